@@ -96,7 +96,7 @@ def check_output(
 
 OWN = re.compile(
     r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.(md|txt|jinja|json|yaml)|changes\.diff|judge\.yaml|"
-    r"checklist\.yaml|(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|"
+    r"certificate\.json|outputs\.jsonl|targets|(checklist|requirements)\.yaml|(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|"
     r"(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
     r"(adapter_)?model\.(safetensors|gguf|onnx)|checkpoints)(/|$)"
 )

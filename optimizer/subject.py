@@ -71,7 +71,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Spent:
+class WritingCost:
     """What writing some outputs took."""
 
     outputs: int
@@ -83,7 +83,7 @@ class Spent:
     timed: int
 
     @classmethod
-    def of(cls, generated: Sequence[Generated]) -> Spent:
+    def of(cls, generated: Sequence[Generated]) -> WritingCost:
         """The sum over the outputs that are there."""
         there = [each for each in generated if each.error is None]
         costs = [each.cost_usd for each in there]
@@ -104,8 +104,10 @@ class Observation:
     checklist: Checklist | None = None
     own_checklists: Mapping[str, Checklist] = field(default_factory=dict)
     """The questions of those examples that have their own, by example id."""
-    spent: Spent | None = None
+    spent: WritingCost | None = None
     """What writing the outputs took; None where none was written."""
+    cut_off: frozenset[str] = frozenset()
+    """Examples whose output ends where its room did."""
 
     def question(self, example: str, question: str) -> Question:
         """The question that a verdict answers. Raises KeyError where there is none."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..memory.certificate_file import TARGETS, read_certificate, target_folder
+from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import InputError
 from ..prompts.messages import told
 from ..prompts.tables import read_rows
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..memory.certificate_file import CertificateRecord, KeptRequirement, TargetRecord
-    from ..prompts.checklist import Question
     from ..prompts.verdicts import Verdict
 
 OLD_OUTPUTS = "outputs.jsonl"
@@ -68,13 +68,14 @@ class ShownTarget:
         """Whether the old and the new test output keep a requirement, by example and requirement. None is a missing
         verdict; without a run there is nothing."""
         asked = self.run.checklist if self.run else None
-        questions = {each.id: each for each in asked.questions if each.id in self.requirements} if asked else {}
-        new = self._answers
-        return {
-            (old.example, old.question): (questions[old.question].is_good(old.answer), _good(questions, new, old))
-            for old in self.old_verdicts
-            if old.question in questions and old.replicate == 0
-        }
+        known = {each.id: each for each in asked.questions} if asked else {}
+        found = {}
+        for old in self.old_verdicts:
+            new = self._answers.get((old.example, old.question))
+            if old.question in self.requirements and new is not None and old.replicate == 0:
+                polar = known.get(old.question, YES_IS_GOOD)  # a checker's own checks are in no checklist
+                found[old.example, old.question] = (polar.is_good(old.answer), polar.is_good(new.answer))
+        return found
 
     def cases(self, old: bool, new: bool) -> dict[str, list[str]]:
         """Test examples on which a requirement has these two answers, by requirement; most frequent first."""
@@ -127,12 +128,6 @@ def read_migration(run: Path) -> MigrationData:
         verdicts = read_verdicts(old) if old.is_file() and old.stat().st_size else ()
         targets.append(ShownTarget(name, record, data, (folder / "report.html").is_file(), counted, verdicts))
     return MigrationData(run.resolve().name, certificate, _old_outputs(run / OLD_OUTPUTS), targets)
-
-
-def _good(questions: Mapping[str, Question], new: Mapping[tuple[str, str], Verdict], old: Verdict) -> bool | None:
-    """Whether the new output keeps the requirement of a verdict on the old one; None where that is not known."""
-    verdict = new.get((old.example, old.question))
-    return None if verdict is None else questions[old.question].is_good(verdict.answer)
 
 
 def _old_outputs(file: Path) -> dict[str, OldOutput]:

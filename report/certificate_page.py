@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..memory.certificate_file import TARGETS, CertificateRecord, TargetRecord
 from ..memory.decision import FEW, Choice
-from ..optimizer.migration.certificate_view import WORDS, headline, measured
+from ..optimizer.migration.certificate_view import WORDS, cost_said, headline, measured
 from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, percent, signed
 from ..prompts.text import shorten
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_TEXT = 3_000_000
 """Characters of outputs in a page; the regressions after that are named."""
+SHOWN_CASES = 8
+"""Regressions of a target that are not folded away."""
 MOST_OUTPUT = 4_000
 """Characters of one output that are shown, and compared word by word."""
 MOST_NAMED = 12
@@ -90,6 +92,7 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
         scale=Scale.over(_ends(found)),
         gain_scale=Scale.over([end for each in lines for end in each.ends]),
         cases={each.name: [*_cases(data, each, room)] for each in data.targets},
+        shown_cases=SHOWN_CASES,
         lines=lines,
         trials={each.target: Section(each.target, "Candidates", trial_rows(each), drawn=()) for each in lines},
         unit=measured(found).lower(),
@@ -189,7 +192,7 @@ def _cautions(data: MigrationData) -> Iterator[str]:
     if tested < FEW:
         yield f"There are few test examples ({tested}), so the intervals are wide."
     power = _last_power(found)
-    if power is not None and power.loss > found.max_loss:
+    if power is not None and power.needed > 1.05 * power.examples:
         yield (
             f"With {count(power.examples, 'test example')} a loss below {number(power.loss, 3)} cannot be ruled out; about "
             f"{power.needed:,} would rule out {number(found.max_loss)}."
@@ -218,7 +221,7 @@ def _who(found: CertificateRecord) -> str:
     judge = "" if found.judge is None else f"; {found.judge} judges"
     second = "" if found.second_judge is None else f", and {found.second_judge} judges the same test outputs once more"
     looks = "once" if found.looks == 1 else f"{found.looks} times"
-    return f"{old}{judge}{second}. The test was looked at {looks}."
+    return " ".join([f"{old}{judge}{second}. The test was looked at {looks}.", *cost_said(found)])
 
 
 # --- tables -------------------------------------------------------------------------------------------------------
@@ -244,6 +247,11 @@ def _target_rows(data: MigrationData, links: dict[str, str | Markup]) -> Iterato
 
 def _maybe(share: ShareRecord | None, form: str = ".3f") -> Figure | None:
     return None if share is None else _figure(share, form)
+
+
+def _known(share: ShareRecord | None) -> ShareRecord | None:
+    """The share where it has a value."""
+    return share if share is not None and share.value is not None else None
 
 
 def _plain(value: float | None, form: str) -> Figure | None:
@@ -314,7 +322,7 @@ def _quality(found: CertificateRecord) -> list[tuple[str, Markup]]:
     known = {name: each for name, each in found.targets.items() if each.pass_rate.after.value is not None}
     unit, factor = "US dollars for 1,000 outputs", 1000.0
     costs = {name: each.price_per_output for name, each in known.items()}
-    if None in costs.values():
+    if None in costs.values() or not any(costs.values()):  # unknown, or free
         unit, factor = "tokens for an output", 1.0
         costs = {name: each.tokens_per_output for name, each in known.items()}
     spots = [
@@ -346,7 +354,7 @@ def _requirement_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
     rates = {} if only is None else {row.requirement: row for row in only.by_requirement}
     has_clauses = any(each.clause for each in found.requirements)
     for each in found.requirements:
-        by = f"{each.origin or 'not said'}, by {'code' if each.is_check else 'the judge'}"
+        by = ", ".join(filter(None, [each.origin, f"by {'code' if each.is_check else 'the judge'}"]))
         yield {
             "requirement": Markup("{} <small>{}</small>").format(each.text, each.id),
             "from": by if each.enforced else f"{by}; only shown",
@@ -425,6 +433,7 @@ def _power_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
             "test examples": each.examples,
             "loss ruled out": Figure(each.loss, form=".3f"),
             "examples needed": each.needed,
+            "at most": each.needed_most,
         }
 
 
@@ -433,7 +442,8 @@ def _power_note(found: CertificateRecord) -> str:
         return ""
     return (
         "Loss ruled out: the smallest that so many test examples rule out in 8 of 10 cases where there is none. Examples "
-        f"needed: as many rule out {number(found.max_loss)}. Deviation: of the difference between two outputs."
+        f"needed: as many rule out {number(found.max_loss)}. Deviation: of the difference between two outputs. At most: "
+        "examples needed where the deviation is as large as its measurement leaves open."
     )
 
 
@@ -443,11 +453,11 @@ def _judge_rows(found: CertificateRecord) -> Rows:
             "target": name,
             "difference by the judge": Figure.of(each.difference.model_dump(), "+.3f"),
             "by the second judge": None if each.second is None else Figure.of(each.second.model_dump(), "+.3f"),
-            "new preferred to old": _maybe(each.preferred, ".0%"),
+            "new preferred to old": _maybe(_known(each.preferred), ".0%"),
         }
         for name, each in found.targets.items()
     ]
-    return rows if any(each.second or each.preferred for each in found.targets.values()) else []
+    return rows if any(each.second or _known(each.preferred) for each in found.targets.values()) else []
 
 
 def _judge_note(found: CertificateRecord) -> str:
@@ -465,7 +475,7 @@ def _judge_note(found: CertificateRecord) -> str:
         said.append("There was no second judge.")
     else:
         said.append(f"{found.second_judge} judged the same test outputs and taught nothing.")
-    if any(each.preferred for each in found.targets.values()):
+    if any(_known(each.preferred) for each in found.targets.values()):
         said.append("New preferred to old: the two outputs shown side by side in both orders, ties as half.")
     return " ".join(said)
 

@@ -2,7 +2,8 @@
 
 Requests ask for a reply, or for facts as JSON. Each rule shows in an output by a piece of text, so code or a simulated
 judge can tell whether it is kept. A writer keeps a rule with a chance that depends on what the request says of it:
-nothing, an order before the input, an order after it, a form or an example after it, or a JSON schema that enforces it.
+nothing, an order before the input, an order after it, a form or an example after it, or a JSON schema or grammar that
+enforces it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .writing_rules import FACTS, REPLY, WritingRule
 _NORMAL = NormalDist()
 _INPUT = re.compile(r"Request \[(\w+)\]: what about the (\w+)\?")
 _REPLY = re.compile(r"^(?:Dear reader|Hello),$.*?^(?:Your help desk|Best wishes)$", re.MULTILINE | re.DOTALL)
-_FACTS = re.compile(r'(?:```json\n)?\{"headline".*?\}(?:\n```)?', re.DOTALL)
+_FACTS = re.compile(r'(?:```json\n)?\{\s*"headline".*?\}(?:\n```)?', re.DOTALL)
 _THINGS = ("card", "permit", "garden", "bridge", "library", "school", "ferry", "market")
 _OUTER = ("begins", "ends", "bare", "headline", "tone")
 """Rules whose piece has a place of its own in an output."""
@@ -45,7 +46,7 @@ class Heeding:
     shown: float = 0.92
     """A form to be filled in, or an output, that keeps the rule and stands after the input or in a turn of its own."""
     enforced: float = 1.0
-    """The schema that is sent rules out to break it."""
+    """The schema or grammar that is sent rules out to break it."""
 
 
 @dataclass(frozen=True)
@@ -187,18 +188,20 @@ class SimulatedWriter:
     def _chances(self, asked: _Asked) -> dict[str, float]:
         found = {}
         for rule in self.world.rules:
-            heeding, said = self.heeding[rule.id], re.compile(rule.said, re.IGNORECASE)
+            heeding = self.heeding[rule.id]
             found[rule.id] = max(
                 heeding.unsaid,
-                heeding.before if said.search(asked.before) else 0.0,
-                heeding.after if said.search(asked.after) else 0.0,
+                heeding.before if rule.speaks_in(asked.before) else 0.0,
+                heeding.after if rule.speaks_in(asked.after) else 0.0,
                 heeding.shown if rule.id in asked.shown else 0.0,
-                heeding.enforced if asked.schema is not None and self._is_enforced(rule, asked) else 0.0,
+                heeding.enforced if self._is_enforced(rule, asked) else 0.0,
             )
         return found
 
     def _is_enforced(self, rule: WritingRule, asked: _Asked) -> bool:
-        """Whether an output that breaks this rule alone does not follow the schema."""
+        """Whether an output that breaks this rule alone does not follow the schema, or the grammar has its own piece."""
+        if asked.schema is None:
+            return rule.kept != "" and rule.kept in asked.grammar
         others = [each.id for each in self.world.rules if each is not rule]
         try:
             broken = json.loads(self.world.write(asked.example, others, asked.thing))
@@ -222,6 +225,7 @@ class SimulatedWriter:
             output.sub("", after),
             {name for each in shown for name in self.world.kept(each)},
             request.parameters.schema,
+            request.parameters.grammar or "",
         )
 
 
@@ -238,3 +242,4 @@ class _Asked:
     shown: set[str]
     """Rules that an output keeps which is shown after the input, or in a turn of its own."""
     schema: Mapping[str, Any] | None
+    grammar: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,10 @@ class WritingRule:
     def is_check(self) -> bool:
         """Whether code decides it."""
         return isinstance(self.criterion, ComputedCheck)
+
+    def speaks_in(self, text: str) -> bool:
+        """Whether a text speaks of it."""
+        return re.search(self.said, text, re.IGNORECASE) is not None
 
     def is_kept(self, output: str) -> bool:
         """Whether an output has the piece that keeps it, or lacks the one that breaks it."""

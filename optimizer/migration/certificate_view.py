@@ -38,13 +38,20 @@ class MigrationResult(Shown):
             told(self.certificate, self.directory).splitlines(),
             {"targets": lambda: [*target_rows(self.certificate)]},
             brief=headline(self.certificate),
-            captions={"targets": f"{measured(self.certificate)} on test; the difference with its one-sided limits"},
+            captions={"targets": f"{measured(self.certificate)} on test; price of one output"},
         )
 
 
 def told(certificate: CertificateRecord, run: Path | None = None) -> str:
     """The decision on each target and what to do next, one sentence a line. Paths begin with ``run``."""
-    return "\n".join([*decisions(certificate), *_next_steps(certificate, run)])
+    return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *cost_said(certificate)])
+
+
+def cost_said(certificate: CertificateRecord) -> Iterator[str]:
+    """Yield a sentence on what the migration took, where that is known."""
+    if certificate.calls is not None and certificate.tokens is not None:
+        price = "price unknown" if certificate.cost_usd is None else money(certificate.cost_usd)
+        yield f"It took {count(certificate.calls, 'call')}, {count(certificate.tokens, 'token')}, {price}."
 
 
 def headline(certificate: CertificateRecord) -> str:
@@ -77,10 +84,8 @@ def target_rows(certificate: CertificateRecord) -> Iterator[dict[str, Any]]:
     for name, each in certificate.targets.items():
         yield {"target": name, "decision": WORDS[each.decision]} | {
             **_sides(each, "old", "before", "after"),
-            "difference": Figure.of(each.difference.model_dump(), "+.3f"),
             "contract": None if each.contract is None else Figure(each.contract.after.value, form=".0%"),
             "price": None if each.price_per_output is None else money(each.price_per_output),
-            "seconds": None if each.seconds_per_output is None else Figure(each.seconds_per_output, form=".1f"),
         }
 
 

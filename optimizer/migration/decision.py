@@ -17,7 +17,7 @@ from ...prompts.checklist import Checklist
 from ...prompts.formatting import count
 from ...prompts.verdicts import Verdict
 from ...stats.differences import holm
-from ...stats.noninferiority import MeanLimits, Spread, examples_needed, mean_limits, p_worse
+from ...stats.noninferiority import MeanLimits, SpreadEstimate, examples_needed, mean_limits, p_worse
 
 Answer = Literal["adopt", "not_yet", "undecided"]
 POWER = 0.8
@@ -155,5 +155,5 @@ def outputs_that_decide(limits: MeanLimits, max_loss: float, level: float) -> in
     distance = abs(limits.value + max_loss)
     if distance < 0.1 * max_loss:
         return None
-    spread = Spread(limits.deviation, together=limits.n / limits.units)
+    spread = SpreadEstimate(limits.deviation, together=limits.n / limits.units)
     return max(limits.n + 1, examples_needed(spread, distance, level, POWER))

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 from ...memory.certificate_file import PowerRecord
 from ...prompts.formatting import count
 from ...stats.correlation import Column
-from ...stats.noninferiority import Spread, examples_needed, loss_ruled_out, measure_spread
+from ...stats.noninferiority import SpreadEstimate, examples_needed, loss_ruled_out, measure_spread
 
-ASSUMED = Spread(0.3)
+ASSUMED = SpreadEstimate(0.3)
 """The paired difference where nothing is measured yet."""
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.checks import make_ready
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     REQUIREMENTS_FILE,
@@ -27,6 +28,7 @@ from ...memory.certificate_file import (
     read_certificate,
     target_folder,
 )
+from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.run_directory import RunDirectory, prompt_file, read_exactly
 from ...memory.verdict_store import VerdictStore
 from ...models.budget import CAPS
@@ -40,10 +42,11 @@ from ...prompts.text_files import write_whole
 from ...settings import flag
 from ..events import Callback
 from ..job import model_name
-from ..modes.generator import GeneratorSubject, OldOutputs, OutputJudge
+from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
+from .asked_requirements import QuestionSource, with_contrast, with_questions, without_idle_contrast
 from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
 from .inputs import WriterMigration, migration_inputs, own_checks
@@ -74,13 +77,14 @@ class Prepared:
     power: tuple[PowerRecord, ...]
 
 
-class Asking:
+class MigrationPart:
     """Models and gateway of one part of a migration; what is spent adds up over all parts."""
 
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.is_priced = True
 
     @property
     def options(self) -> Any:
@@ -109,6 +113,7 @@ class Asking:
         """Count what a part has spent."""
         for what in self.spent:
             self.spent[what] += spent[what] or 0
+        self.is_priced = self.is_priced and spent["cost_usd"] is not None
 
     @property
     def shared(self) -> Place | None:
@@ -154,7 +159,7 @@ def run_migration(
         CoverageError: Too few old outputs could be written.
         AskanceError: An endpoint is down, a budget ended the run, or the disk is full. It can be resumed.
     """
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     with run.lock():
         was_there = run.open(migration.config, migration.examples, None, migration.prompts, migration_inputs(migration))
         try:
@@ -182,6 +187,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
+        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
+        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:
@@ -220,7 +227,7 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
     return MigrationEstimate(estimate, sides * len(migration.examples), power_said(power, options.max_loss))
 
 
-async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
+async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Prepared:
     """Have the old outputs and the requirements: written, judged on development, agreed to."""
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
@@ -242,21 +249,24 @@ async def _prepared(asking: Asking, *, yes: bool, ask_first: bool) -> Prepared:
                 "change them."
             )
         make_ready(checklist.checks)
-        old = OldOutputs()
+        old = OldVerdicts()
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)
+        judged = {}
+        for name, written in new.items():
+            watcher.phase(f"judging the outputs of {name} on development")
+            judged[name] = (await subject.look_at(written, migration.prompt.hash)).verdicts
         if not is_fixed:
             checklist = with_support(checklist, development, old.verdicts)
+            if migration.requirements is None:
+                checklist = without_idle_contrast(checklist, development, old.verdicts, judged)
             run.write(REQUIREMENTS_FILE, dump_checklist(checklist))
             if migration.requirements is None and not yes:
                 _ask_for(run, checklist, ask_first=ask_first)
             run.write(f"inputs/{REQUIREMENTS_FILE}", dump_checklist(checklist))
-        for name, written in new.items():
-            watcher.phase(f"judging the outputs of {name} on development")
-            seen = await subject.look_at(written, migration.prompt.hash)
-            tested = Tested.of(development, checklist, old.verdicts, None, seen.verdicts)
-            differences = tested.change.differences()
+        for name, verdicts in judged.items():
+            differences = Tested.of(development, checklist, old.verdicts, None, verdicts).change.differences()
             measured = power_lines(size, development=differences, documents=documents(development), **how)[1:]
             for line in measured:
                 watcher.say(f"{name}: {power_said(line, options.max_loss)}")
@@ -291,7 +301,7 @@ async def _with_old_outputs(
 
 
 async def _written_by(
-    asking: Asking, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
+    asking: MigrationPart, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
 ) -> list[Generated]:
     """A target's outputs with the old prompt."""
     asking.watcher.phase(f"{name} writes with the old prompt", len(examples))
@@ -300,7 +310,7 @@ async def _written_by(
 
 
 async def _found(
-    asking: Asking,
+    asking: MigrationPart,
     models: Models,
     gateway: Gateway,
     development: Sequence[Example],
@@ -314,6 +324,13 @@ async def _found(
         migration.prompt, development, judge_questions=questions, checks=own_checks(migration.own)
     )
     found = broken_by_new(found, development, by_target)
+    if migration.judge is not None:
+        options = migration.options
+        meanings = embedder(options.embedder or DEFAULT_EMBEDDER)
+        model = models.get(migration.judge.model)
+        source = QuestionSource(gateway, model, meanings, watcher, seed=options.seed, most=options.max_requirements)
+        found = await with_questions(found, migration.prompt, development, source)
+        found = await with_contrast(found, development, by_target, source)
     for remark in found.remarks:
         watcher.say(remark)
     return found.checklist
@@ -351,7 +368,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 def _generator(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
 
 
 def outputs_subject(
@@ -374,7 +392,7 @@ def outputs_subject(
     )
 
 
-async def _certified(asking: Asking, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
+async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
     """The certificate, from the targets' runs and the second opinions."""
     migration, run, options = prepared.migration, asking.run, prepared.migration.options
     examples = migration.splits().test

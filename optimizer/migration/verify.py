@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...evaluation.judge_file import prompt_of
 from ...memory.certificate_file import (
     TARGETS,
@@ -19,6 +20,7 @@ from ...memory.certificate_file import (
 )
 from ...memory.run_directory import RunDirectory, prompt_file
 from ...memory.verdict_store import VerdictStore
+from ...models.base import ModelError
 from ...models.event_loops import run_sync
 from ...models.session import session
 from ...models.writing import AS_THE_RUN, writing_beside
@@ -26,7 +28,7 @@ from ...prompts.errors import CoverageError, InputError, did_you_mean
 from ...prompts.verdicts import read_verdicts
 from .certificate import Tested, limits_record, mean_record
 from .inputs import WriterMigration, read_migration
-from .root import Asking, fixed_requirements, outputs_subject
+from .root import MigrationPart, fixed_requirements, outputs_subject
 
 if TYPE_CHECKING:
     from ...models.progress import Watcher
@@ -69,14 +71,17 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
     """One target's new outputs on test, judged like the old ones."""
     directory = run.path / TARGETS / target_folder(name)
     examples = migration.splits().test
-    written = await _written_anew(migration, directory, watcher, name)
+    try:
+        written = await _written_anew(migration, directory, watcher, name)
+    except ModelError as error:
+        raise CoverageError(f"{name} could not be asked, which says nothing of its outputs: {error}") from None
     missing = [each for each in written if each.error is not None]
     if len(missing) > (1 - LEAST_WRITTEN) * len(written):
         raise CoverageError(f"{name}: {len(missing)} of {len(written)} outputs are missing: {missing[0].error}")
     checklist = fixed_requirements(run)
     if checklist is None:
         raise InputError(f"{run.path}/inputs/requirements.yaml is missing, so nothing can be verified.")
-    asking = Asking(migration, run, watcher)
+    asking = MigrationPart(migration, run, watcher)
     async with asking.open() as (models, gateway):
         watcher.phase(f"judging the new outputs of {name}")
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
@@ -107,5 +112,6 @@ async def _written_anew(
             writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
             target = migration.targets[name]
             model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
-            writer = Generator(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
+            kind = ReplayingGenerator if options.replay else Generator
+            writer = kind(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
             return await writer.generate(examples, watcher.advance)

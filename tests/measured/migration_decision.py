@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from askance.experiments.command_line import RESULTS, machine, write_result
 from askance.optimizer.migration.decision import MigrationDecision, PassChange, PassTable, decide
-from askance.stats.noninferiority import Spread, examples_needed, measure_spread
+from askance.stats.noninferiority import SpreadEstimate, examples_needed, measure_spread
 
 RESULT = RESULTS / "migration_decision.json"
 DRAWS = 2_000
@@ -85,11 +85,11 @@ class Shape:
         losses = self.losses or (0.0,) * len(self.rates)
         return replace(self, losses=tuple(each + loss / (1 - self.new_ruined) for each in losses))
 
-    def spread(self, n: int = 60_000) -> Spread:
+    def spread(self, n: int = 60_000) -> SpreadEstimate:
         """The true spread of the difference."""
         found, documents = self.draw(np.random.default_rng(1), n - n % self.each)
         spread = measure_spread(found.differences(), documents)
-        return replace(spread, freedom=math.inf) if spread is not None else Spread(0.0)
+        return replace(spread, freedom=math.inf) if spread is not None else SpreadEstimate(0.0)
 
 
 EQUAL = {
@@ -153,7 +153,7 @@ def planned(shape: Shape, size: int, draws: int) -> dict[str, float]:
     sizes, adopted = [], []
     for _ in range(draws):
         found, documents = shape.draw(rng, size)
-        needed = examples_needed(measure_spread(found.differences(), documents) or Spread(0.3), MAX_LOSS, LEVEL)
+        needed = examples_needed(measure_spread(found.differences(), documents) or SpreadEstimate(0.3), MAX_LOSS, LEVEL)
         sizes.append(needed)
         adopted.append(adopts(_decided(shape, rng, needed - needed % -shape.each)))
     return {"size": float(np.mean(sizes)) / truly, "adopted": float(np.mean(adopted))}
@@ -169,71 +169,63 @@ def undecided_again(shape: Shape, n: int, draws: int) -> dict[str, float]:
     return {"undecided": len(open_ones) / draws, "decided": float(np.mean(decided)) if decided else math.nan}
 
 
-def measure(draws: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The parts of the study, one after the other."""
-    equal = {}
+def _equal(draws: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, shape in EQUAL.items():
         spread = shape.spread()
         n, closed = examples_needed(spread, MAX_LOSS, LEVEL), (CLOSED * spread.deviation / MAX_LOSS) ** 2
-        equal[name] = {
-            "deviation": spread.deviation,
-            "skewness": spread.skewness,
-            "n": n,
-            "closed_form": closed,
-            "adopted": share(adopts, shape, n, draws),
-            "adopted_closed_form_times_1.2": share(adopts, shape, math.ceil(1.2 * closed), draws, 1),
-        }
-    yield "equal", equal
-    sizes = (40, 60, 100, 150, 300)
-    yield (
-        "worse_by_the_margin",
-        {
-            name: {"difference": shape.true_difference, **{str(n): share(adopts, shape, n, draws, n) for n in sizes}}
-            for name, shape in WORSE.items()
-        },
-    )
-    sizes = (60, 150, 300)
-    yield (
-        "worse_by_twice_the_margin",
-        {
-            name: {str(n): share(refuses, shape.losing(2 * MAX_LOSS), n, draws, n) for n in sizes}
-            for name, shape in list(EQUAL.items())[:4]
-        },
-    )
-    yield (
-        "one_requirement_not_yet",
-        {name: {str(n): share(refuses, shape, n, draws, n) for n in sizes} for name, shape in SINGLE.items()},
-    )
-    yield (
-        "false_not_yet",
-        {name: {str(n): share(refuses, shape, n, draws, n) for n in sizes} for name, shape in MANY.items()},
-    )
-    yield (
-        "planned_from_development",
-        {name: {str(size): planned(shape, size, draws) for size in (25, 60)} for name, shape in EQUAL.items()},
-    )
-    first = list(EQUAL.items())[:4]
-    yield "undecided_on_60", {name: undecided_again(shape, 60, draws) for name, shape in first}
+        yield (
+            name,
+            {
+                "deviation": spread.deviation,
+                "skewness": spread.skewness,
+                "n": n,
+                "closed_form": closed,
+                "adopted": share(adopts, shape, n, draws),
+                "adopted_closed_form_times_1.2": share(adopts, shape, math.ceil(1.2 * closed), draws, 1),
+            },
+        )
+
+
+def _by_size(
+    wanted: Callable[[MigrationDecision], bool], shapes: Mapping[str, Shape], sizes: Sequence[int], draws: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, shape in shapes.items():
+        shares = {str(n): share(wanted, shape, n, draws, n) for n in sizes}
+        yield name, {"true_difference": shape.true_difference, **shares}
+
+
+Rows = Iterator[tuple[str, dict[str, Any]]]
+PARTS: dict[str, Callable[[int], Rows]] = {
+    "equal": _equal,
+    "worse_by_the_margin": lambda draws: _by_size(adopts, WORSE, (60, 100, 300), draws),
+    "one_requirement_not_yet": lambda draws: _by_size(refuses, SINGLE, (60, 150, 300), draws // 4),
+    "false_not_yet": lambda draws: _by_size(refuses, MANY, (60, 300), draws // 4),
+    "planned_from_development": lambda draws: (
+        (name, {str(size): planned(shape, size, draws // 4) for size in (25, 60)}) for name, shape in EQUAL.items()
+    ),
+    "undecided_on_60": lambda draws: (
+        (name, undecided_again(shape, 60, draws // 4)) for name, shape in list(EQUAL.items())[:4]
+    ),
+}
+"""The parts of the study; those after the second take a quarter of the draws."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw, decide, and keep what it came to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--draws", type=int, default=DRAWS, help="pass tables a row")
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS), metavar="PART")
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
-    result: dict[str, Any] = {
-        "command": f"python -m tests.measured.migration_decision --draws {given.draws}",
-        "max_loss": MAX_LOSS,
-        "level": LEVEL,
-        **machine(),
-    }
-    began = time.process_time()
-    for name, rows in measure(given.draws):
-        result |= {name: rows, "cpu_s": time.process_time() - began}
-        for row, figures in rows.items():
-            print(name, "|", row, "|", figures, flush=True)
-        write_result(given.output, result)
+    result: dict[str, Any] = {"command": f"python -m tests.measured.migration_decision --draws {given.draws}"}
+    result |= {"max_loss": MAX_LOSS, "level": LEVEL, **machine(), "cpu_s": 0.0}
+    for part in given.parts:
+        rows: dict[str, Any] = {}
+        for name, figures in PARTS[part](given.draws):
+            rows[name] = figures
+            print(part, "|", name, "|", figures, flush=True)
+            result |= {part: rows, "cpu_s": time.process_time()}
+            write_result(given.output, result)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,8 @@ def several(tmp_path: Path) -> Path:
         Target("vendor/a", TESTS, fields={"price_per_output": 0.0021, "second": share(0.02), "preferred": share(0.54)}),
         Target("vendor/b", TESTS, "not_yet", "Not yet: clearly worse on short.", worse, line=""),
     ]
-    write_migration(
-        tmp_path, targets, source="vendor/old", second_judge="vendor/second", judge_agreement=share(0.87, n=60)
-    )
+    judges = {"second_judge": "vendor/second", "judge_agreement": share(0.87, n=60)}
+    write_migration(tmp_path, targets, source="vendor/old", **judges, calls=1234, tokens=56789)
     return write_certificate_page(tmp_path)
 
 
@@ -58,6 +57,7 @@ def test_the_first_screen_says_of_each_target_whether_to_adopt_it(several: Path)
     assert "1 of 2 targets" in first
     assert [*re.findall(r'class="tag (\w+)">([\w ]+)<', first)] == [("applied", "adopt"), ("refused", "not yet")]
     assert "clearly worse on short" in first
+    assert says(first, "1,234 calls", "56,789 tokens")
 
 
 def test_each_target_has_a_row_with_its_figures_and_a_link_to_its_own_page(several: Path) -> None:
@@ -81,7 +81,8 @@ def test_the_difference_is_drawn_with_the_margin_and_the_second_judge(several: P
     drawn = section(several, "difference")
     assert drawn.count('class="margin"') == 3  # two targets, and the second judge of one
     labels = re.findall(r'aria-label="([^"]*limits[^"]*)"', drawn)
-    assert [each.partition(":")[0] for each in labels] == ["vendor/a", "vendor/a by the second judge", "vendor/b"]
+    assert [says(each, "vendor/a") for each in labels] == [True, True, False]
+    assert says(labels[1], "second judge")
     assert says(labels[2].replace("\N{MINUS SIGN}", "-"), "-0.090", "-0.14", "-0.06", "-0.05")
 
 
@@ -90,6 +91,7 @@ def test_the_difference_is_drawn_with_the_margin_and_the_second_judge(several: P
     [
         ((0.001, 0.002), "US dollars for 1,000 outputs", ["m0", "m1"]),
         ((0.001, None), "tokens for an output", ["m0, m1"]),  # both take as many, and are one spot
+        ((0.0, 0.0), "tokens for an output", ["m0, m1"]),
     ],
 )
 def test_quality_is_drawn_against_price_where_every_price_is_known(
@@ -114,6 +116,14 @@ def test_a_regression_names_the_failing_requirement_first_and_marks_the_words_th
     assert "<ins>open</ins>" in case[2]
 
 
+def test_every_regression_is_on_the_page_and_most_are_folded_away(tmp_path: Path) -> None:
+    many = [Written(f"t{number}", "in", "old", "new", {"short": (True, False)}) for number in range(30)]
+    write_migration(tmp_path, [Target("m", many)])
+    shown = section(write_certificate_page(tmp_path), "regressions")
+    assert len(set(re.findall(r">(t\d+)<", shown))) == 30
+    assert len(set(re.findall(r">(t\d+)<", shown.partition("22 more")[0]))) == 8
+
+
 def test_rules_that_are_only_shown_make_no_regression(several: Path) -> None:
     assert section(several, "regressions").count('class="candidate"') == 2  # t1, once a target
     assert REQUIREMENTS[2].text not in section(several, "regressions")
@@ -133,12 +143,12 @@ def test_each_change_of_a_prompt_stands_with_its_failures_and_its_effect(several
     assert "d00/short" in said
     assert says(" ".join(said.split()), "40 %", "90 %", "+0.120")
     assert said.count("Never copy") == 0
-    assert "no candidate was accepted" in said
+    assert says(" ".join(said.split()), "vendor/b", "no candidate")
 
 
 def test_the_judge_the_second_judge_and_the_power_are_told(several: Path) -> None:
     told = text_of(several)
-    assert says(told, "vendor/judge", "none of the targets", 0.87, "n = 60")
+    assert says(told, "vendor/judge", "none of", 0.87, "n = 60")
     assert says(told, "vendor/second")
     assert says(told, "40 test examples", "0.120", 224)
     assert "54%" in section(several, "judge")
@@ -146,8 +156,8 @@ def test_the_judge_the_second_judge_and_the_power_are_told(several: Path) -> Non
 
 def test_a_judge_that_is_a_target_is_said_on_the_first_screen(tmp_path: Path) -> None:
     write_migration(tmp_path, [Target("vendor/judge", TESTS)])
-    first = write_certificate_page(tmp_path).read_text(encoding="utf-8").partition("<nav")[0]
-    assert "judges its own outputs" in first
+    first = text_of(write_certificate_page(tmp_path)).partition("The old outputs")[0]
+    assert says(first, "vendor/judge", "its own outputs")
 
 
 def test_a_later_look_that_did_not_hold_is_said_on_the_first_screen(tmp_path: Path) -> None:
@@ -159,7 +169,7 @@ def test_a_later_look_that_did_not_hold_is_said_on_the_first_screen(tmp_path: Pa
         verified=[{"time": "2026-12-01T09:30:00+00:00", "targets": {"m": look}}],
     )
     page = write_certificate_page(tmp_path)
-    assert says(text_of(page).partition("The targets side by side")[0], "2026-12-01 09:30", "it lost")
+    assert says(text_of(page).partition("side by side")[0], "2026-12-01 09:30", "it lost")
     assert "0.700" in section(page, "verified")
 
 
@@ -180,7 +190,7 @@ def test_texts_of_the_data_stay_texts_and_the_page_asks_nobody(tmp_path: Path) -
 def test_a_target_without_its_run_is_shown_with_what_the_certificate_says(tmp_path: Path) -> None:
     write_migration(tmp_path, [Target("gone", TESTS, has_run=False)])
     page = write_certificate_page(tmp_path)
-    assert says(text_of(page), "gone", "not in this directory")
+    assert says(text_of(page), "gone", "this directory")
     assert "t1" in section(page, "regressions")
     assert section(page, "prompts") == ""
 

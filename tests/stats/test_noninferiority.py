@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
 from askance.stats.noninferiority import (
-    Spread,
+    SpreadEstimate,
     examples_needed,
     loss_ruled_out,
     mean_limits,
@@ -70,20 +70,20 @@ def test_a_loss_of_the_margin_is_rarely_adopted(draw: Draw, n: int) -> None:
 @pytest.mark.parametrize(
     ("draw", "spread"),
     [
-        (lambda rng, n: rng.normal(0, 0.3, n), Spread(0.3)),
-        (_cells(0.045, 0.045, 1), Spread(0.3)),
-        (_cells(0.1, 0.1), Spread((0.2 / 8) ** 0.5)),
-        (lambda rng, n: np.where(rng.random(n) < 0.1, -0.9, 0.1), Spread(0.3, skewness=-2.67)),
+        (lambda rng, n: rng.normal(0, 0.3, n), SpreadEstimate(0.3)),
+        (_cells(0.045, 0.045, 1), SpreadEstimate(0.3)),
+        (_cells(0.1, 0.1), SpreadEstimate((0.2 / 8) ** 0.5)),
+        (lambda rng, n: np.where(rng.random(n) < 0.1, -0.9, 0.1), SpreadEstimate(0.3, skewness=-2.67)),
     ],
 )
-def test_equal_prompts_are_adopted_as_often_as_the_size_was_chosen_for(draw: Draw, spread: Spread) -> None:
+def test_equal_prompts_are_adopted_as_often_as_the_size_was_chosen_for(draw: Draw, spread: SpreadEstimate) -> None:
     n = examples_needed(spread, MARGIN)
     assert _adopted(draw, n) == pytest.approx(0.8, abs=0.04)
     assert n <= (1.2 if spread.skewness else 1.05) * (2.486 * spread.deviation / MARGIN) ** 2
 
 
 def test_small_differences_take_as_many_examples_as_a_loss_that_never_came_up() -> None:
-    assert examples_needed(Spread(0.07), MARGIN) == 59
+    assert examples_needed(SpreadEstimate(0.07), MARGIN) == 59
     assert _adopted(_cells(0.02, 0.02), 59) > 0.8
 
 
@@ -100,7 +100,7 @@ def test_the_power_is_kept_on_average_where_few_examples_tell_the_spread(draw: D
     rng = np.random.default_rng(8)
     adopted = []
     for _ in range(250):
-        spread = measure_spread(draw(rng, size)) or Spread(0.3)
+        spread = measure_spread(draw(rng, size)) or SpreadEstimate(0.3)
         low = mean_limits(draw(rng, examples_needed(spread, MARGIN))).low
         adopted.append(low is not None and low > -MARGIN)
     assert np.mean(adopted) > 0.74
@@ -138,6 +138,14 @@ def test_limits_and_p_value_say_the_same() -> None:
             assert (p_value < 0.05) == (high < -MARGIN)
 
 
+def test_a_loss_is_proved_whatever_rounding_leaves_of_its_skewness() -> None:
+    values = np.repeat([-1.0, 0.0, 1.0], [63, 84, 3])  # a mean of -.4, and no skewness at all
+    for order in range(20):
+        p_value = p_worse(np.random.default_rng(order).permutation(values), MARGIN)
+        assert p_value is not None
+        assert p_value < 1e-6
+
+
 def test_the_same_loss_everywhere_is_proved() -> None:
     assert (p_worse([-1.0] * 10, MARGIN) or 1) < 0.001
     assert p_worse([0.0] * 10, MARGIN) == 1.0
@@ -150,9 +158,9 @@ def test_missing_differences_are_left_out() -> None:
 
 
 def test_the_loss_that_a_size_rules_out_is_the_inverse_of_the_size_that_a_loss_needs() -> None:
-    for spread in (Spread(0.3), Spread(0.3, -2.0, 20.0, 3.0), Spread(0.01)):
+    for spread in (SpreadEstimate(0.3), SpreadEstimate(0.3, -2.0, 20.0, 3.0), SpreadEstimate(0.01)):
         assert loss_ruled_out(examples_needed(spread, 0.08), spread) == pytest.approx(0.08, rel=0.02)
-    assert loss_ruled_out(2, Spread(0.3)) == 1.0
+    assert loss_ruled_out(2, SpreadEstimate(0.3)) == 1.0
 
 
 def test_a_spread_is_known_better_from_more_examples_and_worse_where_few_make_it_up() -> None:

@@ -21,7 +21,7 @@ def test_every_decision_has_its_reason_and_its_next_step(tmp_path: Path) -> None
     run = tmp_path / "a run"
     found = write_migration(run, [Target("vendor/a"), WORSE, UNSURE])
     said = told(found, run)
-    assert says(said, "vendor/a", "it loses at most", "0.05")
+    assert says(said, "vendor/a", "0.05", "+0.010")
     assert says(said, "Next for vendor/a", run / "targets/vendor__a/prompt.md")
     assert says(said, "Next for vendor/b", run / "report.html")
     assert says(said, "Next for c", 410)

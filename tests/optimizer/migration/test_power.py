@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from askance.optimizer.migration.power import ASSUMED, power_lines, power_said
-from askance.stats.noninferiority import Spread, examples_needed
+from askance.stats.noninferiority import SpreadEstimate, examples_needed
 
 
 def test_before_anything_is_bought_the_deviation_is_assumed() -> None:
@@ -28,7 +28,7 @@ def test_development_tells_the_deviation_and_how_well() -> None:
     assert small.needed_most is not None
     assert large.needed_most is not None
     assert small.needed_most / small.needed > 1.3 > large.needed_most / large.needed
-    assert large.needed == pytest.approx(examples_needed(Spread(0.25), 0.05), rel=0.15)
+    assert large.needed == pytest.approx(examples_needed(SpreadEstimate(0.25), 0.05), rel=0.15)
     assert "8 of 10" in power_said(large, 0.05)
 
 
