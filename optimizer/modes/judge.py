@@ -40,7 +40,7 @@ from ..mode import RunContext, SetUp, Step
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
-from ..subject import Draft, Observation, Outcome, Pair, Spent, Subject, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, Subject, WritingCost, by_pair
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,13 @@ class JudgeSubject:
         return {pair: found[pair] for pair in pairs if pair in found}
 
 
-def _spent(before: RoleLedger, after: RoleLedger, outputs: int) -> Spent | None:
+def _spent(before: RoleLedger, after: RoleLedger, outputs: int) -> WritingCost | None:
     """The price of judging so many outputs; None where an answer was there already, paid for by somebody else."""
     if after.cached_calls > before.cached_calls or not outputs:
         return None
     tokens = after.prompt_tokens + after.completion_tokens - before.prompt_tokens - before.completion_tokens
     cost = None if after.unpriced_calls > before.unpriced_calls else after.cost_usd - before.cost_usd
-    return Spent(outputs, tokens, cost, 0.0, 0)
+    return WritingCost(outputs, tokens, cost, 0.0, 0)
 
 
 def only(checklist: Checklist, question: str) -> Checklist:
