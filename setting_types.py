@@ -261,6 +261,8 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
+    additions: bool
+    vary: Mapping[str, Sequence[Any]]
 
 
 class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):

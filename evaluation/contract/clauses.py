@@ -295,14 +295,14 @@ def _line_rules(clause: str) -> Iterator[_Read]:
     name = "last_line" if place < 0 else f"line_{place}"
     if (words := _fixed_line(clause)) and not has_gap(words[0]):
         text, said = f'Is the {word} line "{words[0]}"?', f"{line[0]} is {words[0]}"
-        yield _Read(name, "matches", _line_pattern(place, re.escape(words[0])), said, text=text)
+        yield _Read(name, "matches", line_pattern(place, re.escape(words[0])), said, text=text)
     elif found := re.search(r"\b(?:in|all|is) bold\b(?: \([^)]*\))?", rest, re.IGNORECASE):
-        pattern = _line_pattern(place, r"\*\*[^*\n]+\*\*[.!?]?")
+        pattern = line_pattern(place, BOLD_LINE)
         yield _Read(f"{name}_bold", "matches", pattern, line[0] + found[0], text=f"Is the {word} line in bold?")
     elif re.match(r"\W*(?:is|must be|should be)\W+(?:empty|blank)\b", rest, re.IGNORECASE) is None:
         found = _BEGINS.search(rest)
         if found and place > 0:
-            pattern = _line_pattern(place, re.escape(quoted_words(found)) + r"[^\n]*")
+            pattern = line_pattern(place, re.escape(quoted_words(found)) + REST_OF_LINE)
             yield _Read(f"{name}_begins", "matches", pattern, line[0] + found[0], text=f"Is the {word} line so begun?")
 
 
@@ -313,7 +313,12 @@ def _fixed_line(clause: str) -> list[str]:
     return [quoted_words(found).strip()] if found else []
 
 
-def _line_pattern(place: int, inner: str) -> str:
+BOLD_LINE = r"\*\*[^*\n]+\*\*[.!?]?"
+"""A pattern of a line in bold."""
+REST_OF_LINE = r"[^\n]*"
+
+
+def line_pattern(place: int, inner: str) -> str:
     """A pattern of texts whose line at a place (from 1, or -1 for the last) is ``inner``; empty lines do not count."""
     if place < 0:
         return rf"(?:\A|\n)[ \t]*{inner}\s*\Z"

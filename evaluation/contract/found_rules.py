@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from ...agents.checks import COUNTS, json_value, language_of
+from ...agents.checks import language_of
+from ...agents.decided import COUNTS, json_value
 from ...agents.traces.call_checks import first_places
 from ...prompts.checklist import ComputedCheck
 from ...prompts.conversations.chat import calls_in_turn, reply_text
@@ -84,7 +85,8 @@ def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
     if 2 * len(values) > len(texts):
         rules = [rule("json_alone", "json", None, texts), rule("keys", "fields", widened(schema_of(values)), texts)]
         return [each for each in rules if each.support]
-    if labels := schema_of([text.strip() for text in texts]).get("enum"):
+    labels = schema_of([text.strip() for text in texts]).get("enum", ())
+    if len(labels) > 1:
         return [rule("one_of", "matches", rf"\A\s*(?:{'|'.join(map(re.escape, labels))})\s*\Z", texts)]
     return [*_fixed_ends(texts), *_length_band(texts), *_language(texts), *_traits(texts)]
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .wording import CONDITION, NUMBER, QUOTED_TEXT, clauses_of, length_of, listed_values, number_of
 
-_KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
+KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
 _KEY_IS = re.compile(r"\s*(?:The |the )?[\"“`']?([\w-]+)[\"”`']? (?:is|are|has|have|must be|should be|must have)\b\s*")
 _ITEMS = re.compile(
     rf"(?:(at most|no more than|up to|max\.?|maximum|exactly|at least)\s+)?{NUMBER}(?:\s*(?:to|-|–|or)\s*{NUMBER})?\s+(?:\w+ )?"
@@ -70,7 +70,7 @@ def about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
     """The beginning of a clause about a key: one of ``keys``, or any that stands in quotes."""
     if (found := _KEY_IS.match(clause)) and found[1] in keys:
         return found
-    found = _KEY.match(clause)
+    found = KEY.match(clause)
     return found if found and (found[1] in keys or found[0].lstrip("-*• ")[0] in '"“`') else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -117,7 +118,7 @@ def lengths_of(clause: str) -> list[StatedLength]:
 
 
 def _length(pattern: re.Pattern[str], found: re.Match[str]) -> StatedLength:
-    unit = next(name for name, forms in _UNITS.items() if re.fullmatch(forms, found.groups()[-1], re.IGNORECASE))
+    unit = _unit(found.groups()[-1])
     if pattern is _AT_MOST:
         return StatedLength(found[0], unit, None, number_of(found[3]) - (found["less"] is not None))
     if pattern is _OR_FEWER:
@@ -127,6 +128,29 @@ def _length(pattern: re.Pattern[str], found: re.Match[str]) -> StatedLength:
     number = number_of(found[1] if pattern is _WRITE else found[2])
     is_exact = pattern is _WRITE or found[1].lower() in ("exactly", "precisely", "genau")
     return StatedLength(found[0], unit, number, number if is_exact else None)
+
+
+TIGHTER = 0.6
+"""Share of a limit that a model is asked to keep: small ones overlook by how much they pass it."""
+
+
+def tightened(clause: str) -> str:
+    """A clause with smaller limits of words and characters: ``at most 25 words`` becomes ``at most 15 words``."""
+    for pattern in (_AT_MOST, _OR_FEWER):
+        clause = pattern.sub(lambda found: _smaller(found, 3 if found.re is _AT_MOST else 1), clause)
+    return clause
+
+
+def _smaller(found: re.Match[str], place: int) -> str:
+    most = number_of(found[place])
+    if _unit(found[place + 1]) not in ("word", "character") or most < 4:
+        return found[0]
+    start, end = (each - found.start() for each in found.span(place))
+    return f"{found[0][:start]}{math.floor(TIGHTER * most)}{found[0][end:]}"
+
+
+def _unit(word: str) -> str:
+    return next(name for name, forms in _UNITS.items() if re.fullmatch(forms, word, re.IGNORECASE))
 
 
 def number_of(text: str) -> int:
