@@ -209,10 +209,10 @@ def _rules_in(clause: str, fixed: str) -> Iterator[_Read]:
         yield _Read(f"length_{length.unit}s", "length", length.band, length.said)
     if not _OF_LINES.search(clause):
         for kind, form in (("begins", _BEGINS), ("ends", _ENDS)):
-            if (found := form.search(clause)) and not has_gap(words := quoted_words(found).replace("\\n", "\n")):
-                is_unwanted = is_undone(clause, found) or re.search(rf"\b{NOT}\b", found[0].partition(words)[0])
+            if (found := form.search(clause)) and not has_gap(end := quoted_words(found)):
+                is_unwanted = is_undone(clause, found) or re.search(rf"\b{NOT}\b", found[0].partition(end)[0])
                 name, good = (f"not_{kind}", "no") if is_unwanted else (kind, "yes")
-                yield _Read(name, kind, words, found[0], good)
+                yield _Read(name, kind, end.replace("\\n", "\n"), found[0], good)
     if found := _FORBIDDEN.search(clause):
         words = [quoted_words(each) for each in QUOTED.finditer(clause, found.end())]
         pattern = "|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words)
