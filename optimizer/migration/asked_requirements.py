@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...agents.buying import all_together
-from ...agents.clause_questions import ClauseQuestion, ClauseReader
 from ...agents.comment_questions import KindReader, noun_of
 from ...agents.question_writer import MOST_REQUIREMENTS, SAME_QUESTION
-from ...evaluation.contract.clauses import clauses_of, is_about_form
+from ...evaluation.contract.clauses import is_about_form
+from ...evaluation.contract.wording import clauses_of
 from ...memory.embedders import Embedder, greedy_unique
 from ...models.base import CallError
 from ...models.gateway import Gateway
@@ -27,6 +27,7 @@ from ...prompts.formatting import count
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ..questions.proposers import first_of_meaning
+from .clause_questions import ClauseQuestion, ClauseReader
 from .decision import PassTable
 from .requirements import WrittenRequirements, prompt_text
 

@@ -18,9 +18,11 @@ import numpy as np
 from ...agents.checks import computed_verdicts
 from ...agents.traces.call_checks import RECORDED as REPLAYED
 from ...agents.updater import split_parts
-from ...evaluation.contract.clauses import KeyClause, StatedRule, clauses_of, key_clauses, stated_rules
+from ...evaluation.contract.clauses import StatedRule, stated_rules
 from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, parity_rules, supported
+from ...evaluation.contract.key_clauses import KeyClause, key_clauses
 from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
+from ...evaluation.contract.wording import clauses_of
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
@@ -134,7 +136,11 @@ def free_requirements(
 
 def prompt_text(prompt: Prompt) -> str:
     """The orders of a prompt: its text without variables, messages that show a case, and what a file has around it."""
-    return "\n".join(prompt.text[start:end] for start, end in split_parts(prompt))
+    text, before = "", 0
+    for start, end in split_parts(prompt):
+        is_same_line = text and "\n" not in prompt.text[before:start]
+        text, before = f"{text}{' ' if is_same_line else chr(10)}{prompt.text[start:end]}", end
+    return text.strip()
 
 
 def broken_by_new(
