@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Literal
 
 from ...prompts.checklist import ComputedCheck, Question
-from ...prompts.criteria.kinds import LengthBand
+from ...prompts.criteria.bands import LengthBand
 from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
 from .schemas import passes
 from .sent_schemas import LETTERS
@@ -116,7 +116,7 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
     ``outputs`` are texts of the kind that is wanted; those that keep the checks show what else there is.
     """
     checks = [each for each in criteria if isinstance(each, ComputedCheck) and each.weight and not each.is_fault]
-    placed = {place: line for check in checks for place, line in _placed(check)}
+    placed = {place: line for check in checks for place, line in _placed(check, outputs)}
     points = next((line for check in checks if (line := _points(check)) is not None), None)
     heads = next((names for check in checks if (names := _headings(check))), [])
     if not placed and points is None and not heads:
@@ -149,16 +149,17 @@ def _shapes(check: ComputedCheck) -> bool:
     return bool([*_placed(check)] or _points(check) or _headings(check))
 
 
-def _placed(check: ComputedCheck) -> Iterator[tuple[int, FormLine]]:
+def _placed(check: ComputedCheck, outputs: Sequence[str] = ()) -> Iterator[tuple[int, FormLine]]:
     """The lines that a check fixes, each with its place: from 1, or -1 for the last one."""
-    value = check.value or ""
+    value = (check.value or "").strip()
     if check.kind == "begins":
-        *whole, rest = value.strip().splitlines()
+        *whole, rest = value.splitlines()
         yield from enumerate([FormLine(each) for each in whole], 1)
-        is_whole = rest.endswith((",", ":", ".", "!")) or " line" in (check.clause or "")
+        is_whole = _is_whole(check, [text.strip().removeprefix(value)[:1] for text in outputs if value in text])
         yield len(whole) + 1, FormLine(rest) if is_whole else FormLine(f"{rest} ", "text")
     elif check.kind == "ends":
-        yield -1, FormLine(value.strip())
+        is_whole = _is_whole(check, [text.strip().removesuffix(value)[-1:] for text in outputs if value in text])
+        yield -1, FormLine(value) if is_whole else FormLine("", "text", f" {value}")
     elif check.kind == "matches":
         for place in _PLACES:
             ahead, _, behind = line_pattern(place, _HERE).partition(_HERE)
@@ -166,6 +167,14 @@ def _placed(check: ComputedCheck) -> Iterator[tuple[int, FormLine]]:
                 if (line := _line(value[len(ahead) : len(value) - len(behind)], check.clause or "")) is not None:
                     yield place, line
                 return
+
+
+def _is_whole(check: ComputedCheck, beside: Sequence[str]) -> bool:
+    """Whether a fixed beginning or end is a line of its own; ``beside`` are the signs next to it in outputs."""
+    if beside:
+        return 2 * sum(each in ("", "\n") for each in beside) > len(beside)
+    value = (check.value or "").strip()
+    return " line" in (check.clause or "") or (value[:1].isupper() and not value.endswith(" of"))
 
 
 def _line(inner: str, clause: str) -> FormLine | None:

@@ -55,10 +55,11 @@ def _words(check: ComputedCheck) -> str | None:
             return f'End with exactly this: "{value.strip()}"'
         case "length":
             return tightened(f"Write {value}")
-        case "matches":
-            quotes_the_pattern = check.text == said_of(check.kind, value)
-            return None if quotes_the_pattern else instruction_of(check.text, is_fault=check.is_fault)
-    return None
+        case "checker":
+            return None
+        case _:
+            quotes_it = check.kind in ("matches", "language") and check.text == said_of(check.kind, value)
+            return None if quotes_it else instruction_of(check.text, is_fault=check.is_fault)
 
 
 def _is_length(check: ComputedCheck) -> bool:

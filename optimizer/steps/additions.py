@@ -33,6 +33,8 @@ RULES, FORM = "Keep to these rules:", "Fill in this form, and write nothing else
 EXAMPLE = "This is how it looks for another request:"
 AFTER_EXAMPLE = "Write yours about the text above. Take the form of the example, and nothing of what it says."
 MOST_RULES = 12
+OF_CALLS = ("tools", "calls", "arguments", "order", "calls_as")
+"""Kinds of checks of outputs that call tools."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class AdditionWriter:
         found, criteria = failing(seen, self.checklist), self._criteria
         outputs = [example.output or "" for each in self.old for example in each.examples]
         made: list[Addition] = []
-        schema = sent_schema(criteria, outputs)
+        schema = None if self.calls_tools else sent_schema(criteria, outputs)
         if schema is not None and found and schema != (start.writing or AS_THE_RUN).json_schema:
             because = [each.line("the JSON schema") for each in found if isinstance(each.requirement, ComputedCheck)]
             made.append(Addition("schema", "the JSON schema, with lengths", {"schema": schema}, lines=tuple(because)))
@@ -154,7 +156,7 @@ class AdditionWriter:
             made += [Addition(name, f"{name} {value}", {name: value}) for value in values]
         if rules := await self.rules(found, seen):
             made.append(rules)
-        if found:
+        if found and not self.calls_tools:
             made += self._forms(found, outputs or [each.output or "" for each in seen.examples])
         return made
 
@@ -178,6 +180,8 @@ class AdditionWriter:
     def example(self, trials: Sequence[Observation]) -> Addition | None:
         """An output as an example: the one that fails the fewest requirements, an old one before those of trials, and
         the shortest of them; None where every output fails a half of what it is held to."""
+        if self.calls_tools:
+            return None
         there = [
             (failed, is_new, len(example.output), example.id, example.output)
             for is_new, seen in [*((0, each) for each in self.old), *((1, each) for each in trials)]
@@ -191,6 +195,11 @@ class AdditionWriter:
         how = "keeps everything" if not failed else f"fails {count(failed, 'requirement')}, the fewest"
         text = f"{EXAMPLE}\n\n{output}\n\n{AFTER_EXAMPLE}"
         return Addition("example", f"{whose} that {how}, as an example ({name})", text=text, sources=(name,))
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether outputs are calls of tools: these have no fixed form."""
+        return any(isinstance(each, ComputedCheck) and each.kind in OF_CALLS for each in self._criteria)
 
     @property
     def _criteria(self) -> Sequence[Question]:
