@@ -187,7 +187,7 @@ INPUTS = {
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base", "kind"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
-SEVERAL = ("dimensions", "judges", "panel", "targets")
+SEVERAL = ("dimensions", "judges", "panel", "target", "targets")
 """Arguments that may be a list; for ``compare`` those of ``SIDE_BY_SIDE``, too."""
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (

@@ -129,7 +129,8 @@ def _screen(data: MigrationData) -> FirstScreen:
     found = data.certificate
     answers = [each.decision for each in found.targets.values()]
     choice: Choice = "adopt" if "adopt" in answers else "undecided" if "undecided" in answers else "keep"
-    worse = "" if found.kind == "judge" else ", and no single requirement is proved worse by more than that"
+    single = "requirement" if found.kind == "generator" else "question or dimension"
+    worse = f", and no single {single} is proved worse by more than that"
     lead = (
         f"A target is adopted when the lower limit of its difference to the old {_things(found)} lies above "
         f"{signed(-found.max_loss)}{worse}. Each limit is exceeded with a chance of {_percent(found.level)}."

@@ -49,9 +49,10 @@ from ..runner import run_job
 from .asked_requirements import QuestionSource, with_contrast, with_questions, without_idle_contrast
 from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
-from .inputs import RECORDED, WriterMigration, migration_inputs, own_checks
+from .inputs import WriterMigration, migration_inputs, own_checks
 from .opinions import SecondOpinions, written_outputs
 from .power import power_lines, power_said
+from .recorded import RECORDED
 from .requirements import broken_by_new, free_requirements, listed, with_support
 
 if TYPE_CHECKING:
