@@ -40,8 +40,8 @@ class WrittenRequirements:
     """Questions and checks."""
     to_ask: tuple[str, ...] = ()
     """Clauses of the prompt that no check decides as a whole."""
-    remarks: tuple[str, ...] = ()
-    """Sentences that a person should read before agreeing."""
+    notes: tuple[str, ...] = ()
+    """Sentences on own checks that old outputs fail, and on what was not asked."""
     like: Checklist | None = None
     """Checklist of the learned judge, whose task and words for yes and no are kept."""
 
@@ -50,6 +50,12 @@ class WrittenRequirements:
         """Clauses of the prompt that no requirement comes from."""
         covered = {each.clause for each in self.criteria}
         return tuple(clause for clause in self.to_ask if clause not in covered)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences that a person should read before agreeing."""
+        left = " · ".join(self.uncovered)
+        return (*self.notes, *([f"No requirement covers these clauses; write some by hand: {left}"] if left else []))
 
     @property
     def checklist(self) -> Checklist:
@@ -124,7 +130,7 @@ def free_requirements(
     found = WrittenRequirements(
         (),
         to_ask=tuple(clause for clause in dict.fromkeys(clauses_of(text)) if clause not in decided),
-        remarks=tuple(
+        notes=tuple(
             f"The check '{each.id}' of your own is kept by {percent(each.support)} of the old outputs."
             for each in of_person
             if each.support is not None and each.support < 1
