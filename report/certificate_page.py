@@ -18,7 +18,7 @@ from ..prompts.formatting import MINUS, Figure, count, number, percent, signed
 from ..prompts.text import shorten
 from ..prompts.text_files import write_whole
 from .certificate_data import MigrationData, ShownTarget, read_migration, side_by_side
-from .certificate_lines import LinesOfTarget, lines_of, trial_rows
+from .certificate_lines import LinesOfTarget, addition_rows, failures_of, lines_of, trial_rows
 from .charts import Scale, Spot, cost_and_quality
 from .page import CLIPPED, FirstScreen, Section, Tile, public_text, render_result_page
 
@@ -94,6 +94,8 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
         cases={each.name: [*_cases(data, each, room)] for each in data.targets},
         shown_cases=SHOWN_CASES,
         lines=lines,
+        additions={each.target: Section(each.target, "Additions", addition_rows(each), drawn=()) for each in lines},
+        failures_of=failures_of,
         trials={each.target: Section(each.target, "Candidates", trial_rows(each), drawn=()) for each in lines},
         unit=measured(found).lower(),
     )
