@@ -238,6 +238,8 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total
     reference: Literal["auto", "human", "source"]
     margin: float
     differing: float
+    judge_scores: str | None
+    judge_scale: Sequence[float] | None
     tolerance: float
 
 

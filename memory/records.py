@@ -96,6 +96,19 @@ class BiasRecord(ResultPart):
     yes_rates: dict[str, float] = {}
 
 
+class CertifiedRecord(ResultPart):
+    """The answer of a migration's certificate, which ``certificate.json`` gives with its figures."""
+
+    decision: Literal["adopt", "not_yet", "undecided"]
+    reason: str
+    """One sentence."""
+
+    @property
+    def word(self) -> Literal["adopt", "keep", "undecided"]:
+        """The answer as ``judge.yaml`` has it: what is not adopted yet is kept out."""
+        return "keep" if self.decision == "not_yet" else self.decision
+
+
 class QuestionRecord(ResultPart):
     """A question that was written anew."""
 

@@ -19,6 +19,7 @@ from .records import (
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
+    CertifiedRecord,
     ChangedQuestionRecord,
     CriterionRecord,
     GainsRecord,
@@ -168,6 +169,8 @@ class RunRecord(ResultPart):
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
+    certificate: CertifiedRecord | None = None
+    """Of a migration: whether the target may take the old model's place."""
 
     @field_validator("accepted_edits")
     @classmethod

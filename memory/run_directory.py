@@ -25,8 +25,9 @@ from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, 
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
+from .postgres_store import PostgresAddress
 from .result_file import RunRecord
-from .verdict_store import Place, VerdictStore
+from .verdict_store import Place, SharedStore, VerdictStore
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""
@@ -237,10 +238,12 @@ class RunDirectory:
         """The run's journal."""
         return Journal(self.path / "journal.jsonl")
 
-    def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers. ``shared`` is the store of all commands, as of
-        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
-        apart = self.config_file.is_file() and self.read_config().get("no_cache")
+    def store(self, shared: Place | SharedStore | None = None) -> VerdictStore:
+        """The run's answers. ``shared`` is the store of all commands, which a run that was begun with ``no_cache`` goes
+        without; or an open one of runs that belong together, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`."""
+        of_all = isinstance(shared, (Path, PostgresAddress))
+        apart = of_all and self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
     def save_version(self, number: int, prompt: Prompt, version: str | None = None) -> None:

@@ -12,6 +12,7 @@ from ..agents.requests import question_block
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
+from ..memory.certificate_file import CertificateRecord
 from ..memory.decision import decide
 from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
@@ -61,6 +62,10 @@ async def finish(
     for fact in set_up.free_facts:
         extras |= fact(yardstick, outcome, tests)
     extras |= _changed(context, outcome)
+    certificate: CertificateRecord | None = extras.pop("certificate", None)
+    if certificate is not None:
+        (certified,) = certificate.targets.values()
+        extras["certificate"] = {"decision": certified.decision, "reason": certified.reason}
     result = _build_result(context, set_up, outcome, yardstick, tests, why_not, extras)
     new = _entering(outcome.baseline.draft, outcome.best.draft)
     if new and not _is_written(run, result):
@@ -81,6 +86,8 @@ async def finish(
         run.write(JUDGE_FILE, kept.to_yaml())
         run.write("checklist.yaml", dump_checklist(kept.checklist))
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
+    if certificate is not None:
+        certificate.model_copy(update={"looks": 1 + earlier_looks(run)}).save(run.path)
     run.save_result(result)
     if report is not None:
         report(run.path)

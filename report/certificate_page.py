@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..memory.certificate_file import TARGETS, CertificateRecord, TargetRecord
 from ..memory.decision import FEW, Choice
-from ..optimizer.migration.certificate_view import WORDS, headline, measured
+from ..optimizer.migration.certificate_view import WORDS, cost_said, headline, measured
 from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, percent, signed
 from ..prompts.text import shorten
@@ -129,7 +129,8 @@ def _screen(data: MigrationData) -> FirstScreen:
     found = data.certificate
     answers = [each.decision for each in found.targets.values()]
     choice: Choice = "adopt" if "adopt" in answers else "undecided" if "undecided" in answers else "keep"
-    worse = "" if found.kind == "judge" else ", and no single requirement is proved worse by more than that"
+    single = "requirement" if found.kind == "generator" else "question or dimension"
+    worse = f", and no single {single} is proved worse by more than that"
     lead = (
         f"A target is adopted when the lower limit of its difference to the old {_things(found)} lies above "
         f"{signed(-found.max_loss)}{worse}. Each limit is exceeded with a chance of {_percent(found.level)}."
@@ -220,7 +221,7 @@ def _who(found: CertificateRecord) -> str:
     judge = "" if found.judge is None else f"; {found.judge} judges"
     second = "" if found.second_judge is None else f", and {found.second_judge} judges the same test outputs once more"
     looks = "once" if found.looks == 1 else f"{found.looks} times"
-    return f"{old}{judge}{second}. The test was looked at {looks}."
+    return " ".join([f"{old}{judge}{second}. The test was looked at {looks}.", *cost_said(found)])
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

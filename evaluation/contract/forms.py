@@ -14,10 +14,11 @@ from itertools import groupby
 from typing import Literal
 
 from ...prompts.checklist import ComputedCheck, Question
-from ...prompts.criteria.kinds import LengthBand
-from .clauses import BOLD_LINE, REST_OF_LINE, TIGHTER, line_pattern
+from ...prompts.criteria.bands import LengthBand
+from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
 from .schemas import passes
 from .sent_schemas import LETTERS
+from .wording import TIGHTER
 
 MOST_LINES = 12
 """Lines of free text where nobody says how many."""

@@ -10,9 +10,9 @@ from ...agents.generator import instruction_of
 from ...prompts.checklist import ComputedCheck
 from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
 from ...prompts.text import copied_words
-from .clauses import tightened
 from .schemas import schema_said
 from .sent_schemas import limit_of_words
+from .wording import tightened
 
 COPIED = 10
 """So many words in a row, the same as in the input, are copied."""

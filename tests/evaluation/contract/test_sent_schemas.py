@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from askance.evaluation.contract.clauses import key_clauses
+from askance.evaluation.contract.key_clauses import key_clauses
 from askance.evaluation.contract.orders import order_of
 from askance.evaluation.contract.sent_schemas import json_form, limit_of_words, sent_schema
 from askance.prompts.checklist import ComputedCheck, Question
