@@ -22,6 +22,8 @@ from .wording import TIGHTER
 
 MOST_LINES = 12
 """Lines of free text where nobody says how many."""
+MOST_SHOWN = 5
+"""Points up to which a form shows all of them."""
 MOST_WORDS = 60
 """Words of one line where nobody says how many."""
 ENOUGH = 0.9
@@ -43,6 +45,13 @@ class FormLine:
     ends: str = ""
     least: int = 1
     most: int = 1
+
+    @property
+    def places(self) -> int:
+        """Places that are filled in apart from each other: several lines of free text are one."""
+        if self.holds is None or not self.begins:
+            return int(self.holds is not None)
+        return self.most if self.most <= MOST_SHOWN else max(self.least, 2)
 
     @property
     def is_numbered(self) -> bool:
@@ -72,10 +81,11 @@ class TextForm:
         shown = []
         for line in self.lines:
             asks = f"{line.holds}{named if line is first else ''}{limit}"
-            times = line.most if line.most <= 5 else max(line.least, 2)
-            for number in range(1, times + 1):
+            for number in range(1, line.places + 1):
                 begins = f"{number}. " if line.is_numbered else line.begins
-                shown.append(begins if line.holds is None else f"{begins}<{asks}>{line.ends}")
+                asks = asks if number == 1 else f"another {line.holds}{limit}"  # else all of them say the same
+                shown.append(f"{begins}<{asks}>{line.ends}")
+            shown += [line.begins] * (line.holds is None)
         return "\n".join(shown)
 
     @property
@@ -106,7 +116,7 @@ class TextForm:
         if self.most_words is None:
             return MOST_WORDS
         fixed = sum(len(f"{line.begins} {line.ends}".split()) for line in self.lines if line.holds is None)
-        places = sum(line.most for line in self.lines if line.holds is not None)
+        places = sum(line.places for line in self.lines)
         return max(3, (math.floor(share * self.most_words) - fixed) // max(places, 1))
 
 
@@ -121,7 +131,7 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
     heads = next((names for check in checks if (names := _headings(check))), [])
     if not placed and points is None and not heads:
         return None
-    shaped = [each for each in checks if _shapes(each)]
+    shaped = [each for each in checks if shapes(each)]
     kept = [text for text in outputs if all(passes(each, text) for each in shaped)]
     first = [placed[place] for place in _PLACES[:-1] if place in placed]
     last = [placed[-1]] if -1 in placed else []
@@ -142,10 +152,11 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
 
 def in_form(check: ComputedCheck) -> bool:
     """Whether a form says what a check wants, so that it need not be said again."""
-    return _shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
+    return shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
 
 
-def _shapes(check: ComputedCheck) -> bool:
+def shapes(check: ComputedCheck) -> bool:
+    """Whether a check says what some lines are, which a grammar enforces."""
     return bool([*_placed(check)] or _points(check) or _headings(check))
 
 

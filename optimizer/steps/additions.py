@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...agents.generator import RequirementWriter
-from ...evaluation.contract.forms import form_of, in_form
+from ...evaluation.contract.forms import form_of, in_form, shapes
 from ...evaluation.contract.orders import order_of
 from ...evaluation.contract.sent_schemas import json_form, sent_schema
 from ...memory.records import AddedLineRecord
@@ -20,7 +20,7 @@ from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.examples import Example
 from ...prompts.formats.after_input import after_input
 from ...prompts.formatting import count
-from ...prompts.prompt import check_length
+from ...prompts.prompt import EditRefusedError, check_length
 from ..events import Teller
 from ..subject import Draft, Observation
 from .edits import LEAST_FAILURES, LEAST_SHARE, line_of
@@ -71,6 +71,8 @@ def added(start: Draft, additions: Sequence[Addition], examples: Sequence[Exampl
     rules = [line for each in additions if each.kind == "rules" for line in each.lines if line.requirement not in said]
     texts += [rules_text(rules)] if rules else []
     prompt = start.prompt
+    if any(each in prompt.text for each in texts):
+        raise EditRefusedError("the prompt says it already")
     if texts:
         prompt = check_length(after_input(prompt, "\n\n".join(texts), examples), max_chars)
     settings = {name: value for each in additions for name, value in each.settings.items()}
@@ -169,7 +171,8 @@ class AdditionWriter:
         lines: dict[str, AddedLineRecord] = {}
         for each in sorted(found, key=lambda each: -len(each.examples))[:MOST_RULES]:
             text = await self._order(each, seen)
-            lines.setdefault(text, each.line(text))
+            if all(text != line.text for line in known):
+                lines.setdefault(text, each.line(text))
         if not lines:
             return None
         order = {each.requirement.id: place for place, each in enumerate(found)}
@@ -215,13 +218,18 @@ class AdditionWriter:
         form = form_of(self._criteria, outputs)
         if form is None:
             return []
-        lines = tuple(each.line("the grammar") for each in because)
-        grammar = Addition("grammar", "the form as a grammar", {"grammar": form.grammar}, lines=lines)
-        says = (each.id for each in self._criteria if isinstance(each, ComputedCheck) and in_form(each))
-        return [self._form(form.text, because, frozenset(says)), grammar]
+        checks = [each for each in self._criteria if isinstance(each, ComputedCheck)]
+        grammar = Addition(
+            "grammar",
+            "the form as a grammar",
+            {"grammar": form.grammar},
+            lines=tuple(each.line("the grammar") for each in because),
+            says=frozenset(each.id for each in checks if shapes(each)),
+        )
+        return [self._form(form.text, because, frozenset(each.id for each in checks if in_form(each))), grammar]
 
     def _form(self, shown: str, because: Sequence[Failing], says: frozenset[str] = frozenset()) -> Addition:
-        lines = tuple(each.line(shown) for each in because)
+        lines = tuple(each.line("the form") for each in because)
         return Addition("form", "the form after the input", text=f"{FORM}\n\n{shown}", lines=lines, says=says)
 
     async def _order(self, each: Failing, seen: Observation) -> str:
