@@ -162,6 +162,11 @@ class CertificateRecord(_Kept):
     looks: int = 1
     """Times that the test examples were looked at."""
     verified: tuple[VerificationRecord, ...] = ()
+    calls: int | None = None
+    """Answers that the whole migration took, bought or reused from its own stores."""
+    tokens: int | None = None
+    cost_usd: float | None = None
+    """None where a price is not known."""
 
     def save(self, run: Path) -> None:
         """Write it into a run's directory. Raises AskanceError where it cannot be written."""

@@ -79,7 +79,8 @@ class MigrationPart:
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
+        self.is_priced = True
 
     @property
     def options(self) -> Any:
@@ -108,6 +109,7 @@ class MigrationPart:
         """Count what a part has spent."""
         for what in self.spent:
             self.spent[what] += spent[what] or 0
+        self.is_priced = self.is_priced and spent["cost_usd"] is not None
 
     @property
     def shared(self) -> Place | None:
@@ -181,6 +183,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
+        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
+        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:
