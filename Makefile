@@ -47,7 +47,7 @@ NPM = PATH=$(NODE_BIN):$$PATH npm install --prefix $(PROMPTFOO_PLACE) --no-audit
 PROXY := .venv-proxy
 LITELLM_PROXY := litellm[proxy]==1.104.5
 # Tests of exported files need no package and run in `make test`.
-BRIDGE_TESTS := $(filter-out %/test_exports.py %/test_exports_waiting.py %/test_replies.py,$(wildcard tests/bridges/test_*.py)) \
+BRIDGE_TESTS := $(filter-out %/test_check_exports.py %/test_exports.py %/test_exports_waiting.py %/test_replies.py %/test_requirement_exports.py,$(wildcard tests/bridges/test_*.py)) \
 	$(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/measured/test_peers_beside.py tests/models/test_litellm_model.py
 

@@ -63,6 +63,7 @@ class WritingSettings(TypedDict, total=False):
     max_output_tokens: int
     generator_temperature: float
     generator_version: str | None
+    replay: bool
 
 
 class GenerateSettings(GatewaySettings, WritingSettings, total=False):
@@ -260,6 +261,8 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
+    additions: bool
+    vary: Mapping[str, Sequence[Any]]
 
 
 class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):

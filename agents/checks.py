@@ -7,7 +7,6 @@ A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A us
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,16 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
-from ..models.replies.json_object import json_in
 from ..prompts.checklist import ComputedCheck
 from ..prompts.conversations.chat import reply_text
-from ..prompts.criteria.json_schemas import schema_errors
-from ..prompts.criteria.kinds import LengthBand
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
-from ..prompts.formatting import count
-from ..prompts.text import sendable, sentences, shorten
+from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
-from .traces.call_checks import CALL_KINDS, Holds, NoRecordError, calls_hold
+from .decided import decided
+from .traces.call_checks import CALL_KINDS, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, Request
@@ -189,7 +185,7 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         except NoRecordError as error:
             return _failed(str(error))
     else:
-        holds, reason = _KINDS[check.kind](output, value)
+        holds, reason = decided(check.kind, value, output)
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
 
 
@@ -210,89 +206,6 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
 
 SURE = 0.5
 """Probability of the likeliest language below which nothing is said of it."""
-_SEEN = 60
-"""Characters of an output that are quoted."""
-
-
-def _json(output: str, _: str = "") -> Holds:
-    problem = _parsed(output)[1]
-    return problem is None, problem
-
-
-def _parsed(output: str) -> tuple[Any, str | None]:
-    """The value of a JSON text, and why it is none."""
-
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no number of JSON")
-
-    try:
-        return json.loads(output, parse_constant=refuse), None
-    except RecursionError:
-        return None, "it is no valid JSON: nested too deeply"
-    except ValueError as error:
-        return None, f"it is no valid JSON: {error}; it begins with {_quoted(output)}"
-
-
-def _follows(output: str, schema: str) -> Holds:
-    return _valid(*_parsed(output), schema)
-
-
-def _fields_follow(output: str, schema: str) -> Holds:
-    return _valid(*json_value(output), schema)
-
-
-def _valid(data: Any, problem: str | None, schema: str) -> Holds:
-    errors = problem or schema_errors(data, schema)
-    return errors is None, errors
-
-
-def json_value(output: str) -> tuple[Any, str | None]:
-    """The JSON value of an output, alone, in a code fence or with text around it, and why there is none."""
-    data, problem = _parsed(output)
-    if problem is None:
-        return data, None
-    try:
-        return json_in(output), None
-    except (ValueError, RecursionError):
-        return None, problem
-
-
-def _begins(output: str, text: str) -> Holds:
-    return output.strip().startswith(text.strip()), f"it begins with {_quoted(output)}"
-
-
-def _ends(output: str, text: str) -> Holds:
-    return output.strip().endswith(text.strip()), f"it ends with {_quoted(output.strip()[-_SEEN:])}"
-
-
-def _matches(output: str, pattern: str) -> Holds:
-    found = re.search(pattern, output)
-    return found is not None, "it is found nowhere" if found is None else f"it holds {_quoted(found[0])}"
-
-
-def _is_as_long(output: str, value: str) -> Holds:
-    band = LengthBand.of(value)
-    there = COUNTS[band.unit](output.strip())
-    return band.least <= there and (band.most is None or there <= band.most), f"it has {count(there, band.unit)}"
-
-
-COUNTS: dict[str, Callable[[str], int]] = {
-    "character": len,
-    "word": lambda text: len(re.findall(r"\w+(?:['\u2019-]\w+)*", text)),
-    "sentence": lambda text: len(sentences(text)),
-    "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
-    "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
-}
-"""Number of units of length in a text, by the unit of a :class:`~askance.prompts.criteria.kinds.LengthBand`."""
-_KINDS: dict[str, Callable[[str, str], Holds]] = {
-    "json": _json,
-    "schema": _follows,
-    "fields": _fields_follow,
-    "begins": _begins,
-    "ends": _ends,
-    "matches": _matches,
-    "length": _is_as_long,
-}
 
 
 def language_of(text: str) -> tuple[str, float]:
@@ -310,10 +223,6 @@ def _identifier() -> Any:
 
 def _codes(value: str) -> list[str]:
     return [each.lower() for each in re.split(r"[,\s]+", value) if each]
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(shorten(" ".join(text.split()), _SEEN), ensure_ascii=False)
 
 
 def _loaded(check: ComputedCheck) -> Checker:

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ..bridges.exported_checks import CHECKS, JudgeError, check
 from ..models.refusals import Facts, quota_used_up, wait_asked_for
 from ..models.replies.json_object import object_in
 from ..models.replies.thoughts import after_thinking, thinks_apart
@@ -40,7 +41,7 @@ from ..models.replies.yes_no import (
     stated_p_yes,
     wants_room,
 )
-from ..prompts.conversations.chat import images_of, seen_of, with_images
+from ..prompts.conversations.chat import images_of, reply_text, seen_of, with_images
 from ..prompts.messages import StructuredText, told
 
 JUDGE: dict[str, Any] = {}
@@ -58,18 +59,38 @@ _thinks: list[int] = [0]  # tokens for thinking that a call gets, the last one n
 _plain: list[bool] = []  # whether the model is known not to think
 
 
-class JudgeError(RuntimeError):
-    """A verdict could not be had; there is no score."""
-
-
 def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "") -> dict[str, Any]:
     """Judge one output; texts may be messages, lists or objects.
 
-    Raises JudgeError where the server failed, or the model gave no usable answer, and ValueError where a message has no
-    content.
+    Raises JudgeError where the server failed, the model gave no usable answer, or code cannot decide a check, and
+    ValueError where a message has no content.
     """
     given = {"input": input, "context": context, "output": output, "reference": reference}
     texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
+    computed = {
+        each["id"]: check(each["id"], **texts, reply=reply_text(texts["output"]))
+        for each in _criteria()[len(JUDGE["questions"]) :]
+    }
+    said = _asked(texts) if JUDGE["questions"] else {}
+    said |= {name: [(each["answer"], each["p_yes"])] for name, each in computed.items()}
+    verdicts, worth = [], {}
+    for each in _criteria():
+        answer, p_yes, values = _read(each, said)
+        worth[each["id"]] = sum(values) / len(values)
+        verdicts.append({"question": each["id"], "text": each["text"], "answer": answer, "p_yes": p_yes})
+        verdicts[-1]["for_the_output"] = answer == (each["good"] == "yes")
+        if each["id"] in computed:
+            verdicts[-1]["found"] = computed[each["id"]]["found"]
+    return _result(worth, verdicts)
+
+
+def _criteria() -> list[dict[str, Any]]:
+    """The criteria that the score counts: the questions, and the checks unless each is a test of its own."""
+    return [*JUDGE["questions"], *([] if JUDGE.get("checks_apart") else CHECKS)]
+
+
+def _asked(texts: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
+    """The model's answer to each question and its P(yes), for each replicate."""
     frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(texts['output'])}\n\n", "", ()
     stated = JUDGE["stated"]
@@ -94,17 +115,11 @@ def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "
             break
         drawn = answers[place * len(repeats) : (place + 1) * len(repeats)]
         said[question["id"]] = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
-    verdicts, worth = [], {}
-    for question in JUDGE["questions"]:
-        answer, p_yes, values = _read(question, said)
-        worth[question["id"]] = sum(values) / len(values)
-        verdicts.append({"question": question["id"], "text": question["text"], "answer": answer, "p_yes": p_yes})
-        verdicts[-1]["for_the_output"] = answer == (question["good"] == "yes")
-    return _result(worth, verdicts)
+    return said
 
 
 def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    names = list(dict.fromkeys(question["dimension"] for question in JUDGE["questions"] if question["weight"] > 0))
+    names = list(dict.fromkeys(each["dimension"] for each in _criteria() if each["weight"] > 0))
     dimensions = {name: _mean(worth, name) for name in names}
     score = _mean(worth, None)
     passed = None
@@ -122,7 +137,7 @@ def _reaches(score: float, threshold: float) -> bool:
 
 
 def _mean(worth: dict[str, float], dimension: str | None) -> float:
-    weighed = [each for each in JUDGE["questions"] if each["weight"] > 0]
+    weighed = [each for each in _criteria() if each["weight"] > 0]
     weighed = [each for each in weighed if dimension is None or each["dimension"] == dimension]
     total: float = sum(worth[each["id"]] * each["weight"] for each in weighed)
     return total / float(sum(each["weight"] for each in weighed))

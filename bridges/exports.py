@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from pprint import pformat
-from types import ModuleType
 from typing import Any, Literal, get_args
 
 from ..agents.judging import MOST_TOGETHER
 from ..agents.replies import ENGLISH
 from ..agents.requests import BatchedAsking, EachAsking, batched_schema, opening, quote_format
+from ..agents.traces.call_checks import CALL_KINDS
 from ..evaluation.judge_file import check_calibration, load_judge
 from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models import refusals
@@ -29,14 +27,17 @@ from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
-from ..prompts.checklist import Question, Sees, refuse_checks
+from ..prompts.checklist import Checklist, Question, Sees, refuse_checks
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
 from ..prompts.text import TAGS, fill
-from . import exported_judge
+from . import exported_checks, exported_judge
+from .check_exports import asked_of, code_of_checks, inlined, needs_of, with_literal
+from .export_adapters import ADAPTERS, CHECK_ADAPTERS, CHECK_USES, HELPERS, THRESHOLDS, USES, WITH_JUDGE
+from .requirement_exports import judge_tests, migration_root, migration_tests, promptfoo_file, pytest_file
 
-Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader"]
+Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader", "pytest"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
 OF_REPLIES = frozenset({"promptfoo", "deepeval", "openai-grader"})
 """Tools that hand over the text of the last reply."""
@@ -56,10 +57,13 @@ class ExportedJudge:
     """How it is used, in words."""
     notices: tuple[str, ...] = ()
     """Differences from the judge in askance, in sentences."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """Texts of the files that must lie beside it, by name."""
 
 
 def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
-    """The judge of a run, or of a ``judge.yaml``, as a file for another tool.
+    """The judge of a run, or of a ``judge.yaml``, as a file for another tool. Of a migration of a prompt that writes
+    it is the requirements, as tests.
 
     Args:
         judge: A run's directory, a ``judge.yaml``, or a judge.
@@ -70,44 +74,65 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
     """
     if to not in TOOLS:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
-    kept = load_judge(judge)
-    _check(kept)
-    if to in OF_REPLIES and any(each.sees == "call" for each in kept.checklist.questions):
+    root = migration_root(judge)
+    tests = judge_tests(load_judge(judge)) if root is None else migration_tests(Path(str(judge)), root)
+    kept, notices = tests.judge, needs_of(tests.judge.checklist.checks)
+    asked = asked_of(kept.checklist)
+    calls = [
+        each.id for each in kept.checklist.questions if each.sees == "call" or getattr(each, "kind", None) in CALL_KINDS
+    ]
+    if to in OF_REPLIES and calls:
         raise InputError(
-            f"This judge has questions about calls of tools, and --to {to} hands over the reply alone, without them. "
-            "Export it --to python, inspect or mlflow."
+            f"This judge has criteria of calls of tools ({', '.join(calls)}), and --to {to} hands over the reply alone, "
+            "without them. Export it --to python, inspect or mlflow."
         )
-    notices = [] if kept.asked.startswith("openai/") else [_served(kept)]
+    if to == "openai-grader":
+        refuse_checks(kept.checklist, "OpenAI's graders take no code of ours")
+    if asked is not None:
+        _check(kept, asked, to)
+        if not (kept.asked.startswith("openai/") or to == "pytest"):
+            notices.append(_served(kept))
     if to == "openai-grader":
         return _grader(kept, notices)
+    if to == "pytest":
+        name = "test_requirements.py"
+        return ExportedJudge(pytest_file(tests), name, USES[to].format(name=name), tuple(notices))
     if kept.threshold is None and to in THRESHOLDS:
         notices.append(f"This judge has no threshold from which an output passes; give it one: {THRESHOLDS[to]}.")
-    source = inspect.getsource(exported_judge)
+    if not tests.in_migration or not kept.checklist.checks or to not in CHECK_ADAPTERS:
+        name = "judge.py" if to == "python" else f"{to}_judge.py"
+        return ExportedJudge(_file(kept, asked, to), name, USES[to].format(name=name), tuple(notices))
+    name, code = f"{to}_requirements.py", _file(kept, asked, to, apart=True)
+    if to != "promptfoo":
+        return ExportedJudge(code, name, CHECK_USES[to].format(name=name), tuple(notices))
+    text, is_called = promptfoo_file(tests, name)
+    return ExportedJudge(text, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if is_called else {})
+
+
+def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = False) -> str:
+    """A file of Python for a tool. Where checks are ``apart`` each is a test of its own, and no part of the score."""
+    adapters = [] if asked is None and apart else [ADAPTERS[to]]
+    if apart:
+        adapters += [CHECK_ADAPTERS[to], WITH_JUDGE.get(to, "") if asked else ""]
+    adapters[:0] = [each for name, each in HELPERS.items() if name in "".join(adapters)]
+    source = code_of_checks(kept.checklist.checks, alone=asked is None and apart)
+    if asked is None and apart:
+        return source + "".join(adapters)
+    source = inlined(inspect.getsource(exported_judge), exported_checks, source)
     for module in (yes_no, json_object, thoughts, refusals, chat, messages):
-        source = _inlined(source, module)
-    before, main = source.split("\n\nif __name__")
-    written = f"JUDGE: dict[str, Any] = {pformat(_parts(kept), width=110, sort_dicts=False)}"
-    adapter = (VALUES if "judge_of_values" in ADAPTERS[to] else "") + ADAPTERS[to]
-    text = before.replace("JUDGE: dict[str, Any] = {}", written) + adapter + "\n\nif __name__" + main
-    name = "judge.py" if to == "python" else f"{to}_judge.py"
-    return ExportedJudge(text, name, USES[to].format(name=name), tuple(notices))
+        source = inlined(source, module)
+    parts = _parts(kept, asked) | ({"checks_apart": True} if apart else {})
+    before, main = with_literal(source, "JUDGE", parts).split("\n\nif __name__")
+    return before + "".join(adapters) + "\n\nif __name__" + main
 
 
-def _inlined(text: str, module: ModuleType) -> str:
-    """The file with a module in place of its import, so that what askance does is done there by the same lines."""
-    name = module.__name__.partition(".")[2]
-    source = inspect.getsource(module).partition("from __future__ import annotations\n")[2].strip()
-    source = re.sub(r"^from \.\.[\w.]* import (?:\([^)]*\)|.*)\n", "", source, flags=re.MULTILINE)
-    imported = rf"^from \.\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
-    return re.sub(imported, lambda _: f"{source}\n\n", text, flags=re.MULTILINE)
-
-
-def _check(kept: KeptJudge) -> None:
-    """See that the file can ask as the judge is asked, and read its answers."""
+def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
+    """See that the file can ask as the judge is asked, and read its answers. In pytest askance itself asks."""
     check_calibration(kept, "This judge")
+    if to == "pytest":
+        return
     if is_scorer(kept.asked):
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
-    refuse_checks(kept.checklist, "An exported file asks a model, and computes nothing")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
         "reads": settings["reads"] is not None,
@@ -213,8 +238,8 @@ def _quotes(kept: KeptJudge) -> bool:
     return any(each.sees == "quote" for each in kept.checklist.questions)
 
 
-def _parts(kept: KeptJudge) -> dict[str, Any]:
-    """The judge as the file holds it."""
+def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
+    """The judge as the file holds it; without a model where nothing is asked."""
     settings = judge_settings(kept.settings, "settings")
     fits = None
     if kept.calibration is not None:
@@ -222,6 +247,15 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
             name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
             for name, each in kept.calibration.questions.items()
         }
+    held = {
+        "soft": settings["scores"] == "soft",
+        "calibration": fits,
+        "threshold": kept.threshold,
+        "threshold_of": list(kept.threshold_of),
+    }
+    if asked is None:
+        return {"questions": [], **held}
+    kept = replace(kept, checklist=asked)
     fields: dict[str, Any] = {}
     if kept.named is not None:
         forms = direct_forms(kept.named.thinking, kept.named.api_base or default_base_url())
@@ -241,11 +275,8 @@ def _parts(kept: KeptJudge) -> dict[str, Any]:
             | {"block": block}
             for each, block in _asked(kept)
         ],
-        "soft": settings["scores"] == "soft",
         **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
-        "calibration": fits,
-        "threshold": kept.threshold,
-        "threshold_of": list(kept.threshold_of),
+        **held,
         "tags": list(TAGS),
     }
 
@@ -311,188 +342,5 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
 
 
 assert quote_format() == exported_judge._QUOTE_FORM, "an exported judge asks again in the same words"
-
-USES = {
-    "python": "from judge import judge; judge(input=…, output=…). Or: python {name} data.jsonl",
-    "promptfoo": "In promptfooconfig.yaml: assert: [{{type: python, value: file://{name}}}]; vars input, context and "
-    "reference are shown to the judge.",
-    "inspect": "from inspect_judge import askance_judge; Task(…, scorer=askance_judge()). Or: inspect score LOG "
-    "--scorer {name}",
-    "deepeval": "from deepeval_judge import AskanceJudge; evaluate(test_cases, [AskanceJudge()])",
-    "mlflow": "from mlflow_judge import askance_judge; mlflow.genai.evaluate(data=…, scorers=[askance_judge])",
-    "openai-grader": "As the grader of a reinforcement fine-tuning job or of /v1/fine_tuning/alpha/graders/run; items "
-    "have input, and context or reference where the prompt shows them.",
-}
-
-THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
-"""How a threshold is given to a tool that needs one."""
-
-VALUES = '''
-
-def judge_of_values(**given: Any) -> dict[str, Any]:
-    """Judge values of a tool, which need not be texts: messages are a conversation, an object around a single text is
-    that text, and any other is its JSON.
-
-    Raises:
-        JudgeError: As of :func:`judge`, or there is no output.
-    """
-    if given["output"] in (None, {}, []):
-        raise JudgeError("There is no output.")
-    return judge(**{name: _as_text(value) for name, value in given.items()})
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    return StructuredText(text_of(value) or "", value)
-'''
-"""How values that a tool holds are judged."""
-
-
-def turns_of(state: Any) -> Any:
-    """The messages of a sample from the first reply on; the reply alone where there are none."""
-    told: list[dict[str, Any]] = []
-    for each in state.messages:
-        calls = [
-            {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
-            for call in getattr(each, "tool_calls", None) or ()
-        ]
-        if told or each.role == "assistant":
-            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
-            told.append({"role": each.role, "content": each.text, **named})
-    return told or state.output.completion
-
-
-ADAPTERS = {
-    "python": "",
-    "promptfoo": '''
-
-def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
-    """The function that promptfoo calls. Its variables input, context and reference are shown to the judge.
-
-    ``config`` may name others (``input: question``) and give a ``threshold``. Without a variable for the input the
-    prompt is shown as the input.
-    """
-    config, given = context.get("config") or {}, context.get("vars") or {}
-    texts = {name: given.get(config.get(name, name)) or "" for name in ("input", "context", "reference")}
-    texts["input"] = texts["input"] or context.get("prompt") or ""
-    threshold = config.get("threshold")
-    if threshold is None and JUDGE["threshold"] is None:
-        raise JudgeError("This judge has no threshold; give the assertion one, e.g. config: {threshold: 0.5}.")
-    found = judge_of_values(output=output, **texts)
-    passed = found["passed"] if threshold is None else _reaches(found["score"], float(threshold))
-    parts = [
-        {"pass": each["for_the_output"], "score": float(each["for_the_output"]), "reason": each["text"]}
-        for each in found["verdicts"]
-    ]
-    return {
-        "pass": passed,
-        "score": found["score"],
-        "reason": found["reason"],
-        "named_scores": found["dimensions"],
-        "component_results": parts,
-    }
-''',
-    "inspect": """
-
-from functools import partial
-
-from anyio import to_thread
-from inspect_ai.scorer import Score, mean, scorer, stderr
-
-
-"""
-    + inspect.getsource(turns_of)
-    + '''
-
-@scorer(metrics=[mean(), stderr()])
-def askance_judge(reference: bool = False, context: str | None = None) -> Any:
-    """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on "
-    "request."""
-
-    async def score(state: Any, target: Any) -> Any:
-        if not (state.output.choices or state.output.completion):
-            raise JudgeError("There is no output.")
-        whole = any(question["sees"] in ("last", "call") for question in JUDGE["questions"])
-        texts = {"input": state.input_text, "output": turns_of(state) if whole else state.output.completion}
-        if reference:
-            texts["reference"] = target.text
-        if context is not None:
-            texts["context"] = str(state.metadata[context])
-        found = await to_thread.run_sync(partial(judge, **texts))
-        answer = state.output.completion
-        return Score(value=found["score"], answer=answer, explanation=found["reason"], metadata=found)
-
-    return score
-''',
-    "deepeval": '''
-
-import asyncio
-
-from deepeval.metrics import BaseMetric
-
-
-class AskanceJudge(BaseMetric):
-    """A metric of DeepEval; context and expected output are shown to the judge where the test case has them."""
-
-    def __init__(self, threshold: float | None = None, own: bool | None = None) -> None:
-        """``own`` is DeepEval's to give, which makes copies: whether the threshold is the judge's own."""
-        if threshold is None and JUDGE["threshold"] is None:
-            raise JudgeError("This judge has no threshold; give the metric one, e.g. AskanceJudge(threshold=0.5).")
-        self.own = threshold is None if own is None else own
-        self.threshold = JUDGE["threshold"] if threshold is None else threshold
-        self.async_mode = True
-
-    def measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
-        shown = {
-            "input": test_case.input,
-            "output": test_case.actual_output,
-            "context": "\\n\\n".join(map(str, test_case.context or test_case.retrieval_context or [])),
-            "reference": test_case.expected_output or "",
-        }
-        self.error = None
-        found = judge_of_values(**shown)
-        self.score, self.reason, self.score_breakdown = found["score"], found["reason"], found["dimensions"]
-        self.success = found["passed"] if self.own else _reaches(self.score, self.threshold)
-        return self.score
-
-    async def a_measure(self, test_case: Any, *args: Any, **kwargs: Any) -> float:
-        return await asyncio.to_thread(self.measure, test_case)
-
-    def is_successful(self) -> bool:
-        return self.error is None and bool(self.success)
-
-    @property
-    def __name__(self) -> str:
-        return "askance judge"
-''',
-    "mlflow": '''
-
-from mlflow.entities import Feedback
-from mlflow.genai.scorers import scorer
-
-
-@scorer(name="askance")
-def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
-    """A scorer of MLflow: the score, whether it passes, and each dimension.
-
-    Of inputs that are a dictionary ``input`` and ``context`` are shown, or all of it; of expectations
-    ``expected_response``.
-    """
-    given = inputs if isinstance(inputs, dict) else {"input": inputs}
-    shown = {
-        "input": given.get("input", given),
-        "context": given.get("context") or "",
-        "output": outputs,
-        "reference": (expectations or {}).get("expected_response") or "",
-    }
-    found = judge_of_values(**shown)
-    rows = [Feedback(name="askance", value=found["score"], rationale=found["reason"])]
-    if found["passed"] is not None:
-        rows.append(Feedback(name="askance/passed", value=found["passed"]))
-    return [*rows, *(Feedback(name=f"askance/{name}", value=each) for name, each in found["dimensions"].items())]
-''',
-}
-"""By tool: what is written below the judge."""
 
 __all__ = ["TOOLS", "ExportedJudge", "export_judge"]

@@ -15,7 +15,7 @@ from ..prompts.checklist import Checklist
 from ..prompts.errors import CoverageError, InputError, import_optional
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
-from .exports import turns_of
+from .export_adapters import turns_of
 
 inspect_scorer: Any = import_optional("inspect_ai.scorer", "inspect", "inspect-ai")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .traced_spans import (
+    DEFINITIONS,
     GivenReference,
     GivenScore,
     Part,
@@ -227,7 +228,9 @@ def _batch(row: Row) -> list[Part] | None:
     name = str(row["custom_id"])
     if "body" in row:
         body = mapping(row["body"])
-        return [TracedSpan(name, name, None, "", _asked(body), None, short({"model": body.get("model")}))]
+        return [
+            TracedSpan(name, name, None, "", _asked(body), None, short({"model": body.get("model"), **_tools(body)}))
+        ]
     if "response" not in row:
         return None
     response = mapping(row["response"])
@@ -245,7 +248,12 @@ def _exchange(name: str, request: Row, response: Row, log: Row | None = None) ->
 
 
 def _metadata(row: Row) -> dict[str, Any]:
-    return short({**mapping(row.get("metadata")), **mapping(row.get("tags"))})
+    return short({**mapping(row.get("metadata")), **mapping(row.get("tags")), **_tools(row)})
+
+
+def _tools(row: Row) -> dict[str, Any]:
+    """The definitions of the tools in a request."""
+    return {name: row[name] for name in DEFINITIONS if isinstance(row.get(name), list)}
 
 
 def _asked(body: Row) -> Any:

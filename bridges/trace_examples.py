@@ -22,6 +22,7 @@ from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_enco
 from .trace_conventions import openai_evals_parts, openai_parts, openinference_parts
 from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
 from .traced_spans import (
+    DEFINITIONS,
     GivenScore,
     Part,
     Row,
@@ -168,7 +169,9 @@ def _row(
         row["comment"] = _one(
             [*mapped, *whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
         )
-    metadata = short({**span.metadata, "span": span.name, **row.pop("metadata", {})})
+    asked = span.input if isinstance(span.input, Mapping) else {}
+    tools = {name: asked[name] for name in DEFINITIONS if isinstance(asked.get(name), list)}  # logged with the messages
+    metadata = short({**tools, **span.metadata, "span": span.name, **row.pop("metadata", {})})
     return row | ({"metadata": metadata} if metadata else {})
 
 

@@ -167,6 +167,10 @@ def short(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name): value for name, value in metadata.items() if value not in (None, "", [], {})}
 
 
+DEFINITIONS = ("tools", "functions")
+"""Names under which a request to a model has the definitions of its tools."""
+
+
 def named(row: Any) -> str:
     """A name for a row that has none, from what it holds."""
     return f"row-{sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:12]}"

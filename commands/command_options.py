@@ -362,7 +362,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
-        form = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD"}.get(name, "good=WORD,bad=WORD")
+        forms = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD", "vary": "SETTING=VALUES"}
+        form = forms.get(name, "good=WORD,bad=WORD")
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:

@@ -202,10 +202,24 @@ def export_command(judge_file: str, to: str, output: str | None, as_json: bool, 
     check_apart(output, {"RUN": judge_file})
     made = export_judge(judge_file, to)
     _check_suffix(output, made)
+    if made.beside and not output and not as_json:
+        raise InputError(
+            f"This export is several files ({', '.join([made.name, *made.beside])}): name the first with -o."
+        )
     if output:
-        write_whole(output, made.text)
+        for name, text in {Path(output).name: made.text, **made.beside}.items():
+            write_whole(Path(output).parent / name, text)
     if as_json:
-        echo_json({"file": output, "name": made.name, "use": made.use, "notices": made.notices, "text": made.text})
+        echo_json(
+            {
+                "beside": made.beside,
+                "file": output,
+                "name": made.name,
+                "use": made.use,
+                "notices": made.notices,
+                "text": made.text,
+            }
+        )
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..agents.checks import computed_verdicts
 from ..agents.generator import Generated, Generator
+from ..agents.traces.replay import ReplayingGenerator, replay_counts, replay_said
 from ..models.event_loops import awaited, run_sync
 from ..models.named import ModelLike, named_models
 from ..models.programs import GeneratorFunction, Program, writer_of
@@ -87,7 +88,9 @@ class Outputs:
         there = sum(each.error is None for each in self.written)
         followed = {} if self.schema is None else {"follow_schema": self.follow_schema}
         counts = {"asked": len(self.written), "written": there, "share": self.share, **followed}
-        return {"version": self.version, **counts, **self.budget.to_dict()}
+        replayed = replay_counts(self.written)
+        replay = {} if replayed is None else {"replay": replayed}
+        return {"version": self.version, **counts, **replay, **self.budget.to_dict()}
 
 
 def generate(
@@ -194,7 +197,7 @@ class GenerationJob:
                 writer = self._writer(models, gateway)
                 watcher.phase(f"asking {writer.model.name}", len(self.examples))
                 written = await writer.generate(self.examples, watcher.advance)
-                for said in writer.refused:
+                for said in (*writer.refused, *replay_said(written)):
                     watcher.say(said)
                 version = version_of(self.prompt.hash, self.writing)
                 return Outputs(written, version, gateway.budget, self.schema)
@@ -209,4 +212,5 @@ class GenerationJob:
         model = models.get(self.generator)
         if self.writing.thinking is not None:
             model = models.with_thinking(self.generator, self.writing.thinking)
-        return Generator(gateway, model, self.prompt, *how, prompt_name=self.name, schema=schema, writing=self.writing)
+        kind = ReplayingGenerator if options.replay else Generator
+        return kind(gateway, model, self.prompt, *how, prompt_name=self.name, schema=schema, writing=self.writing)

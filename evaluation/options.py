@@ -256,11 +256,16 @@ class WritingOptions(BaseModel):
         description="Version of a generator that is a program: another one is asked anew. Default: a hash of the "
         "function's file, or of the files that a command names.",
     )
+    replay: Annotated[bool, Heading.CHANGED.at(4)] = Field(
+        False,
+        description="Give the generator the tools of each example (metadata.tools); a call gets the recorded result of "
+        "the same call in the old output, or of the nearest one. No tool is run.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("generator_version",), _written_by(a_program=False), "the generator is a model, and no program"),
         Idle(
-            ("max_output_tokens", "generator_temperature"),
+            ("max_output_tokens", "generator_temperature", "replay"),
             _written_by(a_program=True),
             "the generator is a program, which says how it writes itself",
         ),

@@ -15,6 +15,7 @@ from ..prompts.formatting import count, missing_share
 from ..prompts.shown_examples import ShownExamples
 from ..stats.differences import Difference
 from .records import (
+    AdditionRecord,
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
@@ -140,6 +141,8 @@ class RunRecord(ResultPart):
     """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()
     """Ways of showing the judge examples, where that was tried."""
+    additions: tuple[AdditionRecord, ...] = ()
+    """Settings and texts after the input that were tried on development before the rounds, in that order."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Each instruction in a generator's best prompt with its effect."""
     per_output: PerOutputRecord | None = None

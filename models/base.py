@@ -42,6 +42,9 @@ class Parameters:
     """JSON schema that the answer must follow."""
     grammar: str | None = None
     """GBNF grammar that the answer must follow, in place of a schema."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """Tools that the model may call, as OpenAI's chat API takes them. The answer's text is then a message
+    (:mod:`~askance.models.replies.tool_calls`)."""
 
     @cached_property
     def canonical(self) -> str:
@@ -49,6 +52,8 @@ class Parameters:
         values: list[Any] = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
         # left out where there is none, so that answers in older stores keep their keys
         values += [] if self.grammar is None else [self.grammar]
+        if self.tools is not None:  # keys without tools stay as they were
+            values.append({"tools": self.tools})
         return json.dumps(values, separators=(",", ":"))
 
 
@@ -204,6 +209,15 @@ def refuse_images(model: Model, shown: Iterator[str]) -> None:
         raise InputError(
             f"{model.name} takes no images, and example '{first}' has one. Name a model that takes them, or leave such "
             "examples out."
+        )
+
+
+def refuse_tools(model: Model) -> None:
+    """See that a model can be given tools: one that can has a true ``takes_tools``. Raises InputError where it cannot."""
+    if not getattr(model, "takes_tools", False):
+        raise InputError(
+            f"{model.name} takes no definitions of tools, so a recorded output cannot be replayed. Name a model that "
+            "takes them, at an OpenAI-compatible endpoint or through LiteLLM."
         )
 
 

@@ -14,9 +14,10 @@ from ..prompts.messages import StructuredText
 from .base import Answer, ModelError, Parameters, Request, TokenProbabilities, images_in
 from .budget import Price
 from .networks import certificate_problem, proxy_for, tls_context
-from .refusals import quota_used_up, takes_no_images, wait_asked_for
+from .refusals import quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
 from .replies.numbers import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
+from .replies.tool_calls import add_pieces, message_said
 from .replies.yes_no import ROOM
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
@@ -97,6 +98,8 @@ class DirectModel(EndpointModel):
             said = payload.decode("utf-8", "replace")
             if images_in(request) and takes_no_images(status, said):
                 raise self._no_images(status, self._clean(_message(payload)))
+            if request.parameters.tools is not None and takes_no_tools(status, said):
+                raise self._no_tools(status, self._clean(_message(payload)))
             return Refusal(status, said, self._error(status, headers, payload))
 
         return await self._learner.ask(self._body(request), send)
@@ -191,8 +194,9 @@ class DirectModel(EndpointModel):
             logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
             apart = thinks_apart(message)
             said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
+            calls = message.get("tool_calls")
             return Answer(
-                said,
+                said if request.parameters.tools is None else message_said(said, calls),
                 logprobs,
                 sent,
                 written,
@@ -286,6 +290,8 @@ def chat_fields(request: Request) -> dict[str, Any]:
             "structured_outputs": {"grammar": parameters.grammar},
             "guided_grammar": parameters.grammar,
         }
+    if parameters.tools is not None:
+        fields["tools"] = [*parameters.tools]
     return fields
 
 
@@ -358,6 +364,7 @@ def whole_reply(payload: bytes) -> dict[str, Any]:
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
     logprobs: list[Any] = []
+    calls: list[dict[str, Any]] = []
     ended = False
     for line in payload.decode("utf-8", "replace").splitlines():
         data = line.partition("data:")[2].strip() if line.startswith("data:") else ""
@@ -369,16 +376,19 @@ def whole_reply(payload: bytes) -> dict[str, Any]:
             for part in event.get("choices") or ():
                 if part.get("index") not in (0, None):
                     continue
-                for name, said in (part.get("delta") or part.get("message") or {}).items():
+                delta = part.get("delta") or part.get("message") or {}
+                for name, said in delta.items():
                     if isinstance(said, str) and name != "role":
                         texts[name] = texts.get(name, "") + said
+                add_pieces(calls, delta.get("tool_calls") or ())
                 logprobs += (part.get("logprobs") or {}).get("content") or ()
                 choice |= {name: part[name] for name in ("finish_reason", "error") if part.get(name)}
     if whole.get("error"):
         choice["error"] = whole["error"]
     if not (ended or choice):
         raise ValueError("the stream breaks off")
-    return whole | {"choices": [choice | {"message": texts, "logprobs": {"content": logprobs}}]}
+    message = {**texts, "tool_calls": calls}
+    return whole | {"choices": [choice | {"message": message, "logprobs": {"content": logprobs}}]}
 
 
 def text_of(content: Any) -> str:

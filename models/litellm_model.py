@@ -15,8 +15,9 @@ from .base import Answer, ModelError, Request, images_in
 from .budget import Price
 from .direct import RETRY_STATUSES, chat_fields, no_money_left, read_logprobs, text_of
 from .networks import BUNDLES, certificate_problem
-from .refusals import quota_used_up, takes_no_images, wait_asked_for
+from .refusals import quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
 from .replies.thoughts import after_thinking, thinks_apart
+from .replies.tool_calls import message_said
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
 
@@ -62,6 +63,7 @@ class LiteLLMModel(EndpointModel):
             ) from None
         self._supported = frozenset(self._litellm.get_supported_openai_params(model=self._model) or ())
         self.takes_images = self._may_take_images()
+        self.takes_tools = "tools" in self._supported
         listed = self._find_price()
         self.price = listed if price is None else price
         self._is_listed = price is None
@@ -80,6 +82,8 @@ class LiteLLMModel(EndpointModel):
                 status, said = int(error.status_code), _said(error, whole=True)  # type: ignore[attr-defined]
                 if images_in(request) and takes_no_images(status, said):
                     raise self._no_images(status, _said(error)) from None
+                if request.parameters.tools is not None and takes_no_tools(status, said):
+                    raise self._no_tools(status, _said(error)) from None
                 return Refusal(status, said, self._error(error))
             try:
                 return self._read(response, request)
@@ -161,8 +165,9 @@ class LiteLLMModel(EndpointModel):
         logprobs = read_logprobs(raw, request.parameters)
         text, apart = text_of(choice.message.content), thinks_apart(choice.message)
         said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
+        calls = [each.model_dump(exclude_none=True) for each in getattr(choice.message, "tool_calls", None) or ()]
         return Answer(
-            said,
+            said if request.parameters.tools is None else message_said(said, calls),
             logprobs,
             prompt,
             written,

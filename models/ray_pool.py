@@ -101,7 +101,7 @@ class NodeWorker:
 IN_LINE = 256
 """Calls that models on the workers are given at once, all together, so that each always has one to go on with."""
 KNOWN_HERE = (
-    *("thinking_room", "first_room", "template_may_think", "takes_images"),
+    *("thinking_room", "first_room", "template_may_think", "takes_images", "takes_tools"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
 """Attributes of a model on the cluster that the gateway here needs."""

@@ -192,6 +192,20 @@ def takes_no_images(status: int, said: str) -> bool:
     return status in (400, 404, 415, 422, 500, 501) and _NO_IMAGES.search(said) is not None
 
 
+_NO_TOOLS = re.compile(
+    r"support\w* (?:for )?(?:the )?(?:use of )?[`'\"]?(?:tools?\b|tool[_ ](?:use|calls?|calling|choice)|function)|"
+    r"(?:tools?|tool[_ ](?:use|calls?|calling|choice)|function[_ ]call\w*)\b[`'\"]?[^.]{0,40}?"
+    r"(?:(?:not|un) ?support|requires? --|not (?:allowed|enabled|available|permitted))|"
+    r"(?:unrecogni[sz]ed|unknown|unexpected|extra|unsupported)[^.]{0,60}\btools\b",
+    re.IGNORECASE,
+)
+
+
+def takes_no_tools(status: int, said: str) -> bool:
+    """Whether an endpoint says of a request with tools that its model takes none."""
+    return status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(said) is not None
+
+
 def quota_used_up(status: int, said: str) -> str | None:
     """A sentence where an endpoint says that a quota or the money is used up, so that waiting is no help; else None."""
     text = said.lower()

@@ -78,11 +78,20 @@ class EndpointModel:
     """None where it is not known."""
     takes_images: bool
     """False where it is known to take texts alone."""
+    takes_tools: bool = True
+    """False where it is known to take no definitions of tools."""
     _learner: Learner
 
     def _no_images(self, status: int, said: str) -> ModelError:
         """The error that ends a command whose images the endpoint does not take."""
         text = f"{self.name}: the model takes no images, and some examples have some. It said: {said[:300]}"
+        return ModelError(text, fatal=True, status=status)
+
+    def _no_tools(self, status: int, said: str) -> ModelError:
+        """The error that ends a command whose tools the endpoint does not take."""
+        text = (
+            f"{self.name}: its endpoint takes no tools, and the outputs are replayed with some. It said: {said[:300]}"
+        )
         return ModelError(text, fatal=True, status=status)
 
     @property

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
 from ..evaluation.own_judge import OwnWords
+from ..models.writing import Vary
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -301,9 +302,20 @@ class TuneOptions(LoopOptions, WritingOptions):
     plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
     )
+    additions: Annotated[bool, Heading.CHANGED.at(1)] = Field(
+        True,
+        description="Try settings (a JSON schema, a grammar, room) and texts after the input (failed rules, the form to "
+        "be filled in, an example) before the rounds.",
+    )
+    vary: Annotated[Vary, Heading.CHANGED.at(1)] = Field(
+        default_factory=dict,
+        description="Try other values of a setting, e.g. thinking=low,off, temperature=0.5 or system_as=user.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
+        Idle(("additions", "vary"), where(paper=True), "the papers' loop edits the prompt alone"),
+        Idle(("vary",), where(additions=False), "nothing is tried beside edits (additions)"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
         Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),
         Idle(

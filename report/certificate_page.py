@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..memory.certificate_file import TARGETS, CertificateRecord, TargetRecord
 from ..memory.decision import FEW, Choice
-from ..optimizer.migration.certificate_view import WORDS, headline, measured
+from ..optimizer.migration.certificate_view import WORDS, cost_said, headline, measured
 from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, percent, signed
 from ..prompts.text import shorten
@@ -220,7 +220,7 @@ def _who(found: CertificateRecord) -> str:
     judge = "" if found.judge is None else f"; {found.judge} judges"
     second = "" if found.second_judge is None else f", and {found.second_judge} judges the same test outputs once more"
     looks = "once" if found.looks == 1 else f"{found.looks} times"
-    return f"{old}{judge}{second}. The test was looked at {looks}."
+    return " ".join([f"{old}{judge}{second}. The test was looked at {looks}.", *cost_said(found)])
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

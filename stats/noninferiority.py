@@ -12,12 +12,21 @@ import math
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, nct, norm, t
 
 from .correlation import Column
 from .resampling import MINIMUM_ITEMS, Vector, complete, group_codes
+
+
+@cache
+def _distributions() -> Any:
+    """The distributions of SciPy, whose import takes a second that ``--help`` does without."""
+    from scipy import stats
+
+    return stats
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hasha
     if units is None or units.size < MINIMUM_ITEMS:
         value = None if units is None else units.mean
         return MeanLimits(value, None, None, units.n if units else 0, units.size if units else 0)
-    critical, error = float(t.ppf(1 - level, units.size - 1)), units.standard_error
+    critical, error = float(_distributions().t.ppf(1 - level, units.size - 1)), units.standard_error
     low = units.mean - error * _transformed_back(critical, units)
     high = units.mean - error * _transformed_back(-critical, units)
     unseen = 1 - level ** (1 / units.independent)
@@ -116,7 +125,7 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
     ratio = (units.mean + margin) / units.standard_error
     # ((1 + skewed ratio)^3 - 1) / (3 skewed), written so that it holds for a skewness near 0
     shifted = ratio + skewed * ratio**2 + skewed**2 * ratio**3 / 3
-    return float(t.cdf(shifted + skewed / 2, units.size - 1))
+    return float(_distributions().t.cdf(shifted + skewed / 2, units.size - 1))
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,7 @@ class SpreadEstimate:
         """The largest spread that is likely: the deviation is below it, but for a chance of .05."""
         if math.isinf(self.freedom):
             return self
-        ratio = math.sqrt(self.freedom / float(chi2.ppf(0.05, self.freedom)))
+        ratio = math.sqrt(self.freedom / float(_distributions().chi2.ppf(0.05, self.freedom)))
         return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
 
     def careful(self, level: float, power: float) -> SpreadEstimate:
@@ -146,8 +155,8 @@ class SpreadEstimate:
         and Owen, Pharm. Stat. 5, 2006)."""
         if math.isinf(self.freedom):
             return self
-        z = float(norm.ppf(1 - level))
-        ratio = float(nct.ppf(power, self.freedom, z)) / (z + float(norm.ppf(power)))
+        z = float(_distributions().norm.ppf(1 - level))
+        ratio = float(_distributions().nct.ppf(power, self.freedom, z)) / (z + float(_distributions().norm.ppf(power)))
         return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
 
 
@@ -182,11 +191,13 @@ def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, p
     """
     if examples < MINIMUM_ITEMS:
         return 1.0
-    z, spread = float(norm.ppf(1 - level)), spread.careful(level, power)
+    z, spread = float(_distributions().norm.ppf(1 - level)), spread.careful(level, power)
     documents = max(1.0, examples / spread.together - z**2 / 2)
     limit = _back(z, min(0.0, spread.skewness) / (3 * math.sqrt(documents)))
-    closed = (limit + float(norm.ppf(power))) * spread.deviation / math.sqrt(documents * spread.together)
-    return min(1.0, max(closed, 1 - level ** (1 / examples)))
+    closed = (
+        (limit + float(_distributions().norm.ppf(power))) * spread.deviation / math.sqrt(documents * spread.together)
+    )
+    return float(min(1.0, max(closed, 1 - level ** (1 / examples))))
 
 
 def examples_needed(spread: SpreadEstimate, margin: float, level: float = 0.05, power: float = 0.8) -> int:

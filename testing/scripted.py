@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..models.base import Answer, Request
+from ..models.replies.tool_calls import message_said
 
 Reply = str | float | Answer | BaseException
 """A text, a probability of yes (answered as one token with log-probabilities), a whole answer, or an error to raise."""
@@ -28,6 +29,9 @@ class ScriptedModel:
     """Its replies are no part of its identity, so no other command may use it."""
     template_may_think = False
     """Whether a reply that was cut off may be the beginning of a thought that a server's template has opened."""
+    takes_tools = True
+    """Whether it may be given tools. A text is then a reply without calls; one with calls is an answer whose text is a
+    :func:`~askance.models.replies.tool_calls.message_said`."""
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ def as_answer(reply: str | float | Answer, request: Request) -> Answer:
         return reply
     prompt_tokens = sum(len(content) for _, content in request.messages) // 4
     if isinstance(reply, str):
+        reply = reply if request.parameters.tools is None else message_said(reply, ())
         return Answer(reply, None, prompt_tokens, max(1, len(reply) // 4))
     yes = min(max(float(reply), 1e-6), 1 - 1e-6)
     word = "Yes" if yes >= 0.5 else "No"

@@ -43,6 +43,7 @@ RUN = ("bash", "python")
 ONLY_PARSED = ("make ", "pip install ", "askance demo", "askance label ", "askance models pull ", "askance doctor")
 """Beginnings of lines that download or install something, look at what is installed, or wait for a person."""
 FOREIGN_OPTIONS = {
+    "--enable-auto-tool-choice",
     "--default-chat-template-kwargs",
     "--reasoning-budget",
     "--scorer",

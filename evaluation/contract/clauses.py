@@ -6,12 +6,13 @@ a condition only, is left to the questions. A clause that speaks of one key of a
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...prompts.checklist import ComputedCheck
-from ...prompts.criteria.kinds import LengthBand
+from ...prompts.criteria.bands import LengthBand
 from .found_rules import TRAITS
 
 
@@ -116,7 +117,7 @@ _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "fina
 }  # fmt: skip
 _LINE = re.compile(rf"\b({'|'.join(_ORDINALS)})\w? (?:line|zeile)\b", re.IGNORECASE)
 _LINE_IS = re.compile(
-    rf"\b(?:is|be|reads?|says?|must be|lautet|ist|:)\b:?\s*(?:the (?:words?|text)\s+)?{_TEXT}", re.IGNORECASE
+    rf"(?:(?:is|(?:must|should) be|reads?|says?|lautet|ist)\b:?|:|)\s*(?:the (?:words?|text)\s+)?{_TEXT}", re.IGNORECASE
 )
 _BEGINS = re.compile(
     rf"(?:\b(?:begin|start|open|beginn?|beginne|starte)s?\b{_GO_ON}*?\b(?:with|mit)|\bbeginning\b{_GO_ON}*?\b(?:is|be))"
@@ -200,7 +201,7 @@ _LANGUAGE = re.compile(
     re.IGNORECASE,
 )
 _AUF = {"deutsch": "de", "englisch": "en", "französisch": "fr"}
-_KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
+KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
 _ITEMS = re.compile(
     rf"(?:(at most|no more than|up to|max\.?|maximum|exactly|at least)\s+)?{_N}(?:\s*(?:to|-|–|or)\s*{_N})?\s+(?:\w+ )?"
     r"(?:items|names|keywords|tags|entries|elements|strings|words or phrases|topics|values|labels|points|people|steps)\b",
@@ -318,16 +319,23 @@ def stated_rules(prompt: str, keys: Collection[str] = ()) -> list[StatedRule]:
     ``keys`` are keys of JSON outputs: a clause about one of them is left to :func:`key_clauses`.
     """
     found = []
+    fixed = "|".join(re.escape(each) for clause in clauses_of(prompt) for each in _fixed_line(clause))
     for clause in clauses_of(prompt):
         if _about_key(clause, keys) is not None or _CONDITION.search(clause):
             continue
-        read = list(_rules_in(clause))
+        read = list(_rules_in(clause, fixed))
         is_all = _words_left(clause, [each.said for each in read]) <= _MOST_LEFT
         for each in read:
             fields = {"id": each.id, "kind": each.kind, "value": each.value, "good": each.good, "text": each.text}
             check = ComputedCheck.model_validate(fields | {"clause": clause, "from": "clause"})
             found.append(StatedRule(check, is_all))
     return found
+
+
+def is_about_form(question: str) -> bool:
+    """Whether a question asks for something that checks decide: a length, a mark of form, or valid JSON."""
+    traits = rf"\b(?:{'|'.join(_TRAIT_WORDS.values())}|JSON|keys?)(?!\w)"
+    return bool(_bands(question)) or re.search(traits, question, re.IGNORECASE) is not None
 
 
 def key_clauses(prompt: str, keys: Collection[str]) -> list[KeyClause]:
@@ -341,7 +349,7 @@ def key_clauses(prompt: str, keys: Collection[str]) -> list[KeyClause]:
 
 def _about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
     """The beginning of a clause about a key: one of ``keys``, or any that stands in quotes."""
-    found = _KEY.match(clause)
+    found = KEY.match(clause)
     return found if found and (found[1] in keys or found[0].lstrip("-*• ")[0] in '"“`') else None
 
 
@@ -386,13 +394,14 @@ def _words_pattern(least: int, most: int | None) -> str:
     return rf"^\s*\S+(?:\s+\S+){{{max(0, least - 1)},{high}}}\s*$"
 
 
-def _rules_in(clause: str) -> Iterator[_Read]:
+def _rules_in(clause: str, fixed: str) -> Iterator[_Read]:
+    """The rules of a clause; ``fixed`` is a pattern of lines that the prompt gives word for word."""
     yield from _line_rules(clause)
     if not _OF_A_PART.search(clause) and (band := _band(clause)) is not None:
         yield _Read(f"length_{band.rsplit(' ', 1)[1].rstrip('s')}s", "length", band, _said_band(clause))
     if not _OF_LINES.search(clause):
-        for kind, pattern in (("begins", _BEGINS), ("ends", _ENDS)):
-            if not _undone(clause, found := pattern.search(clause)) and found:
+        for kind, form in (("begins", _BEGINS), ("ends", _ENDS)):
+            if (found := form.search(clause)) and not _undone(clause, found):
                 yield _Read(kind, kind, _inner(found), found[0])
     if found := _FORBIDDEN.search(clause):
         words = [_inner(each) for each in _QUOTED.finditer(clause, found.end())]
@@ -405,8 +414,10 @@ def _rules_in(clause: str) -> Iterator[_Read]:
         yield _Read(f"has_{_name(word)}", "matches", re.escape(word), found[0], text=f"Does the output say {word}?")
     if found := _ADDRESS.search(clause):
         word = _inner(found)
-        forms = rf"(?i)\b{re.escape(word)}{'(?:r|rs|rself)?' if word.lower() == 'you' else ''}\b"
-        yield _Read(f"says_{_name(word)}", "matches", forms, found[0], text=f"Does the output say {word}?")
+        forms = rf"\b{re.escape(word)}{'(?:r|rs|rself)?' if word.lower() == 'you' else ''}\b"
+        # a fixed line, e.g. "Your help desk", says nothing of how the output speaks to its reader
+        pattern = rf"(?im)^(?!\s*(?:{fixed})\s*$).*{forms}" if fixed else f"(?i){forms}"
+        yield _Read(f"says_{_name(word)}", "matches", pattern, found[0], text=f"Does the output say {word}?")
     if found := _ITS_SOURCE.search(clause):
         word = found[1].lower().removesuffix("s")
         pattern = rf"(?i)\b{re.escape(word)}s?\b"
@@ -454,21 +465,32 @@ def _line_rules(clause: str) -> Iterator[_Read]:
     word, rest = line[1].lower(), clause[line.end() :]
     place = _ORDINALS[word]
     name = "last_line" if place < 0 else f"line_{place}"
-    if (found := _LINE_IS.match(rest.lstrip())) or (found := re.match(rf"\s*:?\s*{_TEXT}", rest)):
-        inner = re.escape(_inner(found).strip())
-        text = f"Is the {word} line {_inner(found).strip()!r}?"
-        yield _Read(name, "matches", _line_pattern(place, inner), line[0] + found[0], text=text)
+    if words := _fixed_line(clause):
+        text, said = f'Is the {word} line "{words[0]}"?', f"{line[0]} is {words[0]}"
+        yield _Read(name, "matches", line_pattern(place, re.escape(words[0])), said, text=text)
     elif found := re.search(r"\b(?:in|all|is) bold\b(?: \([^)]*\))?", rest, re.IGNORECASE):
-        pattern = _line_pattern(place, r"\*\*[^*\n]+\*\*[.!?]?")
+        pattern = line_pattern(place, BOLD_LINE)
         yield _Read(f"{name}_bold", "matches", pattern, line[0] + found[0], text=f"Is the {word} line in bold?")
     elif re.match(r"\W*(?:is|must be|should be)\W+(?:empty|blank)\b", rest, re.IGNORECASE) is None:
         found = _BEGINS.search(rest)
         if found and place > 0:
-            pattern = _line_pattern(place, re.escape(_inner(found)) + r"[^\n]*")
+            pattern = line_pattern(place, re.escape(_inner(found)) + REST_OF_LINE)
             yield _Read(f"{name}_begins", "matches", pattern, line[0] + found[0], text=f"Is the {word} line so begun?")
 
 
-def _line_pattern(place: int, inner: str) -> str:
+def _fixed_line(clause: str) -> list[str]:
+    """The words of the one line that a clause gives word for word; empty where it gives none."""
+    line = _LINE.search(clause)
+    found = _LINE_IS.match(clause[line.end() :].lstrip()) if line else None
+    return [_inner(found).strip()] if found else []
+
+
+BOLD_LINE = r"\*\*[^*\n]+\*\*[.!?]?"
+"""A pattern of a line in bold."""
+REST_OF_LINE = r"[^\n]*"
+
+
+def line_pattern(place: int, inner: str) -> str:
     """A pattern of texts whose line at a place (from 1, or -1 for the last) is ``inner``; empty lines do not count."""
     if place < 0:
         return rf"(?:\A|\n)[ \t]*{inner}\s*\Z"
@@ -479,6 +501,25 @@ def _band(clause: str) -> str | None:
     """The length that a clause asks for, as a check of the kind ``length`` takes it; None where it has several."""
     found = _bands(clause)
     return found[0][1] if len(found) == 1 else None
+
+
+TIGHTER = 0.6
+"""Share of a limit that a model is asked to keep: small ones overlook by how much they pass it."""
+
+
+def tightened(clause: str) -> str:
+    """A clause with smaller limits of words and characters: ``at most 25 words`` becomes ``at most 15 words``."""
+    for pattern in (_AT_MOST, _OR_FEWER):
+        clause = pattern.sub(lambda found: _smaller(found, 3 if found.re is _AT_MOST else 1), clause)
+    return clause
+
+
+def _smaller(found: re.Match[str], place: int) -> str:
+    most = _number(found[place])
+    if _unit(found[place + 1]) not in ("words", "characters") or most < 4:
+        return found[0]
+    start, end = (each - found.start() for each in found.span(place))
+    return f"{found[0][:start]}{math.floor(TIGHTER * most)}{found[0][end:]}"
 
 
 def _said_band(clause: str) -> str:
@@ -521,9 +562,9 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() else _NUMBERS[" ".join(text.lower().split())]
 
 
-def _undone(clause: str, found: re.Match[str] | None) -> bool:
+def _undone(clause: str, found: re.Match[str]) -> bool:
     """Whether a "not" stands before the words."""
-    return found is not None and _UNDONE.search(clause[: found.start()]) is not None
+    return _UNDONE.search(clause[: found.start()]) is not None
 
 
 def _bullet_pattern(found: re.Match[str], mark: str | None) -> str:

@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from ...agents.checks import COUNTS, json_value, language_of
+from ...agents.checks import language_of
+from ...agents.decided import COUNTS, json_value
 from ...agents.traces.call_checks import first_places
 from ...prompts.checklist import ComputedCheck
 from ...prompts.conversations.chat import calls_in_turn, reply_text
@@ -42,11 +43,12 @@ class Trait(NamedTuple):
     pattern: str
     noun: str
 
-    def check(self, *, wanted: bool, **fields: Any) -> ComputedCheck:
+    def check(self, *, wanted: bool) -> ComputedCheck:
         """The check that an output has the feature, or lacks it."""
-        data = {"id": self.id if wanted else f"no_{self.id}", "kind": "matches", "value": self.pattern}
-        asks = f"Does the output have {self.noun}?"
-        return ComputedCheck(**data, text=asks, good="yes" if wanted else "no", **fields)
+        name, good = (self.id, "yes") if wanted else (f"no_{self.id}", "no")
+        text = f"Does the output have {self.noun}?"
+        fields = {"id": name, "kind": "matches", "value": self.pattern, "text": text, "good": good}
+        return ComputedCheck.model_validate(fields)
 
 
 TRAITS = (
@@ -198,7 +200,7 @@ def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
     found.append(rule("calls", "calls", band, outputs))
     for name in names:
         given = [call.arguments for calls in traces for call in calls if call.name == name]
-        schema = schema_of(given)
+        schema = widened(schema_of(given))
         if len(given) >= FEWEST:
             # support among the outputs that call the tool: the others keep the rule without saying anything
             theirs = [output for output, firsts in zip(outputs, places, strict=True) if name in firsts]

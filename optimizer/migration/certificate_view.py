@@ -35,10 +35,11 @@ class MigrationResult(Shown):
 
 def told(certificate: CertificateRecord, run: Path | None = None) -> str:
     """The decision on each target and what to do next, one sentence a line. Paths begin with ``run``."""
-    return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *_cost(certificate)])
+    return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *cost_said(certificate)])
 
 
-def _cost(certificate: CertificateRecord) -> Iterator[str]:
+def cost_said(certificate: CertificateRecord) -> Iterator[str]:
+    """Yield a sentence on what the migration took, where that is known."""
     if certificate.calls is not None and certificate.tokens is not None:
         price = "price unknown" if certificate.cost_usd is None else money(certificate.cost_usd)
         yield f"It took {count(certificate.calls, 'call')}, {count(certificate.tokens, 'token')}, {price}."

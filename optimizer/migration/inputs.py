@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from ...agents.checks import Checker, CheckFunction, load_checker, make_ready
+from ...agents.traces.replay import with_record
 from ...evaluation.judge_file import load_judge
 from ...evaluation.kept_judge import KeptJudge
 from ...memory.certificate_file import target_folder
@@ -17,7 +18,7 @@ from ...models.base import Model
 from ...models.programs import Program, writer_of
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, ComputedCheck, dump_checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, load_examples
+from ...prompts.examples import Example, ExampleTable, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
 from ...prompts.formats.several import generator_prompt
 from ...prompts.prompt import Prompt, default_prompt, load_prompt, own_prompt
@@ -150,6 +151,8 @@ def prepare_writer(
         label_scale=settings.label_scale,
         remarks=is_recorded,
     )
+    if settings.replay:
+        examples = ExampleTable(map(with_record, examples))
     if is_recorded:
         _refuse_without_output(examples)
     binding = binding_of(examples, settings)

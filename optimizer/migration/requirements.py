@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...agents.checks import computed_verdicts
+from ...agents.traces.call_checks import RECORDED as REPLAYED
 from ...agents.updater import split_parts
 from ...evaluation.contract.clauses import KeyClause, StatedRule, clauses_of, key_clauses, stated_rules
-from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, supported
+from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, parity_rules, supported
 from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
@@ -112,6 +113,8 @@ def free_requirements(
             of_outputs += _by_key(each, key_clauses(text, keys), outputs)
         elif not _is_decided(each.id, {rule.id for rule in of_clauses}):
             of_outputs.append(each)
+    if written and all(REPLAYED in each.metadata for each in written):
+        of_outputs += parity_rules(outputs)
     of_person = [_of_person(each, written) for each in checks]
     learned = () if judge_questions is None else judge_questions.questions
     of_judge = [each.model_copy(update={"origin": each.origin or "judge"}) for each in learned]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...agents.checks import make_ready
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     REQUIREMENTS_FILE,
@@ -27,6 +28,7 @@ from ...memory.certificate_file import (
     read_certificate,
     target_folder,
 )
+from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.run_directory import RunDirectory, prompt_file, read_exactly
 from ...memory.verdict_store import VerdictStore
 from ...models.budget import CAPS
@@ -44,6 +46,7 @@ from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from ..run_result import RunResult
 from ..runner import run_job
+from .asked_requirements import QuestionSource, with_contrast, with_questions, without_idle_contrast
 from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
 from .inputs import RECORDED, WriterMigration, migration_inputs, own_checks
@@ -249,17 +252,20 @@ async def _prepared(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Pre
         subject = outputs_subject(migration, checklist, models, gateway, watcher)
         watcher.phase(f"judging the old outputs of {count(len(development), 'example')}")
         await old.judge(subject, development)
+        judged = {}
+        for name, written in new.items():
+            watcher.phase(f"judging the outputs of {name} on development")
+            judged[name] = (await subject.look_at(written, migration.prompt.hash)).verdicts
         if not is_fixed:
             checklist = with_support(checklist, development, old.verdicts)
+            if migration.requirements is None:
+                checklist = without_idle_contrast(checklist, development, old.verdicts, judged)
             run.write(REQUIREMENTS_FILE, dump_checklist(checklist))
             if migration.requirements is None and not yes:
                 _ask_for(run, checklist, ask_first=ask_first)
             run.write(f"inputs/{REQUIREMENTS_FILE}", dump_checklist(checklist))
-        for name, written in new.items():
-            watcher.phase(f"judging the outputs of {name} on development")
-            seen = await subject.look_at(written, migration.prompt.hash)
-            tested = Tested.of(development, checklist, old.verdicts, None, seen.verdicts)
-            differences = tested.change.differences()
+        for name, verdicts in judged.items():
+            differences = Tested.of(development, checklist, old.verdicts, None, verdicts).change.differences()
             measured = power_lines(size, development=differences, documents=documents(development), **how)[1:]
             for line in measured:
                 watcher.say(f"{name}: {power_said(line, options.max_loss)}")
@@ -317,6 +323,13 @@ async def _found(
         migration.prompt, development, judge_questions=questions, checks=own_checks(migration.own)
     )
     found = broken_by_new(found, development, by_target)
+    if migration.judge is not None:
+        options = migration.options
+        meanings = embedder(options.embedder or DEFAULT_EMBEDDER)
+        model = models.get(migration.judge.model)
+        source = QuestionSource(gateway, model, meanings, watcher, seed=options.seed, most=options.max_requirements)
+        found = await with_questions(found, migration.prompt, development, source)
+        found = await with_contrast(found, development, by_target, source)
     for remark in found.remarks:
         watcher.say(remark)
     return found.checklist
@@ -354,7 +367,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 def _generator(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
-    return Generator(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
+    kind = ReplayingGenerator if options.replay else Generator
+    return kind(gateway, model, migration.prompt, *how, prompt_name=migration.prompt_name)
 
 
 def outputs_subject(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...agents.generator import Generated, Generator
+from ...agents.traces.replay import ReplayingGenerator
 from ...evaluation.judge_file import prompt_of
 from ...memory.certificate_file import (
     TARGETS,
@@ -111,5 +112,6 @@ async def _written_anew(
             writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
             target = migration.targets[name]
             model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
-            writer = Generator(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
+            kind = ReplayingGenerator if options.replay else Generator
+            writer = kind(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
             return await writer.generate(examples, watcher.advance)

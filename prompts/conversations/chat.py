@@ -177,13 +177,18 @@ def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
         return [("system", system), ("user", with_images(text, (*images_of(context), *images_of(asked))))]
     own = list(takewhile(lambda each: each["role"] == "system", messages))
     system = "\n\n".join([system, *(content_text(each["content"]) for each in own)])
-    sent = [(each["role"], _content_of(each)) for each in messages[len(own) :]]
+    sent = [*map(as_sent, messages[len(own) :])]
     place = max((place for place, (role, _) in enumerate(sent) if role == "user"), default=-1)
     if context and place < 0:
         sent.insert(0, ("user", context))
     elif context:
         sent[place] = ("user", _content_of({"content": _put_before(context, messages[len(own) + place]["content"])}))
     return [("system", system), *sent]
+
+
+def as_sent(message: ChatMessage) -> tuple[str, str]:
+    """A message of OpenAI's chat API as (role, content); one that is more than a text holds its fields."""
+    return message["role"], _content_of(message)
 
 
 def with_images(text: str, images: Sequence[Part]) -> str:

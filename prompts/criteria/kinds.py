@@ -1,6 +1,6 @@
 """Kinds of checks: the value that each takes, the question that it answers, and how a file holds a schema.
 
-``agents/checks.py`` computes checks.
+``agents/decided.py`` answers those that need an output alone, ``agents/checks.py`` all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import InputError, like_named
 from ..text_files import read_text
+from .bands import HOW_MANY, LENGTHS, LengthBand, band_of
 from .json_schemas import schema_problem
 
 CheckKind = Literal[
@@ -28,51 +29,16 @@ WANTED: dict[str, str] = {
     "ends": "the text that an output ends with",
     "matches": "a regular expression, which is looked for anywhere in the output",
     "language": "codes of languages, e.g. de or de, fr",
-    "length": "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words",
+    "length": LENGTHS,
     "checker": "a function, as module:function or file.py:function",
     "tools": "names of tools, e.g. search, lookup",
     "calls": "a number of calls, of all tools or of one, e.g. 1 to 4 calls or at least 1 call of search",
     "arguments": "a JSON schema for each tool, by its name",
     "order": "two tools, e.g. search before answer",
-    "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except search.query, search.limit",
+    "calls_as": "tools, order, arguments, or arguments except some, e.g. arguments except mail.body, mail.subject",
 }
 """The ``value`` that each kind of check takes; ``json`` takes none."""
-_NUMBER = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
-_LENGTH = re.compile(_NUMBER + r"(character|word|sentence|line|paragraph)s?", re.IGNORECASE)
-_CALLS = re.compile(_NUMBER + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
-
-
-def _band(form: re.Pattern[str], kind: str, text: str) -> tuple[str | None, int, int | None]:
-    """Unit, least and most of a number in words. Raises ValueError where the text has another form."""
-    found = form.fullmatch(text.strip())
-    bound, low, high, unit = found.groups() if found else (None, "0", None, None)
-    if found is None or (bound and high):
-        raise ValueError(f"{WANTED[kind]} is needed, not '{text}'")
-    least, most = int(low), int(high or low)
-    if least > most:
-        raise ValueError(f"the smaller number comes first, not '{text}'")
-    word = (bound or "").lower()
-    return unit, 0 if word == "at most" else least, None if word == "at least" else most
-
-
-class LengthBand(NamedTuple):
-    """How long an output may be."""
-
-    unit: str
-    """``character``, ``word``, ``sentence``, ``line`` or ``paragraph``."""
-    least: int
-    most: int | None
-    """None: any number."""
-
-    @classmethod
-    def of(cls, text: str) -> LengthBand:
-        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``.
-
-        Raises:
-            ValueError: It is none of these, or its ends are the wrong way round.
-        """
-        unit, least, most = _band(_LENGTH, "length", text)
-        return cls(str(unit).lower(), least, most)
+_CALLS = re.compile(HOW_MANY + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
 
 
 class CallBand(NamedTuple):
@@ -87,7 +53,7 @@ class CallBand(NamedTuple):
     @classmethod
     def of(cls, text: str) -> CallBand:
         """Read ``1 to 4 calls`` or ``at least 1 call of search``; raises ValueError as :meth:`LengthBand.of`."""
-        return cls(*_band(_CALLS, "calls", text))
+        return cls(*band_of(_CALLS, WANTED["calls"], text))
 
 
 def tool_names(text: str) -> list[str]:

@@ -14,7 +14,7 @@ import askance
 from askance.bridges.exports import export_judge
 from askance.evaluation.calibration import Calibration, QuestionCalibration
 from askance.evaluation.kept_judge import KeptJudge
-from askance.prompts.checklist import Checklist, Question
+from askance.prompts.checklist import Checklist, ComputedCheck, Question
 from askance.prompts.prompt import Prompt
 from askance.testing import StandInServer, completion
 
@@ -23,6 +23,11 @@ QUESTIONS = (
     Question(id="rude", text="Is it rude?", dimension="tone", good="no"),
     Question(id="short", text="Is it {short}?", dimension="tone", weight=0.5, rubric="One sentence."),
     Question(id="idle", text="Is it blue?", dimension="tone", weight=0.0),
+)
+CHECKS = (
+    ComputedCheck(id="words", kind="length", value="at most 5 words", dimension="tone", weight=2.0),
+    ComputedCheck(id="braces", kind="matches", value=r"\{\w+\}", good="no"),
+    ComputedCheck(id="opening", kind="begins", value="Ada", weight=0.0),
 )
 PLAIN = Prompt("You are a strict judge of {{braces}}.")
 FILLED = Prompt("Asked: {input}\nKnown: {context}\n{output}\n\n{question}\nBe strict.")
@@ -123,18 +128,21 @@ def quoting_words(body: Mapping[str, Any]) -> Any:
     return ("Somebody else", "ada", "None.", "No.", '"No', "Yes", "no idea")[int(7 * share(body))]
 
 
-def calibration(method: Any, prompt: Prompt) -> Calibration:
+def calibration(method: Any, prompt: Prompt, checks: Sequence[ComputedCheck] = ()) -> Calibration:
     fit = {"threshold": 0.4} if method == "thresholds" else {"slope": 1.7, "shift": -0.3}
-    fits = {each.id: QuestionCalibration(good=each.good, n=9, correlation=None, **fit) for each in QUESTIONS}
+    fits = {
+        each.id: QuestionCalibration(good=each.good, n=9, correlation=None, **fit) for each in (*QUESTIONS, *checks)
+    }
     if method == "thresholds":
         fits = {name: each.model_copy(update={"correlation": 0.5}) for name, each in fits.items()}
     return Calibration(method=method, model="openai/judge", prompt=prompt.hash, target="human", n=9, questions=fits)
 
 
-def read_beside(prompt: Prompt) -> Calibration:
+def read_beside(prompt: Prompt, checks: Sequence[ComputedCheck] = ()) -> Calibration:
     """One whose questions are read beside all others, in another order than they are asked in."""
     numbers = {"idle": (0.7, 0.2, 1.9), "short": (1.3, -0.4, None), "facts": (0.9, 0.1, 0.8), "rude": (1.6, 0.3, 0.5)}
-    good = {each.id: each.good for each in QUESTIONS}
+    numbers |= {each.id: (0.1 * place, -0.1, 0.3) for place, each in enumerate(checks, 1)}
+    good = {each.id: each.good for each in (*QUESTIONS, *checks)}
     fits = {
         name: QuestionCalibration(good=good[name], n=9, slope=slope, shift=shift, lean=lean)
         for name, (slope, shift, lean) in numbers.items()
@@ -148,18 +156,20 @@ def kept(
     quoted: Collection[str] = (),
     last: Collection[str] = (),
     call: Collection[str] = (),
+    checks: Sequence[ComputedCheck] = (),
     **more: Any,
 ) -> KeptJudge:
     """A judge; it is shown the output alone where it is asked the questions that are named, also where it quotes."""
     sees = dict.fromkeys(alone, "output") | dict.fromkeys(quoted, "quote")
     sees |= dict.fromkeys(last, "last") | dict.fromkeys(call, "call")
     questions = tuple(each.model_copy(update={"sees": sees.get(each.id, "all")}) for each in QUESTIONS)
-    checklist = Checklist(task="Answer.", questions=questions)
+    checklist = Checklist(task="Answer.", questions=(*questions, *checks))
     return KeptJudge(model="openai/judge", prompt=prompt, checklist=checklist, **more)
 
 
 def as_module(judge: KeptJudge, to: str = "python") -> ModuleType:
     module = ModuleType("exported")
+    module.__file__ = f"{to}.py"
     exec(compile(export_judge(judge, to).text, f"{to}.py", "exec"), module.__dict__)
     return module
 

@@ -41,6 +41,7 @@ from tests.thinkers import Thinker
 from .conftest import (
     AGENT,
     ASKED_OF,
+    CHECKS,
     FILLED,
     ONE_LINE,
     PLAIN,
@@ -67,6 +68,7 @@ def parsed(text: str, **given: str) -> Prompt:
     return parse_prompt(text, ".md", "p.md", Binding(given=given)).check()
 
 
+FILES_THAT_ASK = [each for each in TOOLS if each not in ("openai-grader", "pytest")]
 CHAT = parsed(
     """
 - role: system
@@ -124,6 +126,16 @@ JUDGES = {
     "quoted, every question": (kept(PLAIN, quoted=[each.id for each in QUESTIONS]), quoting),
     "quoted, read beside": (kept(PLAIN, quoted=["short", "idle"], calibration=read_beside(PLAIN)), quoting),
     "quoted, without log-probabilities": (kept(TAGGED, quoted=["facts", "rude", "idle"]), quoting_words),
+    "checks": (kept(checks=CHECKS, threshold=0.5), with_logprobs),
+    "checks, read beside": (
+        kept(checks=CHECKS, calibration=read_beside(PLAIN, CHECKS), threshold=0.6, threshold_of=("tone", "checks")),
+        with_logprobs,
+    ),
+    "checks, repeated": (
+        kept(checks=CHECKS, calibration=calibration("platt", PLAIN, CHECKS), settings={"repeat": 2}),
+        words,
+    ),
+    "checks, thresholds": (kept(checks=CHECKS, calibration=calibration("thresholds", PLAIN, CHECKS)), with_logprobs),
     "quoted, sampled": (kept(PLAIN, quoted=["facts", "rude"], settings={"samples": 3, "repeat": 2}), quoting_words),
 }
 
@@ -153,6 +165,22 @@ def test_an_exported_judge_sends_the_same_requests_and_comes_to_the_same_scores(
     assert sent == bodies
 
 
+def test_a_judge_of_checks_alone_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = replace(kept(), checklist=Checklist(questions=CHECKS), threshold=0.5)
+    module = as_module(judge)
+    monkeypatch.setattr(module, "_post", None)
+    for row in ROWS:
+        [score] = judge.evaluate([row], api_base="http://x.invalid", no_cache=True, resamples=100).scores
+        found = module.judge(**texts(row))
+        assert found["score"] == score.overall and found["passed"] is (score.overall >= 0.5)
+        assert [each["question"] for each in found["verdicts"]] == ["words", "braces", "opening"]
+
+
+def test_checks_are_no_grader_of_openai() -> None:
+    with pytest.raises(InputError, match=naming("graders", "words, braces, opening")):
+        export_judge(kept(checks=CHECKS), "openai-grader")
+
+
 @pytest.mark.parametrize("prompt", [PLAIN, FILLED, TAGGED])
 def test_conversations_and_their_parts_are_judged_alike(prompt: Prompt, serve: Any, tmp_path: Path) -> None:
     judge, server = kept(prompt, ["short"], last=["rude"], call=["facts"]), serve(with_logprobs)
@@ -178,7 +206,7 @@ def test_a_tool_that_hands_over_the_reply_alone_is_not_asked_about_calls(to: Any
             export_judge(judge, to)
         assert says(str(caught.value), "calls of tools", f"--to {to}", "python")
     else:
-        assert "seen_of" in export_judge(judge, to).text
+        assert ("seen_of" if to in FILES_THAT_ASK else "see") in export_judge(judge, to).text
     assert export_judge(kept(last=["facts"]), to).text
 
 
@@ -394,13 +422,16 @@ def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
         export_judge(kept(**more), "python")
 
 
-@pytest.mark.parametrize("to", [each for each in TOOLS if each != "openai-grader"])
+@pytest.mark.parametrize("to", FILES_THAT_ASK)
 def test_no_name_of_a_file_is_used_twice(to: str) -> None:
     """The file is put together from others, each of which has names of its own."""
-    body = ast.parse(export_judge(kept(threshold=0.5), to).text).body
+    body = ast.parse(export_judge(kept(threshold=0.5, checks=CHECKS), to).text).body
     names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     names += [
-        each.id for node in body if isinstance(node, ast.Assign) for each in node.targets if isinstance(each, ast.Name)
+        each.id
+        for node in body
+        for each in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+        if isinstance(each, ast.Name)
     ]
     assert len(names) > 40 and [name for name in names if names.count(name) > 1] == []
 

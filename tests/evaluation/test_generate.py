@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import askance
-from askance.models.base import Request
+from askance.models.base import Answer, Request
 from askance.models.progress import Watcher
+from askance.models.replies.tool_calls import message_said
 from askance.models.writing import WRITING_FILE, PromptSettings
+from askance.prompts.checklist import Checklist, ComputedCheck
 from askance.prompts.errors import InputError
 from askance.testing import ScriptedModel
 
@@ -157,3 +159,40 @@ def test_the_settings_beside_a_runs_prompt_are_used_and_said(tmp_path: Path, cap
     assert WRITING_FILE in caplog.text and settings.said in caplog.text
     versions(max_output_tokens=9)
     assert sent[-1].parameters.max_tokens == 9
+
+
+def test_a_recorded_turn_is_replayed_and_the_counts_are_said(writer: Path, tmp_path: Path) -> None:
+    call = {"function": {"name": "weather", "arguments": '{"city": "Bonn"}'}}
+    old = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", **call}]},
+        {"role": "tool", "tool_call_id": "c", "content": "12"},
+        {"role": "assistant", "content": "12 degrees."},
+    ]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    rows = [{"id": name, "input": f"How warm {name}?", "output": old, "tools": tools} for name in ("here", "there")]
+
+    def script(request: Request) -> str | Answer:
+        if "there" in request.messages[1][1]:
+            return Answer(message_said("", [{"function": {"name": "weather", "arguments": '{"city": "Rome"}'}}] * 2))
+        return "Warm." if len(request.messages) > 2 else Answer(message_said("", [call]))
+
+    heard: list[str] = []
+
+    class Hears(Watcher):
+        def say(self, text: str) -> None:
+            heard.append(text)
+
+    how: dict[str, Any] = {"prompt": writer, "no_cache": True, "replay": True}
+    found = askance.generate(rows, generator=ScriptedModel(script), watcher=Hears(), **how)
+    counts = {"replayed": 2, "calls_with_nearest_result": 14, "unrecorded": 0, "endless": 1, "calls_as_text": 0}
+    assert found.to_dict()["replay"] == counts
+    assert any("14 calls" in each for each in heard)
+    here, there = found.rows()
+    assert [each["role"] for each in here["output"]] == ["assistant", "tool", "assistant"]
+    assert here["metadata"]["recorded"] == old and there["output"][1]["replayed"] == "nearest"
+    found.save(tmp_path / "outputs.jsonl")
+    checks = Checklist(questions=(ComputedCheck(id="same", kind="calls_as", value="arguments"),))
+    judged = askance.evaluate(tmp_path / "outputs.jsonl", checklist=checks)
+    assert [each.answer for each in judged.verdicts] == [True, False]
+    with pytest.raises(InputError, match="replay"):
+        askance.generate(rows, generator=lambda example, prompts: "x", **how)

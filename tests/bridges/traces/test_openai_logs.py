@@ -80,3 +80,23 @@ def test_conversations_that_end_with_an_answer(write: Any) -> None:
     assert [row["output"] for row in found.rows] == ["Here."]
     assert found.rows[0]["id"].startswith("row-")
     assert "Left out: 1 trace without an output." in found.notes
+
+
+def test_definitions_of_tools_stay_beside_the_example_wherever_they_were_logged(write: Any) -> None:
+    tools = [{"type": "function", "function": {"name": "map", "parameters": {"type": "object"}}}]
+    tuned = {"messages": [*ASKED["messages"], {"role": "assistant", "content": "Here."}], "tools": tools}
+    logged = {"request": {**ASKED, "tools": tools}, "response": completion()}
+    batch = [
+        {"custom_id": "q1", "body": {**ASKED, "tools": tools}},
+        {"custom_id": "q1", "response": {"status_code": 200, "body": completion()}},
+    ]
+    run = {
+        "id": "r",
+        "name": "chain",
+        "run_type": "llm",
+        "inputs": {**ASKED, "tools": tools},
+        "outputs": {"a": "Here."},
+    }
+    for rows in ([tuned], [logged], batch, [run]):
+        [row] = import_traces(write("rows.jsonl", rows)).rows
+        assert row["metadata"]["tools"] == tools
