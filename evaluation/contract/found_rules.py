@@ -54,9 +54,9 @@ class Trait(NamedTuple):
 TRAITS = (
     Trait("code_fence", r"```", "a code fence"),
     Trait("headings", r"(?m)^#{1,6} ", "headings"),
-    Trait("bullets", r"(?m)^\s*[-*•] ", "bullet points"),
-    Trait("numbered_list", r"(?m)^\s*\d+[.)] ", "a numbered list"),
-    Trait("table", r"(?m)^\s*\|.*\|\s*$", "a table"),
+    Trait("bullets", r"(?m)^[ \t]*[-*•] ", "bullet points"),
+    Trait("numbered_list", r"(?m)^[ \t]*\d+[.)] ", "a numbered list"),
+    Trait("table", r"(?m)^[ \t]*\|.*\|[ \t]*$", "a table"),
     Trait("bold", r"\*\*[^*\n]+\*\*", "words in bold"),
     Trait("web_address", r"https?://|\bwww\.|(?<![@\w.-])[\w-]+\.(?:com|org|net|gov|edu)\b", "a web address"),
     Trait("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]", "emoji"),
