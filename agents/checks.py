@@ -18,6 +18,7 @@ from ..models.base import ModelError
 from ..models.functions import find_function, kind_of, what_happened
 from ..prompts.checklist import ComputedCheck
 from ..prompts.conversations.chat import reply_text
+from ..prompts.criteria.patterns import RunawayPatternError
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
@@ -185,7 +186,10 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         except NoRecordError as error:
             return _failed(str(error))
     else:
-        holds, reason = decided(check.kind, value, output)
+        try:
+            holds, reason = decided(check.kind, value, output)
+        except RunawayPatternError as error:
+            return _failed(str(error))
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..models.replies.json_object import json_in
 from ..prompts.criteria.bands import LengthBand
 from ..prompts.criteria.json_schemas import schema_errors
+from ..prompts.criteria.patterns import first_match
 from ..prompts.formatting import count
 from ..prompts.text import sentences, shorten
 
@@ -35,7 +36,11 @@ COUNTS: dict[str, Callable[[str], int]] = {
 
 
 def decided(kind: str, value: str, output: str) -> Holds:
-    """Whether an output has the property that a check of this kind and value looks for; one of :data:`DECIDED`."""
+    """Whether an output has the property that a check of this kind and value looks for; one of :data:`DECIDED`.
+
+    Raises:
+        RunawayPatternError: A pattern was looked for too long.
+    """
     return DECIDED[kind](output, value)
 
 
@@ -96,8 +101,8 @@ def _ends(output: str, text: str) -> Holds:
 
 
 def _matches(output: str, pattern: str) -> Holds:
-    found = re.search(pattern, output)
-    return found is not None, "it is found nowhere" if found is None else f"it holds {_quoted(found[0])}"
+    found = first_match(pattern, output)
+    return found is not None, "it is found nowhere" if found is None else f"it holds {_quoted(found)}"
 
 
 def _is_as_long(output: str, value: str) -> Holds:

@@ -18,7 +18,7 @@ from ..agents.decided import DECIDED
 from ..models.replies import json_object
 from ..prompts import formatting, text
 from ..prompts.checklist import Checklist, ComputedCheck
-from ..prompts.criteria import bands, json_schemas
+from ..prompts.criteria import bands, json_schemas, patterns
 from ..prompts.criteria.bands import LengthBand
 from ..prompts.criteria.kinds import OF_SCHEMAS
 from . import exported_checks
@@ -43,11 +43,12 @@ def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> st
     helpers = (text.sentences, text.shorten, formatting.count, json_schemas.schema_errors, json_schemas._validator)
     needed = "\n\n".join(inspect.getsource(each) for each in helpers)
     constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {json_schemas.MOST_ERRORS}\n"
-    deciding = inlined(inspect.getsource(decided), bands)
+    deciding = inlined(inlined(inspect.getsource(decided), bands), patterns)
     if alone and any(each.kind == "fields" for each in checks):
         deciding = inlined(deciding, json_object)
     deciding += f"\n\nfrom functools import lru_cache\n\n{constants}\n\n{needed}"
     source = inlined(inspect.getsource(exported_checks), decided, deciding)
+    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # what stands there by now
     return with_literal(source, "CHECKS", [_fields(each) for each in checks])
 
 

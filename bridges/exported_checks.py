@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.decided import DECIDED, decided
+from ..prompts.criteria.patterns import RunawayPatternError
 
 CHECKS: list[dict[str, Any]] = []
 """Fields of each criterion, as a checklist writes them."""
@@ -35,6 +36,8 @@ def check(name: str, *, output: Any, reply: str | None = None, **texts: Any) -> 
     if kind in DECIDED:
         try:
             holds, found = decided(kind, asked["value"] or "", output if reply is None else reply)
+        except RunawayPatternError as error:
+            raise JudgeError(f"The check '{name}' has no verdict: {error}.") from None
         except ImportError as error:
             raise JudgeError(f"The check '{name}' needs a package: pip install jsonschema ({error}).") from None
     else:

@@ -371,7 +371,7 @@ class ShowingRecord(ResultPart):
 
 
 class AddedLineRecord(ResultPart):
-    """A line that was added after the input, or a setting, with a requirement and the failures that led to it."""
+    """A line that was added after the input, a form or a setting, with a requirement and the failures that led to it."""
 
     text: str
     requirement: str

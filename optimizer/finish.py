@@ -21,6 +21,7 @@ from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
+from ..prompts.formats.form import MARK
 from ..prompts.formats.several import by_name
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
@@ -259,9 +260,12 @@ def _pass_fail_sides(
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:
-    """The lines of an accepted version's prompt and questions that the start has not."""
+    """The lines of an accepted version's prompt, settings and questions that the start has not."""
     known = set(start.prompt.text.splitlines())
     lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
+    lines = [line for line in lines if not MARK.fullmatch(line)]
+    if accepted.writing is not None and accepted.writing != start.writing:
+        lines.append(f"{WRITING_FILE}: {accepted.writing.said}")
     if accepted.checklist is not None:
         before = () if start.checklist is None else start.checklist.questions
         asked = {line for each in before for line in question_block(each).splitlines()}

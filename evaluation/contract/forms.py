@@ -15,12 +15,15 @@ from typing import Literal
 
 from ...prompts.checklist import ComputedCheck, Question
 from ...prompts.criteria.bands import LengthBand
-from .clauses import BOLD_LINE, REST_OF_LINE, TIGHTER, line_pattern
+from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
 from .schemas import passes
 from .sent_schemas import LETTERS
+from .wording import TIGHTER
 
 MOST_LINES = 12
 """Lines of free text where nobody says how many."""
+MOST_SHOWN = 5
+"""Points up to which a form shows all of them."""
 MOST_WORDS = 60
 """Words of one line where nobody says how many."""
 ENOUGH = 0.9
@@ -42,6 +45,13 @@ class FormLine:
     ends: str = ""
     least: int = 1
     most: int = 1
+
+    @property
+    def places(self) -> int:
+        """Places that are filled in apart from each other: several lines of free text are one."""
+        if self.holds is None or not self.begins:
+            return int(self.holds is not None)
+        return self.most if self.most <= MOST_SHOWN else max(self.least, 2)
 
     @property
     def is_numbered(self) -> bool:
@@ -71,10 +81,11 @@ class TextForm:
         shown = []
         for line in self.lines:
             asks = f"{line.holds}{named if line is first else ''}{limit}"
-            times = line.most if line.most <= 5 else max(line.least, 2)
-            for number in range(1, times + 1):
+            for number in range(1, line.places + 1):
                 begins = f"{number}. " if line.is_numbered else line.begins
-                shown.append(begins if line.holds is None else f"{begins}<{asks}>{line.ends}")
+                asks = asks if number == 1 else f"another {line.holds}{limit}"  # else all of them say the same
+                shown.append(f"{begins}<{asks}>{line.ends}")
+            shown += [line.begins] * (line.holds is None)
         return "\n".join(shown)
 
     @property
@@ -105,7 +116,7 @@ class TextForm:
         if self.most_words is None:
             return MOST_WORDS
         fixed = sum(len(f"{line.begins} {line.ends}".split()) for line in self.lines if line.holds is None)
-        places = sum(line.most for line in self.lines if line.holds is not None)
+        places = sum(line.places for line in self.lines)
         return max(3, (math.floor(share * self.most_words) - fixed) // max(places, 1))
 
 
@@ -115,12 +126,12 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
     ``outputs`` are texts of the kind that is wanted; those that keep the checks show what else there is.
     """
     checks = [each for each in criteria if isinstance(each, ComputedCheck) and each.weight and not each.is_fault]
-    placed = {place: line for check in checks for place, line in _placed(check)}
+    placed = {place: line for check in checks for place, line in _placed(check, outputs)}
     points = next((line for check in checks if (line := _points(check)) is not None), None)
     heads = next((names for check in checks if (names := _headings(check))), [])
     if not placed and points is None and not heads:
         return None
-    shaped = [each for each in checks if _shapes(each)]
+    shaped = [each for each in checks if shapes(each)]
     kept = [text for text in outputs if all(passes(each, text) for each in shaped)]
     first = [placed[place] for place in _PLACES[:-1] if place in placed]
     last = [placed[-1]] if -1 in placed else []
@@ -141,23 +152,25 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
 
 def in_form(check: ComputedCheck) -> bool:
     """Whether a form says what a check wants, so that it need not be said again."""
-    return _shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
+    return shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
 
 
-def _shapes(check: ComputedCheck) -> bool:
+def shapes(check: ComputedCheck) -> bool:
+    """Whether a check says what some lines are, which a grammar enforces."""
     return bool([*_placed(check)] or _points(check) or _headings(check))
 
 
-def _placed(check: ComputedCheck) -> Iterator[tuple[int, FormLine]]:
+def _placed(check: ComputedCheck, outputs: Sequence[str] = ()) -> Iterator[tuple[int, FormLine]]:
     """The lines that a check fixes, each with its place: from 1, or -1 for the last one."""
-    value = check.value or ""
+    value = (check.value or "").strip()
     if check.kind == "begins":
-        *whole, rest = value.strip().splitlines()
+        *whole, rest = value.splitlines()
         yield from enumerate([FormLine(each) for each in whole], 1)
-        is_whole = rest.endswith((",", ":", ".", "!")) or " line" in (check.clause or "")
+        is_whole = _is_whole(check, [text.strip().removeprefix(value)[:1] for text in outputs if value in text])
         yield len(whole) + 1, FormLine(rest) if is_whole else FormLine(f"{rest} ", "text")
     elif check.kind == "ends":
-        yield -1, FormLine(value.strip())
+        is_whole = _is_whole(check, [text.strip().removesuffix(value)[-1:] for text in outputs if value in text])
+        yield -1, FormLine(value) if is_whole else FormLine("", "text", f" {value}")
     elif check.kind == "matches":
         for place in _PLACES:
             ahead, _, behind = line_pattern(place, _HERE).partition(_HERE)
@@ -165,6 +178,14 @@ def _placed(check: ComputedCheck) -> Iterator[tuple[int, FormLine]]:
                 if (line := _line(value[len(ahead) : len(value) - len(behind)], check.clause or "")) is not None:
                     yield place, line
                 return
+
+
+def _is_whole(check: ComputedCheck, beside: Sequence[str]) -> bool:
+    """Whether a fixed beginning or end is a line of its own; ``beside`` are the signs next to it in outputs."""
+    if beside:
+        return 2 * sum(each in ("", "\n") for each in beside) > len(beside)
+    value = (check.value or "").strip()
+    return " line" in (check.clause or "") or (value[:1].isupper() and not value.endswith(" of"))
 
 
 def _line(inner: str, clause: str) -> FormLine | None:

@@ -54,9 +54,9 @@ class Trait(NamedTuple):
 TRAITS = (
     Trait("code_fence", r"```", "a code fence"),
     Trait("headings", r"(?m)^#{1,6} ", "headings"),
-    Trait("bullets", r"(?m)^\s*[-*•] ", "bullet points"),
-    Trait("numbered_list", r"(?m)^\s*\d+[.)] ", "a numbered list"),
-    Trait("table", r"(?m)^\s*\|.*\|\s*$", "a table"),
+    Trait("bullets", r"(?m)^[ \t]*[-*•] ", "bullet points"),
+    Trait("numbered_list", r"(?m)^[ \t]*\d+[.)] ", "a numbered list"),
+    Trait("table", r"(?m)^[ \t]*\|.*\|[ \t]*$", "a table"),
     Trait("bold", r"\*\*[^*\n]+\*\*", "words in bold"),
     Trait("web_address", r"https?://|\bwww\.|(?<![@\w.-])[\w-]+\.(?:com|org|net|gov|edu)\b", "a web address"),
     Trait("emoji", "[\U0001f300-\U0001faff\u2600-\u27bf]", "emoji"),
@@ -85,6 +85,9 @@ def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
     if 2 * len(values) > len(texts):
         rules = [rule("json_alone", "json", None, texts), rule("keys", "fields", widened(schema_of(values)), texts)]
         return [each for each in rules if each.support]
+    labels = schema_of([text.strip() for text in texts]).get("enum", ())
+    if len(labels) > 1:
+        return [rule("one_of", "matches", rf"\A\s*(?:{'|'.join(map(re.escape, labels))})\s*\Z", texts)]
     return [*_fixed_ends(texts), *_length_band(texts), *_language(texts), *_traits(texts)]
 
 
@@ -155,7 +158,7 @@ def _length_band(texts: Sequence[str]) -> list[ComputedCheck]:
     """Fewest and most words: half the shortest and one and a half times the longest of the middle 95 %."""
     least, most = _usual([COUNTS["word"](text) for text in texts])
     low, high = math.floor(least * LEAST_OF_SHORTEST), math.ceil(most * MOST_OF_LONGEST)
-    return [rule("length_words", "length", f"{low} to {max(high, low + 1)} words", texts)]
+    return [rule("length_words", "length", f"{max(1, low)} to {max(high, low + 1)} words", texts)]
 
 
 def _usual(sizes: Sequence[int]) -> tuple[int, int]:

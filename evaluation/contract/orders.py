@@ -10,9 +10,9 @@ from ...agents.generator import instruction_of
 from ...prompts.checklist import ComputedCheck
 from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
 from ...prompts.text import copied_words
-from .clauses import tightened
 from .schemas import schema_said
 from .sent_schemas import limit_of_words
+from .wording import tightened
 
 COPIED = 10
 """So many words in a row, the same as in the input, are copied."""
@@ -55,10 +55,11 @@ def _words(check: ComputedCheck) -> str | None:
             return f'End with exactly this: "{value.strip()}"'
         case "length":
             return tightened(f"Write {value}")
-        case "matches":
-            quotes_the_pattern = check.text == said_of(check.kind, value)
-            return None if quotes_the_pattern else instruction_of(check.text, is_fault=check.is_fault)
-    return None
+        case "checker":
+            return None
+        case _:
+            quotes_it = check.kind in ("matches", "language") and check.text == said_of(check.kind, value)
+            return None if quotes_it else instruction_of(check.text, is_fault=check.is_fault)
 
 
 def _is_length(check: ComputedCheck) -> bool:

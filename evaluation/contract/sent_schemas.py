@@ -10,9 +10,10 @@ from typing import Any
 
 from ...prompts.checklist import ComputedCheck, Question
 from ...prompts.criteria.kinds import OF_SCHEMAS
-from .clauses import KEY, tightened
 from .found_rules import json_values
+from .key_clauses import KEY
 from .schemas import LENGTH_STEP, schema_of, schema_said, united
+from .wording import tightened
 
 LETTERS = 6
 """Characters of a word with the blank after it."""

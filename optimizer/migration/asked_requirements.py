@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...agents.buying import all_together
-from ...agents.clause_questions import ClauseQuestion, ClauseReader
 from ...agents.comment_questions import KindReader, noun_of
 from ...agents.question_writer import MOST_REQUIREMENTS, SAME_QUESTION
-from ...evaluation.contract.clauses import clauses_of, is_about_form
+from ...evaluation.contract.clauses import is_about_form
+from ...evaluation.contract.wording import clauses_of
 from ...memory.embedders import Embedder, greedy_unique
 from ...models.base import CallError
 from ...models.gateway import Gateway
@@ -27,6 +27,7 @@ from ...prompts.formatting import count
 from ...prompts.prompt import Prompt
 from ...prompts.verdicts import Verdict
 from ..questions.proposers import first_of_meaning
+from .clause_questions import ClauseQuestion, ClauseReader
 from .decision import PassTable
 from .requirements import WrittenRequirements, prompt_text
 
@@ -65,7 +66,8 @@ async def with_questions(
 ) -> WrittenRequirements:
     """The requirements with questions about the clauses that no check decides and about people's comments.
 
-    A clause about which no question of use came stays in :attr:`WrittenRequirements.uncovered`, and a remark says so.
+    A clause about which no question of use came stays in :attr:`WrittenRequirements.uncovered`, and
+    the remarks name it.
     Raises what the gateway raises where every further call would fail.
     """
     clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
@@ -94,14 +96,10 @@ async def with_questions(
         fields = {"id": f"content-{place + 1}", "text": draft.text, "good": draft.good, "dimension": "content"}
         origin = "person" if words in comments else "clause"
         found = found.added([Question.model_validate(fields | {"clause": words, "from": origin})])
-    remarks = [
-        f"No question was written about this clause; write one by hand: {each}"
-        for each in found.uncovered
-        if each not in left
-    ]
     if left:
-        remarks.append(f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions.")
-    return replace(found, remarks=(*found.remarks, *remarks))
+        note = f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions."
+        found = replace(found, notes=(*found.notes, note))
+    return found
 
 
 def _task(prompt: Prompt) -> str:
@@ -217,7 +215,8 @@ def without_idle_contrast(
             if _by_chance(worse, differ) <= PROVED / len(contrast) / len(new):
                 proved.add(name)
     kept = [each for each in checklist.questions if each.origin != "contrast" or each.id in proved]
-    return checklist.model_copy(update={"questions": kept})
+    is_something_left = any(each.weight for each in kept)  # a list without any requirement could decide nothing
+    return checklist.model_copy(update={"questions": kept}) if is_something_left else checklist
 
 
 def _by_chance(worse: int, differ: int) -> float:

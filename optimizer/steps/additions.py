@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...agents.generator import RequirementWriter
-from ...evaluation.contract.forms import form_of, in_form
+from ...evaluation.contract.forms import form_of, in_form, shapes
 from ...evaluation.contract.orders import order_of
 from ...evaluation.contract.sent_schemas import json_form, sent_schema
 from ...memory.records import AddedLineRecord
@@ -20,7 +20,7 @@ from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.examples import Example
 from ...prompts.formats.after_input import after_input
 from ...prompts.formatting import count
-from ...prompts.prompt import check_length
+from ...prompts.prompt import EditRefusedError, check_length
 from ..events import Teller
 from ..subject import Draft, Observation
 from .edits import LEAST_FAILURES, LEAST_SHARE, line_of
@@ -33,6 +33,8 @@ RULES, FORM = "Keep to these rules:", "Fill in this form, and write nothing else
 EXAMPLE = "This is how it looks for another request:"
 AFTER_EXAMPLE = "Write yours about the text above. Take the form of the example, and nothing of what it says."
 MOST_RULES = 12
+OF_CALLS = ("tools", "calls", "arguments", "order", "calls_as")
+"""Kinds of checks of outputs that call tools."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ def added(start: Draft, additions: Sequence[Addition], examples: Sequence[Exampl
     rules = [line for each in additions if each.kind == "rules" for line in each.lines if line.requirement not in said]
     texts += [rules_text(rules)] if rules else []
     prompt = start.prompt
+    if any(each in prompt.text for each in texts):
+        raise EditRefusedError("the prompt says it already")
     if texts:
         prompt = check_length(after_input(prompt, "\n\n".join(texts), examples), max_chars)
     settings = {name: value for each in additions for name, value in each.settings.items()}
@@ -146,7 +150,7 @@ class AdditionWriter:
         found, criteria = failing(seen, self.checklist), self._criteria
         outputs = [example.output or "" for each in self.old for example in each.examples]
         made: list[Addition] = []
-        schema = sent_schema(criteria, outputs)
+        schema = None if self.calls_tools else sent_schema(criteria, outputs)
         if schema is not None and found and schema != (start.writing or AS_THE_RUN).json_schema:
             because = [each.line("the JSON schema") for each in found if isinstance(each.requirement, ComputedCheck)]
             made.append(Addition("schema", "the JSON schema, with lengths", {"schema": schema}, lines=tuple(because)))
@@ -154,7 +158,7 @@ class AdditionWriter:
             made += [Addition(name, f"{name} {value}", {name: value}) for value in values]
         if rules := await self.rules(found, seen):
             made.append(rules)
-        if found:
+        if found and not self.calls_tools:
             made += self._forms(found, outputs or [each.output or "" for each in seen.examples])
         return made
 
@@ -167,7 +171,8 @@ class AdditionWriter:
         lines: dict[str, AddedLineRecord] = {}
         for each in sorted(found, key=lambda each: -len(each.examples))[:MOST_RULES]:
             text = await self._order(each, seen)
-            lines.setdefault(text, each.line(text))
+            if all(text != line.text for line in known):
+                lines.setdefault(text, each.line(text))
         if not lines:
             return None
         order = {each.requirement.id: place for place, each in enumerate(found)}
@@ -178,6 +183,8 @@ class AdditionWriter:
     def example(self, trials: Sequence[Observation]) -> Addition | None:
         """An output as an example: the one that fails the fewest requirements, an old one before those of trials, and
         the shortest of them; None where every output fails a half of what it is held to."""
+        if self.calls_tools:
+            return None
         there = [
             (failed, is_new, len(example.output), example.id, example.output)
             for is_new, seen in [*((0, each) for each in self.old), *((1, each) for each in trials)]
@@ -193,6 +200,11 @@ class AdditionWriter:
         return Addition("example", f"{whose} that {how}, as an example ({name})", text=text, sources=(name,))
 
     @property
+    def calls_tools(self) -> bool:
+        """Whether outputs are calls of tools: these have no fixed form."""
+        return any(isinstance(each, ComputedCheck) and each.kind in OF_CALLS for each in self._criteria)
+
+    @property
     def _criteria(self) -> Sequence[Question]:
         return self.checklist.questions if self.checklist is not None else ()
 
@@ -206,13 +218,18 @@ class AdditionWriter:
         form = form_of(self._criteria, outputs)
         if form is None:
             return []
-        lines = tuple(each.line("the grammar") for each in because)
-        grammar = Addition("grammar", "the form as a grammar", {"grammar": form.grammar}, lines=lines)
-        says = (each.id for each in self._criteria if isinstance(each, ComputedCheck) and in_form(each))
-        return [self._form(form.text, because, frozenset(says)), grammar]
+        checks = [each for each in self._criteria if isinstance(each, ComputedCheck)]
+        grammar = Addition(
+            "grammar",
+            "the form as a grammar",
+            {"grammar": form.grammar},
+            lines=tuple(each.line("the grammar") for each in because),
+            says=frozenset(each.id for each in checks if shapes(each)),
+        )
+        return [self._form(form.text, because, frozenset(each.id for each in checks if in_form(each))), grammar]
 
     def _form(self, shown: str, because: Sequence[Failing], says: frozenset[str] = frozenset()) -> Addition:
-        lines = tuple(each.line(shown) for each in because)
+        lines = tuple(each.line("the form") for each in because)
         return Addition("form", "the form after the input", text=f"{FORM}\n\n{shown}", lines=lines, says=says)
 
     async def _order(self, each: Failing, seen: Observation) -> str:

@@ -35,6 +35,8 @@ TRIED_ON = 16
 """Development examples that every trial writes anew."""
 CLEARLY_WORSE = 0.05
 """Loss of the mean score on the first half of the examples from which on the second half is not written."""
+NOTHING = 1e-9
+"""A gain up to which it is none, but for rounding."""
 CUT_OFF = 0.1
 """Share of outputs that end where their room did, from which on more room is tried."""
 NOISE = 1.0
@@ -140,7 +142,7 @@ class TryAdditions:
         if (example := self.writer.example([each.seen for each in self._trials])) is not None:
             singles.append(await self._try((example,), start))
         ranked = sorted((each for each in singles if each.problem is None), key=lambda each: -gain(start, each))
-        best = next((each for each in ranked if gain(start, each) > 0), start)
+        best = next((each for each in ranked if gain(start, each) > NOTHING), start)
         for first, second in combinations(ranked[:PAIRS_OF], 2) if best is start else ():
             best = await self._grown(best, second.additions[0], first.additions)
         for each in ranked:
@@ -169,13 +171,13 @@ class TryAdditions:
         wanted = (*beside, addition)
         known = next((each for each in self._trials if _same(each.additions, wanted)), None)
         trial = known or await self._try(wanted, best)
-        return trial if gain(best, trial) > 0 else best
+        return trial if gain(best, trial) > NOTHING else best
 
     async def _try(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
         """Write the outputs with a set, and keep a record of what its last addition came to."""
         *beside, last = additions
         self.events.phase(f"trying {' + '.join(each.kind for each in additions)} on development")
-        trial = await self._written(additions)
+        trial = await self._written(additions, before)
         self._trials.append(trial)
         was, now = before.value(trial.shown), trial.value(trial.shown)
         found = AdditionRecord(
@@ -189,15 +191,15 @@ class TryAdditions:
             before=was,
             after=now if len(trial.seen.scores) == len(before.seen.scores) else None,
             n=len([each for each in trial.seen.scores if each.example not in trial.shown]),
-            kept=gain(before, trial) > 0,
+            kept=gain(before, trial) > NOTHING,
             reason=trial.problem or ("better on development" if now > was else "no gain on development"),
         )
         self.records.append(found)
         self.events.say(found.sentence)
         return trial
 
-    async def _written(self, additions: tuple[Addition, ...]) -> Trial:
-        """A set with its outputs; the second half is not written where the first is clearly worse than the start's."""
+    async def _written(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
+        """A set with its outputs; the second half is not written where the first is clearly worse than ``before``."""
         start = self._trials[0]
         empty = Trial(additions, start.draft, Observation((), (), ()))
         examples = start.seen.examples
@@ -211,7 +213,7 @@ class TryAdditions:
         others = {each.id for each in examples[len(half) :]} | trial.shown
         if self.subject.writer(draft).refused:
             return replace(trial, problem="the endpoint does not take it")
-        if trial.value(others) < start.value(others) - CLEARLY_WORSE:
+        if trial.value(others) < before.value(others) - CLEARLY_WORSE:
             return replace(trial, problem="clearly worse on the first half of the outputs")
         whole = replace(trial, seen=await self.subject.observe(draft, examples, self.events.advance))
         return replace(whole, problem=self._loss(start, whole))

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..text import shorten
+from .patterns import first_match
 
 MOST_ERRORS = 3
 """Places told in which a value does not follow its schema."""
@@ -65,8 +66,14 @@ def schema_errors(value: Any, schema: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Any:
-    from jsonschema.validators import validator_for
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
 
+    def pattern(validator: Any, wanted: str, value: Any, _: Any) -> Any:
+        if isinstance(value, str) and first_match(wanted, value) is None:
+            yield ValidationError(f"{value!r} does not match {wanted!r}")
+
     data = json.loads(schema)
-    return validator_for(data)(data, registry=Registry())  # an empty registry: nothing is fetched from the network
+    kind = extend(validator_for(data), {"pattern": pattern})
+    return kind(data, registry=Registry())  # an empty registry: nothing is fetched from the network

@@ -12,10 +12,12 @@ from askance.agents.evaluator import Evaluator
 from askance.agents.judging import Judging
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Checklist, ComputedCheck, Question, load_checklist
+from askance.prompts.criteria import patterns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
+from tests.said import says
 
 
 def found(kind: str, output: str, value: str | None = None, **more: str) -> tuple[bool | None, str | None]:
@@ -61,6 +63,13 @@ def test_a_schema_names_the_places_that_do_not_follow_it() -> None:
 def test_a_check_that_looks_for_a_fault_says_so_only_where_it_is_there() -> None:
     assert found("matches", "see https://x.y", "https?://", good="no") == (True, 'it holds "https://"')
     assert found("matches", "see x.y", "https?://", good="no") == (False, None)
+
+
+def test_a_pattern_that_runs_away_gives_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "PATIENCE", 0.5)
+    check = ComputedCheck(id="c", kind="matches", value="(a+)+$")
+    told = compute(check, Example(id="e", input="in", output="a" * 60 + "!"))
+    assert told.answer is None and told.status == "api_error" and says(str(told.error), "(a+)+$", "0.5 seconds")
 
 
 def test_an_output_too_short_to_tell_its_language_has_no_verdict() -> None:

@@ -146,6 +146,16 @@ def test_each_change_of_a_prompt_stands_with_its_failures_and_its_effect(several
     assert says(" ".join(said.split()), "vendor/b", "no candidate")
 
 
+def test_what_was_added_after_the_input_stands_with_its_failures_and_its_effect(several: Path) -> None:
+    changes = section(several, "prompts")
+    assert changes.count("<ins>At most 12 words.</ins>") == 1
+    said = unescape(re.sub(r"<[^>]+>", " ", changes)).partition("vendor/b")[0]
+    assert says(
+        " ".join(said.split()), "2 failures", "d01, d02", "24 development examples", "0.61 to 0.92", "beside schema"
+    )
+    assert says(" ".join(said.split()), "no better")  # the form, which is in no prompt
+
+
 def test_the_judge_the_second_judge_and_the_power_are_told(several: Path) -> None:
     told = text_of(several)
     assert says(told, "vendor/judge", "none of", 0.87, "n = 60")

@@ -55,7 +55,8 @@ def test_lines_that_clauses_fix_stand_in_their_order() -> None:
     assert form is not None
     first, bold, points, last = form.lines
     assert (first, last) == (FormLine("Dear guest,"), FormLine("See you soon"))
-    assert (bold.begins, bold.holds, bold.ends) == ("**", "one short sentence that thanks them", "**")
+    assert (bold.begins, bold.ends) == ("**", "**")
+    assert "thanks them" in str(bold.holds) and "bold" not in str(bold.holds)
     assert (points.begins, points.least, points.most) == ("- ", 2, 4)
     assert (form.most_words, form.without) == (80, "*!")
 

@@ -100,6 +100,7 @@ def test_clauses_that_no_check_decides_are_left_to_questions() -> None:
     written = _written([f"text {place}" for place in range(9)], prompt)
     assert written.to_ask == ("Be kind.", "The second line is in bold and answers the question.")
     assert written.uncovered == ("Be kind.",)
+    assert len(written.remarks) == 1 and "Be kind." in written.remarks[0]
 
 
 def test_what_old_outputs_never_do_is_a_rule_only_where_a_target_does_it() -> None:
@@ -120,7 +121,7 @@ def test_own_checks_and_questions_of_a_judge_say_where_they_come_from_and_the_sh
     assert (found["schema"].origin, found["schema"].support, found["schema"].weight) == ("person", 0.75, 1)
     assert found["is_it_kind"].origin == "judge"
     assert "keys" not in found
-    assert [percent(0.75) in remark for remark in written.remarks] == [True]
+    assert [percent(0.75) in note for note in written.notes] == [True]
     assert (written.checklist.task, written.checklist.answers) == ("the task", ("ja", "nein"))
 
 
@@ -140,7 +141,7 @@ def test_support_comes_from_the_verdicts_on_old_outputs() -> None:
     found = with_support(checklist, _examples(["a"] * 4), verdicts)
     assert [each.support for each in found.questions] == [0.75, None]
     row = listed(found)[0]
-    assert row["old outputs keep it"] == percent(0.75)
+    assert percent(0.75) in row.values()
     assert str(row["asked or checked"]).startswith("Is it?")
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from askance.agents.clause_questions import LONGEST_TASK, ClauseReader
 from askance.models.gateway import Gateway
+from askance.optimizer.migration.clause_questions import LONGEST_TASK, ClauseReader
 from askance.testing import ScriptedModel
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..models.base import Message, Model
-from ..models.gateway import Gateway
-from ..prompts.checklist import GoodAnswer
-from ..prompts.lessons import foreign_order
-from ..prompts.templates import template
-from ..prompts.text import shorten
-from .agent import Agent
+from ...agents.agent import Agent
+from ...models.base import Message, Model
+from ...models.gateway import Gateway
+from ...prompts.checklist import GoodAnswer
+from ...prompts.lessons import foreign_order
+from ...prompts.templates import template
+from ...prompts.text import shorten
 
 SHOTS = (
     (

@@ -1,0 +1,117 @@
+"""A pattern looked for in a text, for some seconds at most: a pattern with repeats in a repeat may run for years.
+
+An exported file has this file in it: it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import re
+import subprocess
+import sys
+from functools import lru_cache
+from threading import Lock, Timer
+from typing import Any
+
+PATIENCE = 5.0
+"""Seconds after which a pattern is given up."""
+_AT_ONCE = 3e7
+"""Steps that a search takes at most where it is done at once; Python does some 100 million a second."""
+_MANY = 50
+"""A repeat of more times counts as one without end."""
+_SEARCHER = (
+    "import json, re, sys\n"
+    "for line in sys.stdin:\n"
+    "    found = re.search(*json.loads(line))\n"
+    "    print(json.dumps(found and found[0]), flush=True)\n"
+)
+_lock = Lock()
+_searchers: list[subprocess.Popen[bytes]] = []
+
+
+class RunawayPatternError(RuntimeError):
+    """A pattern was looked for too long."""
+
+
+def first_match(pattern: str, text: str) -> str | None:
+    """The first part of a text that a pattern matches, as ``re.search`` finds it; None where there is none.
+
+    A search that may take long is done by a process that can be ended, as Python's own can not.
+
+    Raises:
+        RunawayPatternError: It was not done after :data:`PATIENCE` seconds.
+    """
+    power, times = _growth(pattern)
+    if times * float(max(len(text), 2)) ** min(power, 40) <= _AT_ONCE:
+        found = re.search(pattern, text)
+        return None if found is None else found[0]
+    with _lock:
+        if not _searchers:
+            command = [sys.executable, "-I", "-S", "-c", _SEARCHER]
+            pipe = subprocess.PIPE
+            _searchers.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL))
+        [searcher] = _searchers
+        assert searcher.stdin is not None and searcher.stdout is not None, "both are pipes"
+        alarm = Timer(PATIENCE, searcher.kill)
+        alarm.start()
+        try:
+            searcher.stdin.write(json.dumps([pattern, text]).encode() + b"\n")
+            searcher.stdin.flush()
+            line = searcher.stdout.readline()
+        except OSError:
+            line = b""
+        finally:
+            alarm.cancel()
+        if not line:
+            _end_searcher()
+            raise RunawayPatternError(
+                f"the pattern {pattern} was given up after {PATIENCE:g} seconds; it has repeats within repeats"
+            )
+        match: str | None = json.loads(line)
+        return match
+
+
+@atexit.register
+def _end_searcher() -> None:
+    while _searchers:
+        ended = _searchers.pop()
+        ended.kill()
+        ended.communicate()
+
+
+@lru_cache(maxsize=256)
+def _growth(pattern: str) -> tuple[int, float]:
+    """A bound on the steps of a search: the power of the text's length that they grow with, and how often that."""
+    from re import _parser  # type: ignore[attr-defined]
+
+    power, times, _ = _of_sequence(_parser.parse(pattern))
+    return power + 1, times  # it is begun at every character
+
+
+def _of_sequence(parts: Any) -> tuple[int, float, bool]:
+    """Power, times, and whether the parts match in several ways."""
+    found = [_of_part(str(name), given) for name, given in parts]
+    times = 1.0
+    for each in found:
+        times *= each[1]
+    return sum(power for power, _, _ in found), times, any(varies for _, _, varies in found)
+
+
+def _of_part(name: str, given: Any) -> tuple[int, float, bool]:
+    if name == "BRANCH":
+        ways = [_of_sequence(each) for each in given[1]]
+        return max(power for power, _, _ in ways), sum(times for _, times, _ in ways), True
+    if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+        _, most, inner = given
+        power, times, varies = _of_sequence(inner)
+        if most <= 1:
+            return power, times + 1, True
+        if most > _MANY:
+            return (99 if varies else power + 1), times, True  # many ways, many times: exponential
+        return power * int(most), min(times ** int(most) * (int(most) + 1), 1e99), True
+    nested = [each for each in (given if isinstance(given, tuple) else (given,)) if hasattr(each, "getwidth")]
+    if not nested:
+        return 0, 1.0, False
+    ways = [_of_sequence(each) for each in nested]  # groups, and what stands before or behind
+    return sum(way[0] for way in ways), max(way[1] for way in ways), any(way[2] for way in ways)
