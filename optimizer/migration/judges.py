@@ -32,7 +32,7 @@ from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...settings import flag
 from ..events import Callback
-from ..job import Job, model_name
+from ..job import CAN_GROW, Job, model_name
 from ..modes.migrate import prepare, refuse_the_same
 from ..run_result import RunResult
 from ..runner import run_job, take_up
@@ -99,7 +99,7 @@ def migrate_judges(
     first = next(iter(jobs.values()))
     with run.lock():
         inputs = first.examples, first.checklist, first.prompts
-        was_there = run.open(_config(jobs), *inputs, no_cache=first.options.no_cache)
+        was_there = run.open(_config(jobs, run), *inputs, no_cache=first.options.no_cache)
         try:
             _refuse_unknown(jobs)
             spent = dict.fromkeys(_COUNTED, 0.0)
@@ -154,11 +154,14 @@ def _for_target(job: Job, target: Any) -> Job:
     return replace(job, models={**job.models, "target": target})
 
 
-def _config(jobs: Jobs) -> dict[str, Any]:
-    """The settings that all targets have in common, with the names of these and of all models."""
+def _config(jobs: Jobs, run: RunDirectory) -> dict[str, Any]:
+    """The settings that all targets have in common, with the names of these and of all models. Settings that grew in
+    the run of a target are as at the beginning."""
     configs = [job.config for job in jobs.values()]
+    begun = run.read_config()["config"] if run.config_file.is_file() else configs[0]
     models = {name: each for config in configs for name, each in config.get("models", {}).items()}
     common = {name: value for name, value in configs[0].items() if name not in ("target", "models")}
+    common |= {name: begun[name] for name in CAN_GROW if name in begun}
     return {**common, TARGETS: list(jobs), **({"models": models} if models else {})}
 
 

@@ -62,6 +62,18 @@ def test_a_cap_of_both_ends_with_3_and_resume_goes_on_with_more(cli: Any, severa
     assert resumed == whole
 
 
+def test_one_target_may_go_on_for_longer_and_the_certificate_follows(cli: Any, several: list[str]) -> None:
+    assert cli("migrate", *several, "--run", "run", "--quiet").code == 0
+    refused = cli("resume", "run", "--max-iterations", "3")
+    assert refused.code == 2 and says(refused.err, "max_iterations", "run/targets/NAME")
+    assert cli("resume", "run/targets/openai__other", "--max-iterations", "3", "--quiet").code == 0
+    assert cli("resume", "run", "--quiet").code == 0
+    certificate = json.loads(Path("run/certificate.json").read_text())
+    assert certificate["looks"] == 2
+    result = json.loads(Path("run/targets/openai__other/result.json").read_text())
+    assert certificate["targets"]["openai/other"]["reason"] == result["certificate"]["reason"]
+
+
 def test_a_dry_run_counts_the_source_once(cli: Any, several: list[str], inputs: list[str], server: Any) -> None:
     one = json.loads(cli("migrate", *inputs, "--max-iterations", "1", "--run", "run", "--dry-run", "--json").out)
     both = json.loads(cli("migrate", *several, "--run", "run", "--dry-run", "--json").out)
