@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import ceil
+from operator import add
 from pathlib import Path
 
 from .agents.buying import Estimate
@@ -17,6 +19,7 @@ from .models.session import session
 from .optimizer.contest import most_tries
 from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
+from .optimizer.modes.migrate import without_source
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
 from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
@@ -42,6 +45,16 @@ class RunEstimate:
     last_calls: int
     """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
     learning questions, pruning, and stating failures in their own words."""
+
+    def __add__(self, other: RunEstimate) -> RunEstimate:
+        parts = ("fixed", "wording_calls", "iteration_calls", "last_calls")
+        return RunEstimate(*(getattr(self, name) + getattr(other, name) for name in parts))
+
+
+def estimate_runs(jobs: Sequence[Job]) -> RunEstimate:
+    """The calls of runs that share the answers of their source: only the first one buys these."""
+    first, *others = jobs
+    return reduce(add, [estimate_run(first), *(estimate_run(without_source(job)) for job in others)])
 
 
 def estimate_run(job: Job) -> RunEstimate:

@@ -17,10 +17,10 @@ from .optimizer.events import Callback, as_callbacks
 from .optimizer.job import NOT_IN_FINGERPRINT, WHERE, Job
 from .optimizer.migration.certificate_view import MigrationResult
 from .optimizer.migration.inputs import WriterMigration, is_migration, kind_of, prepare_writer, read_migration
+from .optimizer.migration.judges import has_several, migrate_judges, prepare_judges, take_up_judges
 from .optimizer.migration.root import run_migration
 from .optimizer.migration.verify import verify
 from .optimizer.modes import align as alignment
-from .optimizer.modes import migrate as migration
 from .optimizer.modes import tune as tuning
 from .optimizer.run_result import RunResult
 from .optimizer.runner import cannot_change, run_job, take_up
@@ -66,7 +66,7 @@ def migrate(
         checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
         source: The old model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be
             asked; ``recorded`` where what it wrote is in the data.
-        target: The new model, or several.
+        target: The new model, or several. A prompt that judges comes back as its run where there is one.
         run: Directory of the run; the same command on it goes on where it stopped.
         prompt: The target's starting prompt; askance's own neutral one by default.
         source_prompt: The source's prompt; by default the same as ``prompt``.
@@ -98,11 +98,36 @@ def migrate(
         moved = prepare_writer(data, prompt, old, new, *inputs, given)
         with watching(watcher, progress) as shown:
             return run_writer_migration(moved, run, shown, callbacks, yes=yes)
-    job = migration.prepare(data, checklist, old, new[0], prompt, source_prompt, given)
-    return _run_watched(job, run, watcher, progress, callbacks)
+    jobs = prepare_judges(data, checklist, old, new, prompt, source_prompt, given)
+    if len(jobs) == 1:
+        return _run_watched(jobs[next(iter(jobs))], run, watcher, progress, callbacks)
+    with watching(watcher, progress) as shown:
+        done = run_judges(jobs, run, shown, callbacks)
+    for each in done.runs.values():
+        each.require_coverage()
+    return done
 
 
 amigrate = awaited(migrate)
+
+
+def run_judges(
+    jobs: Mapping[str, Job],
+    run: str | Path,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    *,
+    ask_first: bool = False,
+    approved: Collection[str] = (),
+) -> MigrationResult:
+    """Move a prompt that judges to several targets, or go on with it, and write all pages, whatever the coverage.
+
+    ``ask_first``, ``approved`` and what is raised are as in
+    :func:`~askance.optimizer.migration.judges.migrate_judges`.
+    """
+    told = as_callbacks(callbacks)
+    how: dict[str, Any] = {"ask_first": ask_first, "approved": approved}
+    return migrate_judges(jobs, RunDirectory(run), watcher, told, write_report, write_certificate_page, **how)
 
 
 def run_writer_migration(
@@ -308,6 +333,10 @@ def resume(
     if is_migration(RunDirectory(run)):
         with watching(watcher, progress) as shown:
             return resume_migration(run, shown, callbacks, ask_first=ask_first, **options)
+    if has_several(RunDirectory(run)):
+        jobs = take_up_judges(RunDirectory(run), options)
+        with watching(watcher, progress) as shown:
+            return run_judges(jobs, run, shown, callbacks, ask_first=ask_first)
     job = take_up(RunDirectory(run), options)
     with watching(watcher, progress) as shown:
         return run_and_report(job, run, shown, callbacks, ask_first=ask_first)

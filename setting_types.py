@@ -238,6 +238,8 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total
     reference: Literal["auto", "human", "source"]
     margin: float
     differing: float
+    judge_scores: str | None
+    judge_scale: Sequence[float] | None
     tolerance: float
 
 
@@ -261,6 +263,8 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     own_questions: bool
     score_as: Literal["all", "mean"]
     plain_first: bool
+    additions: bool
+    vary: Mapping[str, Sequence[Any]]
 
 
 class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):

@@ -36,6 +36,7 @@ class Heading(Enum):
     TRAINED = "How a scorer is trained"
     RATIONALES = "Rationales of a scorer"
     SAVED = "What it is counted to save"
+    WRITES = "How outputs are written"
     CHANGED = "What is changed"
     ACCEPTED = "When a change is accepted"
     LABELS = "How labels are asked for"

@@ -74,8 +74,13 @@ NO_SETTINGS: dict[str, Under] = {
     "candidates": Under(Heading.COMPARED),
     "panel": Under(Heading.COMPARED, 2),
     "prompt": Under(Heading.ASKED),
-    "schema": Under(Heading.CHANGED, 4),
+    "schema": Under(Heading.WRITES, 1),
     "judge_model": Under(Heading.ROLES),
+    "judge_prompt": Under(Heading.ROLES),
+    "second_judge": Under(Heading.ROLES),
+    "source_prompt": Under(Heading.ROLES),
+    "kind": Under(Heading.CHANGED, -1),
+    "checker": Under(Heading.WRITES, 1),
     "dataset": Under(Heading.DATA),
     "model_settings": Under(Heading.MODELS, -1),
     "yes": Under(Heading.OUTPUT),
@@ -187,7 +192,7 @@ INPUTS = {
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base", "kind"), ""),
 }
 """Arguments of the commands that are no settings, with what they name."""
-SEVERAL = ("dimensions", "judges", "panel", "targets")
+SEVERAL = ("dimensions", "judges", "panel", "target", "targets")
 """Arguments that may be a list; for ``compare`` those of ``SIDE_BY_SIDE``, too."""
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
@@ -362,7 +367,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
-        form = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD"}.get(name, "good=WORD,bad=WORD")
+        forms = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD", "vary": "SETTING=VALUES"}
+        form = forms.get(name, "good=WORD,bad=WORD")
         return click.option(long, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:

@@ -15,9 +15,9 @@ from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
 from ..optimizer.migration.inputs import is_migration, kind_of, prepare_writer
+from ..optimizer.migration.judges import has_several, prepare_judges, take_up_judges
 from ..optimizer.migration.root import estimate_migration
 from ..optimizer.modes import align as alignment
-from ..optimizer.modes import migrate as migration
 from ..optimizer.modes import tune as tuning
 from ..optimizer.options import (
     AlignOptions,
@@ -31,7 +31,7 @@ from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import estimate_run
+from ..run_estimate import estimate_runs
 from ..settings import flag, load_config
 from .command_options import (
     Function,
@@ -49,7 +49,7 @@ from .output import echo_json, show, tell_errors
 from .terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..models.progress import Watcher
@@ -117,7 +117,7 @@ def run_mode(
     job = prepare(**values, options=options)
     if dry_run:
         memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
-        tell_estimate(job, as_json=as_json)
+        tell_estimate([job], as_json=as_json)
         return
     done = _written_out(
         lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
@@ -125,11 +125,11 @@ def run_mode(
     finish(done, as_json=as_json)
 
 
-def tell_estimate(job: Job, *, as_json: bool) -> None:
-    """Say what a run would take; nothing is bought.
+def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
+    """Say what runs of the same settings would take; nothing is bought.
     Raises InputError where a model is not known, or there are too few examples."""
-    estimate = estimate_run(job)
-    iterations = job.options.max_iterations
+    estimate = estimate_runs(jobs)
+    iterations = jobs[0].options.max_iterations
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
     if as_json:
         echo_json(
@@ -291,9 +291,7 @@ def verify_migration(run: str, given: dict[str, Any]) -> None:
 @click.argument("data", required=False, default=None)
 @click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
 @click.option("--source", default=None, help="The old model, as provider/model; recorded: its outputs are in DATA.")
-@click.option(
-    "--target", "targets", multiple=True, help="The new model; may be given several times for a prompt that writes."
-)
+@click.option("--target", "targets", multiple=True, help="The new model; may be given several times.")
 @click.option("--prompt", default=None, help="The prompt that moves; of a judge default: a neutral one.")
 @click.option("--source-prompt", default=None, help="The source judge's prompt; default: the same.")
 @click.option(
@@ -333,13 +331,48 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
         if given.pop(name, None) not in (None, ()):
             raise click.UsageError(f"{flag(name)}: {other}.")
     if kind == "judge":
-        targets = given.pop("targets")
-        if len(targets) > 1:
-            raise click.UsageError("--target: a prompt that judges moves to one model at a time.")
-        given["target"] = targets[0] if targets else None
-        run_mode(MigrateOptions, migration.prepare, ("data", "source", "target"), config=config, **given)
+        _migrate_judge(config=config, **given)
     else:
         migrate_writer(config=config, **given)
+
+
+def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
+    """Move a prompt that judges to one target, which is a run like any other, or to several."""
+    load_dotenv()
+    options, values = settings(MigrateOptions, config, {**given, "target": None})
+    named = values.pop("target") or ()
+    values["targets"] = values["targets"] or ([named] if isinstance(named, str) else named)
+    need(values, "data", "source", "run")
+    run = values.pop("run")
+    jobs = prepare_judges(**values, options=options)
+    if dry_run:
+        for job in jobs.values():
+            memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
+        tell_estimate([*jobs.values()], as_json=as_json)
+        return
+    if len(jobs) > 1:
+        _run_judges(lambda: jobs, run, as_json=as_json, quiet=quiet, yes=yes)
+        return
+    [job] = jobs.values()
+    done = _written_out(
+        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+    )
+    finish(done, as_json=as_json)
+
+
+def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, *, as_json: bool, quiet: bool, yes: bool) -> None:
+    """Run the jobs of several targets and print their certificate. Raises CoverageError where too many verdicts are
+    missing."""
+
+    def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
+        return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
+
+    done = with_agreement(work, run, quiet=quiet, yes=yes)
+    tell_certificate(done, as_json=as_json)
+    for each in done.runs.values():
+        if any(each.record.missing.values()):
+            tell_errors(_errors_in(each.directory))
+        each.require_coverage()
 
 
 _EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
@@ -445,6 +478,10 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
             yes=yes,
         )
         tell_certificate(moved, as_json=as_json)
+        return
+
+    if has_several(RunDirectory(run)):
+        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, as_json=as_json, quiet=quiet, yes=yes)
         return
 
     def resumed(watcher: Watcher, asks: bool) -> RunResult:

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.own_words import own_checklist
+from ..memory.certificate_file import TARGETS, target_folder
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..models.replies.own_formats import parse_reads
 from ..prompts.checklist import AnswerPair, Checklist, asking, found_in, load_checklist, parse_checklist
-from ..prompts.errors import InputError, did_you_mean, like_named
+from ..prompts.errors import InputError, as_typed, did_you_mean, like_named
 from ..prompts.formats.form import FormRecord
+from ..prompts.formatting import count
 from ..prompts.prompt import Prompt, kept_prompt, prompt_showing
 from ..prompts.rows import validate_row
 from ..prompts.shown_examples import ShownExamples
@@ -249,7 +251,7 @@ def _named(text: str, name: str) -> dict[str, NamedModel]:
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
     """The judge that a run accepted, from its result, the settings in ``config.yaml`` and the checklist that it began
     with. Raises InputError where the model, a setting or the checklist is missing or damaged."""
-    best, model = result.best, config.get(JUDGES[result.mode])
+    best, certificate, model = result.best, result.certificate, config.get(JUDGES[result.mode])
     if not isinstance(model, str):
         raise InputError(f"{where}: config.yaml has no '{JUDGES[result.mode]}', the model that judges.")
     checklist = start
@@ -287,8 +289,9 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             accepted=result.changed,
             p_yes_from=best.p_yes_from,
             unfitted=None if best.threshold is None else best.threshold.reason,
+            certificate=None if certificate is None else certificate.decision,
         ),
-        decision=result.decision or decide(result).choice,
+        decision=certificate.word if certificate is not None else result.decision or decide(result).choice,
     )
     return judge.measured(
         JudgeFigures(
@@ -361,8 +364,20 @@ def _judge_of_files(path: Path) -> KeptJudge:
         raise InputError(
             f"{path}: a run of {command} improves no judge, so there is none to use; runs of {' and '.join(JUDGES)} do."
         )
+    if TARGETS in config:
+        raise InputError(_which_target(path, [target_folder(name) for name in config[TARGETS]]))
     result = directory.read_result()
     return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"), str(path))
+
+
+def _which_target(path: Path, folders: Sequence[str]) -> str:
+    """Say that a migration's directory is no judge, and which there are."""
+    judges = [as_typed(path / TARGETS / each) for each in folders if (path / TARGETS / each / JUDGE_FILE).is_file()]
+    if not judges:
+        return (
+            f"{path}: this is a migration to {count(len(folders), 'target')}, and none has a judge (no {JUDGE_FILE})."
+        )
+    return f"{path}: this is a migration to {count(len(folders), 'target')}; name the judge of one: {', '.join(judges)}"
 
 
 def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:

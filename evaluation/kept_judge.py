@@ -123,6 +123,8 @@ class MadeBy(_Part):
     p_yes_from: Provenance | None = None
     """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so
     again."""
+    certificate: Literal["adopt", "not_yet", "undecided"] | None = None
+    """Whether it may take the place of the judge that it was migrated from; None where it was not migrated."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,8 @@ class KeptJudge:
     """By question id."""
     made_by: MadeBy | None = None
     decision: Decision | None = None
-    """Whether the test of its run speaks for it; None where there was none, or nobody wrote it down."""
+    """Whether the test of its run speaks for it, or after a migration the certificate; None where there was none, or
+    nobody wrote it down."""
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
@@ -177,7 +180,15 @@ class KeptJudge:
     def not_adopted(self) -> str | None:
         """Why it is not to be taken in place of the judge that its run began with; None where nothing speaks against
         it."""
-        if self.decision in (None, "adopt") or self.edited or self.made_by is None or self.made_by.accepted is False:
+        if self.decision in (None, "adopt") or self.edited or self.made_by is None:
+            return None
+        if self.made_by.certificate is not None:
+            said = "says not yet" if self.decision == "keep" else "is undecided"
+            return (
+                f"the certificate of its migration {said}: it is not shown that this judge may take the old one's place "
+                f"(decision: {self.decision})."
+            )
+        if self.made_by.accepted is False:
             return None
         if self.decision == "keep":
             return (
@@ -447,6 +458,8 @@ class KeptJudge:
             parts.append(says + dump_texts({"figures": _plain(self.figures)}))
         if self.decision is not None:
             says = "# Whether the test examples speak for it: adopt, keep (what the run began with) or undecided.\n"
+            if self.made_by is not None and self.made_by.certificate is not None:
+                says = "# Whether it may take the old judge's place: adopt, keep (the old judge) or undecided.\n"
             parts.append(f"{says}decision: {self.decision}\n")
         if self.made_by is not None:
             parts.append(dump_texts({"run": _plain(self.made_by)}))

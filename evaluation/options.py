@@ -244,19 +244,19 @@ def _written_by(*, a_program: bool) -> Callable[[Mapping[str, Any]], bool]:
 class WritingOptions(BaseModel):
     """How outputs are written."""
 
-    max_output_tokens: Annotated[int, Heading.CHANGED.at(4)] = Field(
+    max_output_tokens: Annotated[int, Heading.WRITES] = Field(
         1024, ge=1, description="Longest output of the generator, in tokens."
     )
-    generator_temperature: Annotated[float, Heading.CHANGED.at(4)] = Field(
+    generator_temperature: Annotated[float, Heading.WRITES] = Field(
         0.0, ge=0, description="Temperature of the generator."
     )
-    generator_version: Annotated[str | None, Heading.CHANGED.at(4)] = Field(
+    generator_version: Annotated[str | None, Heading.WRITES] = Field(
         None,
         min_length=1,
         description="Version of a generator that is a program: another one is asked anew. Default: a hash of the "
         "function's file, or of the files that a command names.",
     )
-    replay: Annotated[bool, Heading.CHANGED.at(4)] = Field(
+    replay: Annotated[bool, Heading.WRITES] = Field(
         False,
         description="Give the generator the tools of each example (metadata.tools); a call gets the recorded result of "
         "the same call in the old output, or of the nearest one. No tool is run.",

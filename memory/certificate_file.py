@@ -151,6 +151,8 @@ class CertificateRecord(_Kept):
     """Name of the old model, or ``recorded``."""
     max_loss: float
     level: float
+    measure: str | None = None
+    """Of judges: what agreement is, in words. The pass rates of its targets are then mean agreement, from 0 to 1."""
     judge: str | None = None
     judge_agreement: ShareRecord | None = None
     """The judge's own agreement with people's labels, where there are some."""
@@ -196,5 +198,7 @@ def target_folder(name: str) -> str:
 
 
 def is_migration(run: Path) -> bool:
-    """Whether a directory is the root of a migration: it has a certificate, or runs of targets and no result."""
-    return (run / CERTIFICATE_FILE).is_file() or ((run / TARGETS).is_dir() and not (run / "result.json").exists())
+    """Whether a directory is the root of a migration with a run for each target. A judge that moves to one target has
+    its certificate beside the result of its run."""
+    is_a_run = (run / "result.json").exists()
+    return not is_a_run and ((run / CERTIFICATE_FILE).is_file() or (run / TARGETS).is_dir())

@@ -191,7 +191,7 @@ def finish_sentence(result: RunRecord) -> str:
 
 
 def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
-    said = []
+    said = [] if result.certificate is None else [f"In place of the source: {result.certificate.reason}"]
     gain, test = result.gain.test, result.best.test
     if result.changed and result.reference == "source":
         said.append(

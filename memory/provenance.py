@@ -284,7 +284,8 @@ class _Builder:
         raise InputError(f"{self._directory.path / 'prompts'}: version {number} is missing.")
 
     def _add_version(self, number: int, text: str, parent: int | None, **attributes: Any) -> None:
-        name = replace(self._start, text=text).hash
+        files = self._directory.version_files(number)
+        name = files[0].stem.partition("-")[2] if len(files) == 1 else replace(self._start, text=text).hash
         node = self._node("version", number, number=number, prompt=text, prompt_hash=name, **attributes)
         if parent is not None:
             self._graph.add_edge(f"version:{parent}", node, kind="parent")

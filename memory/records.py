@@ -96,6 +96,19 @@ class BiasRecord(ResultPart):
     yes_rates: dict[str, float] = {}
 
 
+class CertifiedRecord(ResultPart):
+    """The answer of a migration's certificate, which ``certificate.json`` gives with its figures."""
+
+    decision: Literal["adopt", "not_yet", "undecided"]
+    reason: str
+    """One sentence."""
+
+    @property
+    def word(self) -> Literal["adopt", "keep", "undecided"]:
+        """The answer as ``judge.yaml`` has it: what is not adopted yet is kept out."""
+        return "keep" if self.decision == "not_yet" else self.decision
+
+
 class QuestionRecord(ResultPart):
     """A question that was written anew."""
 
@@ -336,7 +349,8 @@ class TriedRecord(ResultPart):
     judged: int | None = None
     """Validation examples that were judged before the decision."""
     shows: str | None = None
-    """The examples that it shows the judge, in words; None where these are not what is new."""
+    """The examples that it shows the judge, or what it adds to a prompt that writes, in words; None where neither is
+    new."""
 
     @property
     def lessons(self) -> list[str]:
@@ -354,6 +368,51 @@ class ShowingRecord(ResultPart):
     """Ids of the development examples that are shown, or retrieved from."""
     accepted: bool
     reason: str
+
+
+class AddedLineRecord(ResultPart):
+    """A line that was added after the input, a form or a setting, with a requirement and the failures that led to it."""
+
+    text: str
+    requirement: str
+    failures: tuple[str, ...] = ()
+    """Ids of development examples whose output failed it."""
+
+
+class AdditionRecord(ResultPart):
+    """A trial of something added to a prompt that writes: on the same development examples before and after."""
+
+    kind: str
+    """``schema``, ``grammar``, ``rules``, ``form``, ``example``, or the name of a setting."""
+    said: str
+    """In words."""
+    beside: tuple[str, ...] = ()
+    """Kinds of the additions that were there before."""
+    text: str | None = None
+    """As it stands after the input; None for a setting."""
+    settings: dict[str, Any] = {}
+    """Settings as ``writing.yaml`` has them."""
+    lines: tuple[AddedLineRecord, ...] = ()
+    sources: tuple[str, ...] = ()
+    """Ids of the examples whose output is shown."""
+    before: float | None = None
+    """Mean score without it, in [0, 1]."""
+    after: float | None = None
+    """Mean score with it; None where it was not measured."""
+    n: int = 0
+    """Examples that both were measured on."""
+    kept: bool = False
+    """Whether the search went on with it."""
+    reason: str
+    accepted: bool = False
+    """Whether it is in the version that the acceptance test took."""
+
+    @property
+    def sentence(self) -> str:
+        """What it came to, e.g. ``rules + schema: better on development (0.61 -> 0.92)``."""
+        name = " + ".join([*self.beside, self.kind])
+        figures = "" if self.after is None else f" ({self.before or 0.0:.2f} -> {self.after:.2f})"
+        return f"{name}: {self.reason}{figures}"
 
 
 class PrunedRecord(ResultPart):

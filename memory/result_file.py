@@ -15,9 +15,11 @@ from ..prompts.formatting import count, missing_share
 from ..prompts.shown_examples import ShownExamples
 from ..stats.differences import Difference
 from .records import (
+    AdditionRecord,
     BiasRecord,
     BothWaysRecord,
     CalibratedRecord,
+    CertifiedRecord,
     ChangedQuestionRecord,
     CriterionRecord,
     GainsRecord,
@@ -140,6 +142,8 @@ class RunRecord(ResultPart):
     """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()
     """Ways of showing the judge examples, where that was tried."""
+    additions: tuple[AdditionRecord, ...] = ()
+    """Settings and texts after the input that were tried on development before the rounds, in that order."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Each instruction in a generator's best prompt with its effect."""
     per_output: PerOutputRecord | None = None
@@ -165,6 +169,8 @@ class RunRecord(ResultPart):
     """By side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """With the source's verdicts, by split and side."""
+    certificate: CertifiedRecord | None = None
+    """Of a migration: whether the target may take the old model's place."""
 
     @field_validator("accepted_edits")
     @classmethod

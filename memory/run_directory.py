@@ -25,8 +25,9 @@ from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, 
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
 from .journal import Journal
+from .postgres_store import PostgresAddress
 from .result_file import RunRecord
-from .verdict_store import Place, VerdictStore
+from .verdict_store import Place, SharedStore, VerdictStore
 
 FORMAT = 2
 """1 was the format before `align` and `tune`."""
@@ -237,15 +238,21 @@ class RunDirectory:
         """The run's journal."""
         return Journal(self.path / "journal.jsonl")
 
-    def store(self, shared: Place | None = None) -> VerdictStore:
-        """The run's answers. ``shared`` is the store of all commands, as of
-        :class:`~askance.memory.verdict_store.VerdictStore`; a run that was begun with ``no_cache`` goes without."""
-        apart = self.config_file.is_file() and self.read_config().get("no_cache")
+    def store(self, shared: Place | SharedStore | None = None) -> VerdictStore:
+        """The run's answers. ``shared`` is the store of all commands, which a run that was begun with ``no_cache`` goes
+        without; or an open one of runs that belong together, as of
+        :class:`~askance.memory.verdict_store.VerdictStore`."""
+        of_all = isinstance(shared, (Path, PostgresAddress))
+        apart = of_all and self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
-    def save_version(self, number: int, prompt: Prompt) -> None:
-        """Keep one prompt version, accepted or not."""
-        self.write(f"prompts/{number:03d}-{prompt.hash}{prompt.suffix}", prompt.file_text)
+    def save_version(self, number: int, prompt: Prompt, version: str | None = None) -> None:
+        """Keep one prompt version, accepted or not; ``version`` is its identity, by default the prompt's hash."""
+        self.write(f"prompts/{number:03d}-{version or prompt.hash}{prompt.suffix}", prompt.file_text)
+
+    def version_files(self, number: int) -> list[Path]:
+        """The files of the prompts that are kept as a version; each name ends with the version's identity."""
+        return sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
 
     def read_start(self) -> Prompt:
         """The prompt that the run began with.
@@ -260,10 +267,14 @@ class RunDirectory:
         return start
 
     def read_versions(self, number: int, start: Prompt) -> list[Prompt]:
-        """The prompts that are kept as a version, in the form of the start."""
-        files = sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
+        """The prompts that are kept as a version, in the form of the start, or in the one that their file says."""
         record = None if start.form is None else start.form.record
-        return [kept_prompt(read_exactly(file), record, str(file)) for file in files]
+        return [
+            kept_prompt(read_exactly(file), record, str(file))
+            if file.suffix == start.suffix
+            else Prompt.of_file(read_exactly(file), file.suffix, str(file))
+            for file in self.version_files(number)
+        ]
 
     def add_time(self, version: str, outputs: int, seconds: float) -> None:
         """Note in ``timing.jsonl`` how long bought outputs of a version took; stored ones cannot be timed again."""

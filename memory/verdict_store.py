@@ -114,7 +114,12 @@ class VerdictStore:
     """
 
     def __init__(
-        self, path: str | Path, beside: Path | None = None, shared: Place | None = None, *, is_ours: bool = False
+        self,
+        path: str | Path,
+        beside: Path | None = None,
+        shared: Place | SharedStore | None = None,
+        *,
+        is_ours: bool = False,
     ) -> None:
         """Open or create the store; ``:memory:`` is one that is gone when it is closed.
 
@@ -125,8 +130,9 @@ class VerdictStore:
         Args:
             path: Its file.
             beside: Another store, which is looked into where an answer is not here, and never written to.
-            shared: A store of many commands. An answer that is there and not here is copied, so that this file has all
-                that was asked of it and can be moved; a new answer is kept in both, and claimed there.
+            shared: A store of many commands, or one that is open, which is closed with this one. An answer that is
+                there and not here is copied, so that this file has all that was asked of it and can be moved; a new
+                answer is kept in both, and claimed there.
             is_ours: No other process writes to this file, so that nothing is claimed in it.
         """
         self.path = Path(path)
@@ -139,7 +145,7 @@ class VerdictStore:
         self._claims = claims.Claims(self._db)
         self._is_ours = is_ours
         self._beside = None if beside is None else _ReadOnly(beside)
-        self._shared = None if shared is None else _open_shared(shared)
+        self._shared = _open_shared(shared) if isinstance(shared, (Path, PostgresAddress)) else shared
 
     def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
         """The file with its tables, and the keys that were brought.
@@ -203,10 +209,6 @@ class VerdictStore:
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
         """The answers that are there."""
         rows = self.rows(keys)
-        if self._shared is not None and (missing := left_of(keys, rows)):
-            theirs = self._shared.rows(missing)
-            self._take(theirs, _REPLACE)
-            rows += theirs
         if self._beside is not None and (missing := left_of(keys, rows)):
             rows += self._beside.rows(missing)
         return KeptAnswers(rows)
@@ -260,9 +262,14 @@ class VerdictStore:
             self._shared.learn(identity, facts)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are there, as they are written down."""
+        """The answers that are here or in the shared store, as they are written down."""
         with _explained(self.path):
-            return _select(self._db, keys)
+            rows = _select(self._db, keys)
+        if self._shared is not None and (missing := left_of(keys, rows)):
+            theirs = self._shared.rows(missing)
+            self._take(theirs, _REPLACE)
+            rows += theirs
+        return rows
 
     def _take(self, rows: Iterable[Row], write: str = _INSERT) -> None:
         """Write rows of another store, all or none, and note which of them are brought."""

@@ -7,6 +7,7 @@ those of OpenAI's own models; other providers' come with LiteLLM.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -48,6 +49,7 @@ def estimate_tokens(text: str) -> int:
 def reserved_tokens(request: Request) -> int:
     """Tokens to set aside while a call is under way: its estimated prompt, the room to think and the longest answer."""
     texts = sum(estimate_tokens(content) for _, content in request.messages)
+    texts += sum(estimate_tokens(json.dumps(tool)) for tool in request.parameters.tools or ())
     return texts + IMAGE_TOKENS * images_in(request) + request.most_tokens
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from ..prompts.errors import did_you_mean
 from ..prompts.formatting import count
 from ..prompts.rows import validate_row
 from ..prompts.text_files import read_text, read_yaml
@@ -27,7 +29,7 @@ class PromptSettings(BaseModel):
         "at most 300 tokens; the system text as part of the user's turn"
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
 
     json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     """JSON schema that is sent with each request, as far as the endpoint takes it."""
@@ -69,6 +71,39 @@ class PromptSettings(BaseModel):
         return PromptSettings.model_validate({**self.stated, **changed})
 
 
+CAN_VARY = ("thinking", "temperature", "system_as", "max_output_tokens")
+
+
+def parse_vary(given: Any) -> Any:
+    """Turn ``["thinking=low,off"]`` into the values of each setting that are to be tried.
+
+    Raises:
+        ValueError: A pair is not of this form, or a setting cannot have a value.
+    """
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    else:
+        parts = [str(pair).partition("=") for pair in ([given] if isinstance(given, str) else given)]
+        if wrong := next((name for name, sign, _ in parts if not sign), None):
+            raise ValueError(f"'{wrong}': write it as SETTING=VALUE,VALUE, e.g. thinking=low,off")
+        pairs = [(name.strip(), values.split(",")) for name, _, values in parts]
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, values in pairs:
+        if name not in CAN_VARY:
+            raise ValueError(f"'{name}' cannot be varied; {', '.join(CAN_VARY)} can.{did_you_mean(name, CAN_VARY)}")
+        for value in [values] if isinstance(values, (str, int, float)) else values:
+            plain = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+            plain = plain.strip() if isinstance(plain, str) else plain
+            try:
+                settings = PromptSettings.model_validate({name: plain})
+            except ValidationError:
+                raise ValueError(f"{name}={plain}: this setting has no such value") from None
+            found[name] = (*found.get(name, ()), settings.stated[name])
+    return found
+
+
+Vary = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(parse_vary)]
+"""A setting that takes what :func:`parse_vary` takes."""
 AS_THE_RUN = PromptSettings()
 """Nothing is set."""
 

@@ -271,7 +271,7 @@ class Contest:
         """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
 
         ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level;
-        ``shows`` names the examples that it shows the judge, where it does.
+        ``shows`` names what it shows or adds without an edit: examples for a judge, settings and texts for a writer.
         """
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return self.conclude(best, raced, edits, iteration, shows)
@@ -387,7 +387,7 @@ class Contest:
     def _new_version(self, draft: Draft) -> int:
         number = self._versions
         self._versions += 1
-        self.run.save_version(number, draft.prompt)
+        self.run.save_version(number, draft.prompt, draft.hash)
         return number
 
 

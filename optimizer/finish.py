@@ -12,6 +12,7 @@ from ..agents.requests import question_block
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
 from ..evaluation.scoring import ExampleScore
+from ..memory.certificate_file import CertificateRecord
 from ..memory.decision import decide
 from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
@@ -20,6 +21,7 @@ from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
 from ..prompts.examples import Example
+from ..prompts.formats.form import MARK
 from ..prompts.formats.several import by_name
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
@@ -60,6 +62,10 @@ async def finish(
     for fact in set_up.free_facts:
         extras |= fact(yardstick, outcome, tests)
     extras |= _changed(context, outcome)
+    certificate: CertificateRecord | None = extras.pop("certificate", None)
+    if certificate is not None:
+        (certified,) = certificate.targets.values()
+        extras["certificate"] = {"decision": certified.decision, "reason": certified.reason}
     result = _build_result(context, set_up, outcome, yardstick, tests, why_not, extras)
     new = _entering(outcome.baseline.draft, outcome.best.draft)
     if new and not _is_written(run, result):
@@ -80,6 +86,8 @@ async def finish(
         run.write(JUDGE_FILE, kept.to_yaml())
         run.write("checklist.yaml", dump_checklist(kept.checklist))
     events.emit(RunFinished(outcome.finish_reason, outcome.best.number))
+    if certificate is not None:
+        certificate.model_copy(update={"looks": 1 + earlier_looks(run)}).save(run.path)
     run.save_result(result)
     if report is not None:
         report(run.path)
@@ -252,9 +260,12 @@ def _pass_fail_sides(
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:
-    """The lines of an accepted version's prompt and questions that the start has not."""
+    """The lines of an accepted version's prompt, settings and questions that the start has not."""
     known = set(start.prompt.text.splitlines())
     lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
+    lines = [line for line in lines if not MARK.fullmatch(line)]
+    if accepted.writing is not None and accepted.writing != start.writing:
+        lines.append(f"{WRITING_FILE}: {accepted.writing.said}")
     if accepted.checklist is not None:
         before = () if start.checklist is None else start.checklist.questions
         asked = {line for each in before for line in question_block(each).splitlines()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
 from ..evaluation.own_judge import OwnWords
+from ..models.writing import Vary
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -174,6 +175,16 @@ class MigrateOptions(OwnWords, LoopOptions, CertificateOptions):
         lt=1,
         description="Stop when on every question at most this share of the development examples has another answer.",
     )
+    judge_scores: Annotated[str | None, Heading.DATA.at(2)] = Field(
+        None,
+        description="With --source recorded: column of DATA with what the old judge said. A number is its score; an "
+        "object (question id: yes, no or a probability) is its verdicts.",
+    )
+    judge_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(2)] = Field(
+        None,
+        description="With --source recorded: worst and best score of the old judge; default: 0 1, or the scale of "
+        "--reads.",
+    )
     tolerance: Annotated[float, Heading.ENDS] = Field(
         0.02,
         ge=0,
@@ -201,7 +212,20 @@ class MigrateOptions(OwnWords, LoopOptions, CertificateOptions):
         ),
         Idle(("writer",), where(update=("edits", "rewrite")), "no question is worded anew (update auto or questions)"),
         Idle(("max_questions",), lambda _: True, "questions are worded anew, and none is added"),
+        Idle(
+            ("judge_scores", "judge_scale"),
+            lambda given: given.get("source") not in (None, "recorded"),
+            "the source is a model, which is asked (--source recorded)",
+        ),
+        Idle(("judge_scale",), where(judge_scores=None), "no scores of an old judge are read (--judge-scores)"),
     )
+
+    @field_validator("judge_scale")
+    @classmethod
+    def _two_ends(cls, scale: tuple[float, float] | None) -> tuple[float, float] | None:
+        if scale is not None and scale[0] == scale[1]:
+            raise ValueError("the worst and the best score must differ")
+        return scale
 
     @property
     def words_questions(self) -> bool:
@@ -301,9 +325,20 @@ class TuneOptions(LoopOptions, WritingOptions):
     plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
     )
+    additions: Annotated[bool, Heading.CHANGED.at(1)] = Field(
+        True,
+        description="Try settings (a JSON schema, a grammar, room) and texts after the input (failed rules, the form to "
+        "be filled in, an example) before the rounds.",
+    )
+    vary: Annotated[Vary, Heading.CHANGED.at(1)] = Field(
+        default_factory=dict,
+        description="Try other values of a setting, e.g. thinking=low,off, temperature=0.5 or system_as=user.",
+    )
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("plain_first",), where(paper=True), "the papers' loop draws lessons from all that fails"),
+        Idle(("additions", "vary"), where(paper=True), "the papers' loop edits the prompt alone"),
+        Idle(("vary",), where(additions=False), "nothing is tried beside edits (additions)"),
         Idle(("max_questions",), lambda _: True, "the generator's prompt is improved, and no checklist"),
         Idle(("human_scale",), lambda _: True, "no human score is compared with anything"),
         Idle(

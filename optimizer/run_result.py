@@ -165,6 +165,8 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     if result.best.writing is not None:
         yield f"What goes with the prompt ({WRITING_FILE}): {result.best.writing.said}."
     yield result.decision_reason or decide(result).sentence
+    if result.certificate is not None:
+        yield f"In place of the source: {result.certificate.reason}"
     yield f"{counted}; {count(len(result.lessons), 'lesson')}."
     yield from gains
     yield f"{result.spending}; coverage {coverage_text(result.coverage)}"

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..memory.certificate_file import TARGETS
 from ..memory.memory_directory import MEMORY_FILE
 from ..memory.run_directory import RunDirectory
-from ..memory.verdict_store import VerdictStore
+from ..memory.verdict_store import SharedStore, VerdictStore
 from ..models.budget import CAPS
 from ..models.event_loops import run_sync
 from ..models.programs import writer_of
@@ -23,6 +24,7 @@ from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
 from .loop import Loop
+from .migration.recorded import RECORDED
 from .mode import RunContext, mode_of
 from .remembering import memory_for
 from .run_result import RunResult
@@ -37,6 +39,7 @@ def run_job(
     report: Callable[[Path], object] | None = None,
     *,
     ask_first: bool = False,
+    common: Callable[[], SharedStore] | None = None,
 ) -> RunResult:
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
@@ -44,6 +47,7 @@ def run_job(
         report: Writes the report into the directory, before callbacks hear that all is written.
         ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
             done before. They are shown in any case.
+        common: Opens the store of several runs that belong together, in place of the store of all commands.
 
     Raises:
         InputError: Too few examples, an unknown model, or another run is in the directory. A run that ends so before
@@ -62,7 +66,8 @@ def run_job(
         inputs = job.config, job.examples, job.checklist, job.prompts
         was_there = run.open(*inputs, further, answers, no_cache=no_cache)
         try:
-            with run.store(job.options.shared if job.may_share else None) as store:
+            of_all = job.options.shared if job.may_share else None
+            with run.store(of_all if common is None else common()) as store:
                 return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
         except BudgetExceededError as error:
             option = flag(CAPS[error.limit])
@@ -124,9 +129,10 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
         mode = mode_of(command)
     except InputError as error:
         raise InputError(f"{run}: {error}") from None
-    models = {name: config.pop(name) for name in mode.models if config.get(name) is not None}
+    models = {name: config.pop(name) for name in mode.models if config.get(name) not in (None, RECORDED)}
     settings = {name: config.pop(name) for name in mode.settings if config.get(name) is not None}
-    config = {name: value for name, value in config.items() if name not in (*mode.models, *mode.settings)}
+    of_mode = (*mode.models, *mode.settings, TARGETS)  # targets: the directory of several runs
+    config = {name: value for name, value in config.items() if name not in of_mode}
     examples, checklist, prompts = directory.read_inputs()
     if checklist is None and mode.needs_checklist:
         raise InputError(f"{run}/inputs/checklist.yaml is missing, so the run cannot be resumed.")

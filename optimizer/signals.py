@@ -64,7 +64,18 @@ class Signal(Protocol):
         """Explanations of both sides, bought for these disagreements alone."""
 
 
-async def explanations(judge: Evaluator, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
+class Reference(Protocol):
+    """A judge whose verdicts are there, and which may give its reasons."""
+
+    @property
+    def checklist(self) -> Checklist:
+        """The questions as it was asked them."""
+
+    async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[Pair, str]:
+        """Its reasons, by example and question; a verdict without one is left out."""
+
+
+async def explanations(judge: Reference, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
     """A judge's explanations by disagreement key; the notes do without one that cannot be had."""
     found: dict[str, str] = {}
     for verdict in verdicts:
@@ -105,7 +116,7 @@ class CrossModelSignal:
     own checklist; they are turned to the draft's question before the two are compared.
     """
 
-    source: Evaluator
+    source: Reference
     verdicts: Sequence[Verdict]
     """The source's verdicts on the development examples."""
     examples: Sequence[Example]
@@ -252,6 +263,8 @@ class HumanSignal:
     score."""
     of_scores: bool = False
     """Whether the judge states a score of its own, which may be off whatever its half of the scale."""
+    whose: str = "people's mean score"
+    """Whose scores the targets are, for the note-taker."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """Questions that run against people first, then widest gap first, questions taking turns."""
@@ -298,7 +311,7 @@ class HumanSignal:
             name = self._dimension(draft, each.question)
             wanted = self.targets.wanted[each.example].get(name) or 0.0
             remarks = told(comments_on(by_id[each.example].comment, each.question, draft.questions))
-            score = f"people's mean score of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
+            score = f"{self.whose} of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
             theirs[each.key] = remarks or score
         return Reasons(mine, theirs)
 

@@ -106,6 +106,8 @@ class Observation:
     """The questions of those examples that have their own, by example id."""
     spent: WritingCost | None = None
     """What writing the outputs took; None where none was written."""
+    cut_off: frozenset[str] = frozenset()
+    """Examples whose output ends where its room did."""
 
     def question(self, example: str, question: str) -> Question:
         """The question that a verdict answers. Raises KeyError where there is none."""

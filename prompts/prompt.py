@@ -66,7 +66,12 @@ class Prompt:
     @classmethod
     def of_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Prompt:
         """A prompt of chat messages (``role``, ``content``), with variables as in a file of them; InputError as there."""
-        form = form_of(json.dumps(list(messages), ensure_ascii=False, indent=2), "the prompt", ".json", FIELDS[:4])
+        return cls.of_file(json.dumps(list(messages), ensure_ascii=False, indent=2), ".json", "the prompt")
+
+    @classmethod
+    def of_file(cls, text: str, suffix: str, name: str) -> Prompt:
+        """A prompt from the text of its file, with its variables unbound. InputError where it cannot be read."""
+        form = form_of(text, name, suffix, FIELDS[:4])
         return cls(form.text, form=form)
 
     @cached_property

@@ -11,7 +11,7 @@ from ..prompts.formatting import Figure, count, percent
 from .run_candidates import EditView, ShownCandidate, candidates
 
 if TYPE_CHECKING:
-    from ..memory.records import InstructionRecord
+    from ..memory.records import AdditionRecord, InstructionRecord
     from .certificate_data import ShownTarget
     from .run_data import RunData
 
@@ -47,6 +47,8 @@ class LinesOfTarget:
     target: str
     accepted: Sequence[tuple[ShownCandidate, Sequence[ShownLine]]]
     tried: Sequence[ShownCandidate]
+    additions: Sequence[AdditionRecord]
+    """Settings and texts after the input, in the order in which they were tried on development."""
     ended: str
     """Why the run ended."""
 
@@ -69,7 +71,29 @@ def lines_of(target: ShownTarget) -> LinesOfTarget:
         if each.accepted
     ]
     reason = run.result.finish_reason
-    return LinesOfTarget(target.name, accepted, tried, FINISH_SENTENCES.get(reason, reason))
+    return LinesOfTarget(target.name, accepted, tried, run.result.additions, FINISH_SENTENCES.get(reason, reason))
+
+
+def addition_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
+    """Every trial of a setting or a text after the input, as rows of a table."""
+    return [
+        {
+            "added": " + ".join([*each.beside, each.kind]),
+            "in the prompt": "yes" if each.accepted else "no",
+            "before": None if each.before is None else Figure(each.before, form=".2f"),
+            "after": None if each.after is None else Figure(each.after, form=".2f"),
+            "n": each.n or None,
+            "reason": each.reason,
+        }
+        for each in lines.additions
+    ]
+
+
+def failures_of(names: Sequence[str]) -> str:
+    """Development examples behind a line, counted and named."""
+    more = len(names) - MOST_FAILURES
+    named = ", ".join(names[:MOST_FAILURES]) + (f" and {more} more" if more > 0 else "")
+    return f"{count(len(names), 'failure')} on development: {named}" if names else "no failure on development"
 
 
 def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
@@ -92,10 +116,8 @@ def _line(run: RunData, edit: EditView) -> ShownLine:
     causes = []
     for each in (lessons[name] for name in edit.lessons if name in lessons):
         asked = run.shared_questions.get(each.requirement or "", (each.requirement or "", ""))[0]
-        more = len(each.evidence) - MOST_FAILURES
-        named = ", ".join(each.evidence[:MOST_FAILURES]) + (f" and {more} more" if more > 0 else "")
         text = "" if each.text in added else each.text
-        causes.append(Cause(text, asked or None, f"{count(each.support, 'failure')} on development: {named}"))
+        causes.append(Cause(text, asked or None, failures_of(each.evidence)))
     effects = [_effect(each) for each in run.result.instructions if each.lesson in edit.lessons]
     return ShownLine(edit, causes, [each for each in effects if each])
 

@@ -197,7 +197,7 @@ def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, p
     closed = (
         (limit + float(_distributions().norm.ppf(power))) * spread.deviation / math.sqrt(documents * spread.together)
     )
-    return min(1.0, max(closed, 1 - level ** (1 / examples)))
+    return float(min(1.0, max(closed, 1 - level ** (1 / examples))))
 
 
 def examples_needed(spread: SpreadEstimate, margin: float, level: float = 0.05, power: float = 0.8) -> int:

@@ -114,6 +114,8 @@ class WritersWorld:
     def write(self, example: str, kept: Collection[str], thing: str = "card") -> str:
         """The output on an example that keeps these rules and breaks all others."""
         part = {rule.id: rule.kept if rule.id in kept else rule.broken for rule in self.rules}
+        for name, piece in part.items():  # so that no two outputs have many words in a row in common
+            part[name] = piece.replace("{n}", str(int(900 * self.share("number", example, name))))
         inner = " ".join(piece for name, piece in part.items() if piece and name not in _OUTER)
         text = f"This is about the {thing} ({example}). {inner}".strip()
         if self.form == "reply":

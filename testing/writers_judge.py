@@ -57,7 +57,13 @@ class WritersJudge(AnsweringJudge):
         return 0.95 if yes != wrong else 0.05
 
     def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
-        """The reply of a helper, as JSON."""
+        """The reply of a helper, as JSON, or as lines where it is asked for lines."""
+        last = request.messages[-1][1]
+        if last.endswith("Questions about an output:"):
+            asked = [rule.criterion for rule in self._spoken_of(last)]
+            return "\n".join(f"{each.good}: {each.text}" for each in asked) or "none"
+        if not fields and last.startswith("Text: "):  # what it does, as of the contrast
+            return "answer the request"
         case = request.messages[min(1, len(request.messages) - 1)][1]
         reply = self._reply(case, request.messages[-1][1], fields)
         return None if reply is None else json.dumps(reply)

@@ -27,7 +27,7 @@ class WritingRule:
     criterion: Question
     """A check that code decides, or a question for :class:`WritersJudge`."""
     kept: str = ""
-    """Its piece of an output that keeps it."""
+    """Its piece of an output that keeps it; ``{n}`` is a number that differs from input to input."""
     broken: str = ""
     """Its piece of an output that does not."""
 
@@ -47,7 +47,7 @@ class WritingRule:
 
     def is_kept(self, output: str) -> bool:
         """Whether an output has the piece that keeps it, or lacks the one that breaks it."""
-        return self.broken not in output if self.broken else self.kept in output
+        return self.broken not in output if self.broken else self.kept.partition("{")[0] in output
 
 
 def _check(name: str, kind: str, value: str | None, good: str = "yes") -> ComputedCheck:
@@ -62,10 +62,10 @@ REPLY = (
     WritingRule('Begin with "Dear reader,".', r"Dear reader", _check("begins", "begins", "Dear reader,"), "Dear reader,", "Hello,"),
     WritingRule(
         "Thank the reader for the question.", r"\bthank", _asked("thanks", "Does the reply thank the reader?"),
-        "Thank you for your question.",
+        "Thank you for asking on day {n}.",
     ),
-    WritingRule("Name the deadline.", r"\bdeadline", _asked("deadline", "Does the reply name a deadline?"), "It ends in May."),
-    WritingRule("Say what to do next.", r"\bnext\b", _asked("next_step", "Does the reply say what to do next?"), "Now fill in the form."),
+    WritingRule("Name the deadline.", r"\bdeadline", _asked("deadline", "Does the reply name a deadline?"), "It ends on day {n}."),
+    WritingRule("Say what to do next.", r"\bnext\b", _asked("next_step", "Does the reply say what to do next?"), "Now fill in form {n}."),
     WritingRule(
         "Do not blame the reader.", r"\bblam", _asked("blame", "Does the reply blame the reader?", "no"),
         broken="It was your own mistake.",
@@ -98,8 +98,8 @@ FACTS = (
         '"summary": at most 40 words.', r'"summary"|summary[^.]{0,30}\bwords\b|\bshort\b', _check("summary", "matches", r'"summary": "[^\s"]+(?: [^\s"]+){0,39}"'),
         broken=_LONG,
     ),
-    WritingRule("The summary names the place.", r"\bplace\b", _asked("place", "Does the summary name the place?"), "It was in Aldon."),
-    WritingRule("The summary tells how it ended.", r"\bend(?:ed|s)?\b|outcome", _asked("outcome", "Does the summary tell how it ended?"), "All went well."),
+    WritingRule("The summary names the place.", r"\bplace\b", _asked("place", "Does the summary name the place?"), "It was in town {n}."),
+    WritingRule("The summary tells how it ended.", r"\bend(?:ed|s)?\b|outcome", _asked("outcome", "Does the summary tell how it ended?"), "All of it went well on day {n}."),
     WritingRule(
         "The summary gives no opinion.", r"\bopinion", _asked("opinion", "Does the summary give an opinion?", "no"),
         broken="I think it is a pity.",

@@ -31,6 +31,7 @@ LONGEST = (
     "tests/optimizer/test_killed_processes.py",
     "tests/optimizer/questions/test_together.py",
     "tests/measured/test_simulated_world.py",
+    "tests/measured/test_migration_decision.py",
     "tests/measured/test_endurance.py",
     "tests/test_typed.py",
     "tests/commands/test_batch_engine.py",

@@ -43,11 +43,12 @@ class Trait(NamedTuple):
     pattern: str
     noun: str
 
-    def check(self, *, wanted: bool, **fields: Any) -> ComputedCheck:
+    def check(self, *, wanted: bool) -> ComputedCheck:
         """The check that an output has the feature, or lacks it."""
-        data = {"id": self.id if wanted else f"no_{self.id}", "kind": "matches", "value": self.pattern}
-        asks = f"Does the output have {self.noun}?"
-        return ComputedCheck(**data, text=asks, good="yes" if wanted else "no", **fields)
+        name, good = (self.id, "yes") if wanted else (f"no_{self.id}", "no")
+        text = f"Does the output have {self.noun}?"
+        fields = {"id": name, "kind": "matches", "value": self.pattern, "text": text, "good": good}
+        return ComputedCheck.model_validate(fields)
 
 
 TRAITS = (
@@ -84,6 +85,9 @@ def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
     if 2 * len(values) > len(texts):
         rules = [rule("json_alone", "json", None, texts), rule("keys", "fields", widened(schema_of(values)), texts)]
         return [each for each in rules if each.support]
+    labels = schema_of([text.strip() for text in texts]).get("enum", ())
+    if len(labels) > 1:
+        return [rule("one_of", "matches", rf"\A\s*(?:{'|'.join(map(re.escape, labels))})\s*\Z", texts)]
     return [*_fixed_ends(texts), *_length_band(texts), *_language(texts), *_traits(texts)]
 
 
@@ -154,7 +158,7 @@ def _length_band(texts: Sequence[str]) -> list[ComputedCheck]:
     """Fewest and most words: half the shortest and one and a half times the longest of the middle 95 %."""
     least, most = _usual([COUNTS["word"](text) for text in texts])
     low, high = math.floor(least * LEAST_OF_SHORTEST), math.ceil(most * MOST_OF_LONGEST)
-    return [rule("length_words", "length", f"{low} to {max(high, low + 1)} words", texts)]
+    return [rule("length_words", "length", f"{max(1, low)} to {max(high, low + 1)} words", texts)]
 
 
 def _usual(sizes: Sequence[int]) -> tuple[int, int]:

@@ -132,8 +132,7 @@ def widened(schema: Mapping[str, Any]) -> dict[str, Any]:
 def part_of(schema: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     """The schema of a key's value, where the key stands nearest to the top; None where it stands nowhere."""
     if key in schema.get("properties", {}):
-        found: dict[str, Any] = schema["properties"][key]
-        return found
+        return dict(schema["properties"][key])
     inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
     return next((found for each in inner if (found := part_of(each, key)) is not None), None)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from ...evaluation.view import Shown, View
-from ...memory.certificate_file import CertificateDecision, CertificateRecord, TargetRecord
+from ...memory.certificate_file import TARGETS, CertificateDecision, CertificateRecord, TargetRecord, target_folder
+from ...memory.run_directory import RunDirectory
 from ...prompts.errors import as_typed
 from ...prompts.formatting import Figure, count, money
+from ..run_result import RunResult
 
 WORDS: dict[CertificateDecision, str] = {"adopt": "adopt", "not_yet": "not yet", "undecided": "undecided"}
 """Decisions, as people read them."""
@@ -22,6 +25,12 @@ class MigrationResult(Shown):
 
     directory: Path
     certificate: CertificateRecord
+
+    @cached_property
+    def runs(self) -> dict[str, RunResult]:
+        """The run of each target, by its name."""
+        folders = {name: self.directory / TARGETS / target_folder(name) for name in self.certificate.targets}
+        return {name: RunResult(each, RunDirectory(each).read_result()) for name, each in folders.items()}
 
     def _view(self) -> View:
         return View(
@@ -35,10 +44,11 @@ class MigrationResult(Shown):
 
 def told(certificate: CertificateRecord, run: Path | None = None) -> str:
     """The decision on each target and what to do next, one sentence a line. Paths begin with ``run``."""
-    return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *_cost(certificate)])
+    return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *cost_said(certificate)])
 
 
-def _cost(certificate: CertificateRecord) -> Iterator[str]:
+def cost_said(certificate: CertificateRecord) -> Iterator[str]:
+    """Yield a sentence on what the migration took, where that is known."""
     if certificate.calls is not None and certificate.tokens is not None:
         price = "price unknown" if certificate.cost_usd is None else money(certificate.cost_usd)
         yield f"It took {count(certificate.calls, 'call')}, {count(certificate.tokens, 'token')}, {price}."

@@ -125,7 +125,8 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
     """
     limits = mean_limits(found.differences(), level, groups)
     columns = [list(column) for column in np.where(np.isnan(found.changes), None, found.changes).T]  # type: ignore[call-overload]
-    proved = holm([p_worse(column, max_loss, groups) for column in columns])
+    # a single requirement is the whole, whose limits are stricter
+    proved = holm([p_worse(column, max_loss, groups) if len(columns) > 1 else None for column in columns])
     losses = [each or 0.0 for each in _row_means(found.changes.T)]
     worse = [place for place, p_value in enumerate(proved) if p_value is not None and p_value <= level]
     names = tuple(found.old.requirements[place] for place in sorted(worse, key=lambda place: losses[place]))

@@ -27,9 +27,7 @@ from ..job import Job, SplitExamples, model_name, split_examples
 from ..modes.tune import OLD_OUTPUTS, schema_beside
 from ..options import TuneOptions, WriterMigrationOptions
 from ..splits import PARTS
-
-RECORDED = "recorded"
-"""In place of the old model's name: its outputs, or a judge's scores, are in the data."""
+from .recorded import RECORDED
 
 
 class OutputsJudge(NamedTuple):
@@ -275,14 +273,19 @@ def _by_name(writers: Sequence[str | Model], source: str | Model) -> dict[str, s
         raise InputError("--target is needed: the model that the prompt moves to.")
     for each in writers:
         name = model_name(each)
-        same = next((other for other in found if target_folder(other) == target_folder(name)), None)
-        if same is not None:
-            said = "is given twice" if same == name else f"and '{same}' have the same folder in targets/"
-            raise InputError(f"target: '{name}' {said}; give each target another name.")
+        refuse_shared_folder(name, found)
         if name == model_name(source):
             raise InputError(f"target: '{name}' is the source too; name another model.")
         found[name] = each
     return found
+
+
+def refuse_shared_folder(name: str, others: Iterable[str]) -> None:
+    """Refuse a target whose name, as that of a folder, another one has. Raises InputError."""
+    same = next((other for other in others if target_folder(other) == target_folder(name)), None)
+    if same is not None:
+        said = "is given twice" if same == name else f"and '{same}' have the same folder in targets/"
+        raise InputError(f"target: '{name}' {said}; give each target another name.")
 
 
 def migration_inputs(migration: WriterMigration) -> dict[str, str]:

@@ -18,9 +18,11 @@ import numpy as np
 from ...agents.checks import computed_verdicts
 from ...agents.traces.call_checks import RECORDED as REPLAYED
 from ...agents.updater import split_parts
-from ...evaluation.contract.clauses import KeyClause, StatedRule, clauses_of, key_clauses, stated_rules
+from ...evaluation.contract.clauses import StatedRule, stated_rules
 from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, parity_rules, supported
+from ...evaluation.contract.key_clauses import KeyClause, key_clauses
 from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
+from ...evaluation.contract.wording import clauses_of
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
@@ -38,8 +40,8 @@ class WrittenRequirements:
     """Questions and checks."""
     to_ask: tuple[str, ...] = ()
     """Clauses of the prompt that no check decides as a whole."""
-    remarks: tuple[str, ...] = ()
-    """Sentences that a person should read before agreeing."""
+    notes: tuple[str, ...] = ()
+    """Sentences on own checks that old outputs fail, and on what was not asked."""
     like: Checklist | None = None
     """Checklist of the learned judge, whose task and words for yes and no are kept."""
 
@@ -48,6 +50,12 @@ class WrittenRequirements:
         """Clauses of the prompt that no requirement comes from."""
         covered = {each.clause for each in self.criteria}
         return tuple(clause for clause in self.to_ask if clause not in covered)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences that a person should read before agreeing."""
+        left = " · ".join(self.uncovered)
+        return (*self.notes, *([f"No requirement covers these clauses; write some by hand: {left}"] if left else []))
 
     @property
     def checklist(self) -> Checklist:
@@ -122,7 +130,7 @@ def free_requirements(
     found = WrittenRequirements(
         (),
         to_ask=tuple(clause for clause in dict.fromkeys(clauses_of(text)) if clause not in decided),
-        remarks=tuple(
+        notes=tuple(
             f"The check '{each.id}' of your own is kept by {percent(each.support)} of the old outputs."
             for each in of_person
             if each.support is not None and each.support < 1
@@ -134,7 +142,11 @@ def free_requirements(
 
 def prompt_text(prompt: Prompt) -> str:
     """The orders of a prompt: its text without variables, messages that show a case, and what a file has around it."""
-    return "\n".join(prompt.text[start:end] for start, end in split_parts(prompt))
+    text, before = "", 0
+    for start, end in split_parts(prompt):
+        is_same_line = text and "\n" not in prompt.text[before:start]
+        text, before = f"{text}{' ' if is_same_line else chr(10)}{prompt.text[start:end]}", end
+    return text.strip()
 
 
 def broken_by_new(

@@ -28,7 +28,7 @@ from ...prompts.errors import CoverageError, InputError, did_you_mean
 from ...prompts.verdicts import read_verdicts
 from .certificate import Tested, limits_record, mean_record
 from .inputs import WriterMigration, read_migration
-from .root import MigrationPart, fixed_requirements, outputs_subject
+from .preparation import MigrationPart, fixed_requirements, outputs_subject
 
 if TYPE_CHECKING:
     from ...models.progress import Watcher

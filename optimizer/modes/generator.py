@@ -56,10 +56,13 @@ class OldVerdicts:
     """The requirements that an output was held to, by example id."""
     kept: dict[Pair, bool] = field(default_factory=dict)
     """Whether an output keeps a requirement; a pair without a verdict is not there."""
+    seen: list[Observation] = field(default_factory=list)
+    """As they were judged, in that order."""
 
     async def judge(self, subject: GeneratorSubject, examples: Sequence[Example]) -> None:
         """Judge the outputs that the examples carry. Raises as :meth:`GeneratorSubject.observe`."""
         seen = await subject.look_at([Generated(each) for each in examples], OLD)
+        self.seen.append(seen)
         self.verdicts += seen.verdicts
         self.checklists |= seen.own_checklists
         for verdict in seen.verdicts:
@@ -123,7 +126,7 @@ class GeneratorSubject:
         Raises:
             InputError: The checker returned something else than checks, or one with the name of a question.
         """
-        writer = self._writer(draft)
+        writer = self.writer(draft)
         generated = await writer.generate(examples, on_done)
         self._tell_cut_off(generated, writer.most_tokens)
         for refused in writer.refused:
@@ -153,7 +156,8 @@ class GeneratorSubject:
         own = ((example.id, self._checklist_of(example.id, checked)) for example in written)
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
-        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated))
+        cut_off = frozenset(each.example.id for each in generated if each.cut_off)
+        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated), cut_off)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
@@ -208,7 +212,7 @@ class GeneratorSubject:
                 ]
         return verdicts
 
-    def _writer(self, draft: Draft) -> Generator:
+    def writer(self, draft: Draft) -> Generator:
         """The generator with a draft's prompt and settings."""
         writing = draft.writing or AS_THE_RUN
         model = self.generator.model

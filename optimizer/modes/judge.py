@@ -26,6 +26,7 @@ from ...evaluation.scoring import (
     yes_rates,
 )
 from ...models.base import Model
+from ...models.budget import RoleLedger
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
@@ -39,7 +40,7 @@ from ..mode import RunContext, SetUp, Step
 from ..signals import Signal
 from ..steps.lesson_edits import edit_steps
 from ..steps.pruning import Pruning
-from ..subject import Draft, Observation, Outcome, Pair, Subject, by_pair
+from ..subject import Draft, Observation, Outcome, Pair, Subject, WritingCost, by_pair
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,11 @@ class JudgeSubject:
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
         """Judge the examples' outputs."""
+        ledger = self.gateway.budget.role(self.role)
+        before = replace(ledger)
         verdicts = await self.evaluator(draft).judge(examples, on_done)
         scores = draft.scores(examples, verdicts, soft=self.soft)
-        return Observation(examples, verdicts, scores, draft.checklist)
+        return Observation(examples, verdicts, scores, draft.checklist, spent=_spent(before, ledger, len(examples)))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Ask single questions about single examples; all questions, where they are asked together."""
@@ -92,6 +95,15 @@ class JudgeSubject:
             judge = self.once().evaluator(Draft(draft.prompt, questions, mode=mode))
             found |= by_pair(await judge.judge(list(examples.values())))
         return {pair: found[pair] for pair in pairs if pair in found}
+
+
+def _spent(before: RoleLedger, after: RoleLedger, outputs: int) -> WritingCost | None:
+    """The price of judging so many outputs; None where an answer was there already, paid for by somebody else."""
+    if after.cached_calls > before.cached_calls or not outputs:
+        return None
+    tokens = after.prompt_tokens + after.completion_tokens - before.prompt_tokens - before.completion_tokens
+    cost = None if after.unpriced_calls > before.unpriced_calls else after.cost_usd - before.cost_usd
+    return WritingCost(outputs, tokens, cost, 0.0, 0)
 
 
 def only(checklist: Checklist, question: str) -> Checklist:

@@ -6,7 +6,7 @@ Beyond the paper the questions are worded anew first, as the target may not unde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from ...agents.buying import Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import Rephraser
 from ...evaluation.evaluate import load_inputs
+from ...evaluation.kept_judge import SETTINGS
 from ...evaluation.own_judge import improved_in_own_words, judge_asked
-from ...evaluation.scoring import Targets, human_targets, score_examples, source_targets
+from ...evaluation.pass_fail import pass_labels
+from ...evaluation.scoring import WHOLE, Targets, human_targets, score_examples, source_targets
 from ...evaluation.verdict_table import SaidGood, parity
 from ...models.base import Model
 from ...models.gateway import Gateway
@@ -27,13 +29,18 @@ from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.formats.binding import binding_of
 from ...prompts.prompt import Prompt, load_prompt
 from ...prompts.verdicts import Verdict
-from ...settings import parse_options
+from ...settings import parse_options, refuse_idle
 from ...stats.resampling import Resampling
 from ..acceptance import CorrelationYardstick, Yardstick
+from ..events import Teller
 from ..job import Job, SplitExamples, model_name
+from ..migration.agreement import AgreementMeasure, SeenJudge
+from ..migration.judge_certificate import JudgesCompared
+from ..migration.power import power_lines, power_said
+from ..migration.recorded import RECORDED, RecordedJudge, read_recorded
 from ..mode import RunContext, SetUp
 from ..options import MigrateOptions
-from ..signals import CrossModelSignal
+from ..signals import CrossModelSignal, HumanSignal, Signal
 from ..steps.word_questions import WordQuestions
 from ..subject import Observation, Outcome, Subject, by_pair
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
@@ -48,18 +55,40 @@ def prepare(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs of a migration. Raises InputError that names the file, line and field at fault."""
+    """Load and check the inputs of a migration. The source may be ``recorded``: what it said is then in the data.
+    Raises InputError that names the file, line and field at fault."""
     checklist, settings = judge_asked(checklist, prompt, parse_options(MigrateOptions, dict(options)))
     settings = improved_in_own_words(settings)
+    refuse_idle(settings, source=source)
+    recorded = source == RECORDED
+    if recorded and settings.judge_scores is None:
+        raise InputError(
+            "--source recorded: name the column of DATA with the old judge's scores or verdicts: --judge-scores COLUMN"
+        )
+    if recorded and source_prompt is not None:
+        raise InputError("--source-prompt: the source is recorded, so it is asked nothing.")
     examples, questions, text = load_inputs(data, checklist, prompt, settings, source_prompt)
     theirs = text if source_prompt is None else load_prompt(source_prompt, binding_of(examples, settings))
-    if model_name(source) == model_name(target) and theirs == text:
+    prompts = {"prompt": text, "source_prompt": theirs}
+    refuse_the_same(source, target, prompts)
+    if not recorded:
+        return Job("migrate", examples, questions, prompts, {"source": source, "target": target}, settings)
+    said = read_recorded(examples, questions, settings)  # refused here, before there is a run
+    if settings.update == "questions" and said.scores:
+        raise InputError(
+            "update questions: a question is worded anew by the old judge's verdicts on it, and --judge-scores has "
+            "scores alone."
+        )
+    return Job("migrate", examples, questions, prompts, {"target": target}, settings, {"source": RECORDED})
+
+
+def refuse_the_same(source: str | Model, target: str | Model, prompts: Mapping[str, Prompt]) -> None:
+    """Refuse a target that is the source, with the same prompt. Raises InputError."""
+    if model_name(source) == model_name(target) and prompts["source_prompt"] == prompts["prompt"]:
         raise InputError(
             "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "
             "or give the source a prompt of its own (--source-prompt)."
         )
-    prompts = {"prompt": text, "source_prompt": theirs}
-    return Job("migrate", examples, questions, prompts, {"source": source, "target": target}, settings)
 
 
 class Migrate:
@@ -68,7 +97,7 @@ class Migrate:
     options = MigrateOptions
     models = ("source", "target")
     prompts = ("prompt", "source_prompt")
-    settings = ()
+    settings = ("source",)
     needs_checklist = True
 
     def strata(self, job: Job) -> list[float | None] | None:
@@ -79,59 +108,96 @@ class Migrate:
         """Buy the source's verdicts."""
         job, splits, events = context.job, context.splits, context.events
         options = job.options_as(MigrateOptions)
-        source, target = context.model("source"), context.model("target")
-        default = source if options.roles == "cross" else target
-        their = replace(_source(job, context.gateway, source), role="source", tally=context.count)
-        judged = splits.development
+        target = context.model("target")
+        source = None if _is_recorded(job) else context.model("source")
+        default = source if source is not None and options.roles == "cross" else target
+        old = OldJudge.of(context, source)
+        [assumed] = power_lines(len(splits.test), options.max_loss, options.certificate_level)
+        events.say(power_said(assumed, options.max_loss))
+        development = await old.observe(splits.development, "development")
+        targets = _targets(job, development)
         if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
-            judged = [*splits.development, *splits.validation]
-        events.phase(f"the source judges {len(judged)} examples")
-        verdicts = await their.judge(judged, events.advance)
-        targets = _targets(job, judged, verdicts)
+            validation = await old.observe(splits.validation, "validation")
+            targets = replace(targets, wanted={**targets.wanted, **_targets(job, validation).wanted})
         subject = JudgeSubject.of(context, target, "target")
-        development = {example.id for example in splits.development}
-        signal = CrossModelSignal(
-            their,
-            [each for each in verdicts if each.example in development],
-            splits.development,
-            subject.evaluator if options.explain != "never" else None,
-            margin=options.margin,
-            differing=options.differing,
-            tolerance=options.tolerance if options.paper else None,
-            say=events.say,
-            soft=options.soft,
-            of_scores=options.reads is not None,
-        )
+        signal = _signal(context, old, development, subject)
         set_up = replace(judge_set_up(context, subject, signal, targets, default), without_rounds="questions_worded")
-        if options.words_questions:
-            set_up = replace(set_up, first=(_word_questions(context, subject.once(), verdicts, default),))
-        if options.words_questions or options.reads is not None or _wants_source_targets(job):
-            parity_facts = partial(_parity_facts, context, their)
-            set_up = replace(set_up, bought_facts=(*set_up.bought_facts, parity_facts))
+        if options.words_questions and development.verdicts:
+            words = _word_questions(context, subject.once(), development.verdicts, default)
+            set_up = replace(set_up, first=(words,))
+        bought = set_up.bought_facts
+        wants_parity = options.words_questions or options.reads is not None or _wants_source_targets(job)
+        if wants_parity and development.verdicts:
+            bought = (*bought, partial(_parity_facts, context, old))
+        certificate = partial(_certificate_facts, context, old, development, subject)
+        set_up = replace(set_up, bought_facts=(*bought, certificate))
         set_up = await asked_as_it_thinks(context, subject, set_up)
 
-        async def at_the_test() -> CorrelationYardstick:
-            events.phase(f"the source judges {len(splits.test)} test examples")
-            wanted = _targets(job, splits.test, await their.judge(splits.test, events.advance)).wanted
-            known = replace(targets, wanted={**targets.wanted, **wanted})
+        async def at_the_test() -> Yardstick:
+            seen = await old.observe(splits.test, "test")  # for the certificate too, so before the target's are bought
+            if not _wants_source_targets(job):
+                return set_up.yardstick
+            known = replace(targets, wanted={**targets.wanted, **_targets(job, seen).wanted})
             return CorrelationYardstick(known, resamples=options.resamples, seed=options.seed)
 
-        return replace(set_up, at_the_test=at_the_test) if _wants_source_targets(job) else set_up
+        return replace(set_up, at_the_test=at_the_test)
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """The price of source and target, each on the examples that it judges once."""
-        source, target = models.get(job.models["source"]), models.get(job.models["target"])
+        mine = Evaluator(gateway, models.get(job.models["target"]), job.prompt, job.questions, job.options.judging)
+        if _is_recorded(job):
+            return mine.estimate(job.examples)
         options = job.options_as(MigrateOptions)
-        judged = job.examples if _wants_source_targets(job) or options.words_questions else splits.development
-        theirs = _source(job, gateway, source).estimate(judged)
-        return theirs + Evaluator(gateway, target, job.prompt, job.questions, options.judging).estimate(job.examples)
+        wants_all = _wants_source_targets(job) or options.words_questions
+        judged = job.examples if wants_all else [*splits.development, *splits.test]
+        theirs = _source(job, gateway, models.get(job.models["source"])).estimate(judged)
+        return theirs + mine.estimate(job.examples)
 
 
 MODE = Migrate()
 
 
+@dataclass(frozen=True)
+class OldJudge:
+    """The judge that is to be replaced: a model, or what it said as the data have it."""
+
+    judge: Evaluator | RecordedJudge
+    events: Teller
+    soft: bool
+
+    @classmethod
+    def of(cls, context: RunContext, source: Model | None) -> OldJudge:
+        """The source of a run; without a model it is recorded."""
+        job = context.job
+        judge: Evaluator | RecordedJudge
+        if source is None:
+            judge = read_recorded(job.examples, job.questions, job.options_as(MigrateOptions))
+        else:
+            judge = replace(_source(job, context.gateway, source), role="source", tally=context.count)
+        return cls(judge, context.events, job.options.soft)
+
+    async def observe(self, examples: Sequence[Example], part: str) -> Observation:
+        """Its verdicts and scores on some examples of a part; it is asked where it is a model. A judge that left scores
+        alone has no verdicts and no checklist."""
+        if isinstance(self.judge, RecordedJudge) and self.judge.scores:
+            return Observation(examples, (), self.judge.scored(examples))
+        if isinstance(self.judge, Evaluator):
+            self.events.phase(f"the source judges {len(examples)} {part} examples")
+        verdicts, asked = await self.judge.judge(examples, self.events.advance), self.judge.checklist
+        return Observation(examples, verdicts, score_examples(examples, asked, verdicts, soft=self.soft), asked)
+
+
 def _source(job: Job, gateway: Gateway, model: Model) -> Evaluator:
     return Evaluator(gateway, model, job.prompts["source_prompt"], job.questions, job.options.judging)
+
+
+def without_source(job: Job) -> Job:
+    """The job as if what the source says were known, for what it takes beside that."""
+    return replace(job, models={"target": job.models["target"]}, settings={"source": RECORDED})
+
+
+def _is_recorded(job: Job) -> bool:
+    return job.settings.get("source") == RECORDED
 
 
 def _wants_source_targets(job: Job) -> bool:
@@ -140,13 +206,34 @@ def _wants_source_targets(job: Job) -> bool:
     return not human_dimensions(job.examples, job.questions) if reference == "auto" else reference == "source"
 
 
+def _signal(context: RunContext, old: OldJudge, seen: Observation, subject: JudgeSubject) -> Signal:
+    """Compares with the source question by question, or with its scores where it left no verdicts."""
+    options, development = context.job.options_as(MigrateOptions), context.splits.development
+    explained = subject.evaluator if options.explain != "never" else None
+    if seen.checklist is None:
+        wanted = source_scores(seen)
+        how: dict[str, Any] = {"threshold": options.margin, "by_score": options.paper, "whose": "the old judge's score"}
+        return HumanSignal(wanted, development, explained, **how)
+    return CrossModelSignal(
+        old.judge,
+        seen.verdicts,
+        development,
+        explained,
+        margin=options.margin,
+        differing=options.differing,
+        tolerance=options.tolerance if options.paper else None,
+        say=context.events.say,
+        soft=options.soft,
+        of_scores=options.reads is not None,
+    )
+
+
 def _word_questions(context: RunContext, subject: Subject, source: Sequence[Verdict], helper: Model) -> WordQuestions:
     options, development = context.job.options, context.splits.development
-    seen = {example.id for example in development}
     return WordQuestions(
         Rephraser(context.gateway, context.helper("writer", helper), seed=options.seed),
         subject,
-        by_pair(each for each in source if each.example in seen),
+        by_pair(source),
         development,
         context.events,
         Resampling(documents(development), options.resamples, seed=options.seed),
@@ -156,7 +243,7 @@ def _word_questions(context: RunContext, subject: Subject, source: Sequence[Verd
 
 async def _parity_facts(
     context: RunContext,
-    source: Evaluator,
+    source: OldJudge,
     yardstick: Yardstick,
     outcome: Outcome,
     tests: Mapping[int, Observation],
@@ -165,8 +252,8 @@ async def _parity_facts(
     options = context.job.options
     found: dict[str, dict[str, Any]] = {}
     for split, examples in (("validation", context.splits.validation), ("test", context.splits.test)):
-        context.events.phase(f"the source judges {len(examples)} {split} examples, to compare verdicts")
-        theirs = SaidGood.of(source.checklist, await source.judge(examples, context.events.advance), examples)
+        seen = await source.observe(examples, split)
+        theirs = SaidGood.of(source.judge.checklist, seen.verdicts, examples)
         before, after = (
             SaidGood.of(
                 version.draft.questions,
@@ -184,8 +271,48 @@ async def _parity_facts(
     return {"parity": found}
 
 
-def _targets(job: Job, examples: Sequence[Example], source_verdicts: Sequence[Verdict]) -> Targets:
-    if _wants_source_targets(job):
-        scores = score_examples(examples, job.questions, source_verdicts, soft=job.options.soft)
-        return source_targets(job.questions, scores)
-    return human_targets(job.examples, job.questions, job.options.human_scale)
+async def _certificate_facts(
+    context: RunContext,
+    old: OldJudge,
+    development: Observation,
+    subject: JudgeSubject,
+    yardstick: Yardstick,
+    outcome: Outcome,
+    tests: Mapping[int, Observation],
+) -> dict[str, Any]:
+    """The certificate: whether the target may take the source's place. The source's test verdicts are bought for it."""
+    job, config = context.job, context.job.config
+    assert isinstance(yardstick, CorrelationYardstick), "judges are measured by their scores"
+    seen = {}
+    for version in (outcome.baseline, outcome.best):
+        mine = outcome.seen.get(version.number)
+        if mine is None:
+            mine = await subject.observe(version.draft, context.splits.development, context.events.advance)
+        seen[version.number] = SeenJudge(mine, tests[version.number])
+    by_answers = job.options.judging.reads is None and development.checklist is not None
+    labels = pass_labels(job.examples, yardstick.targets)
+    compared = JudgesCompared(
+        AgreementMeasure(yardstick.targets, labels, development.checklist if by_answers else None),
+        job.options_as(MigrateOptions),
+        SeenJudge(development, await old.observe(context.splits.test, "test")),
+        seen[outcome.baseline.number],
+        seen[outcome.best.number],
+    )
+    target = str(config["target"])
+    named = job.options.models.get(target)
+    usual = {name: info.default for name, info in MigrateOptions.model_fields.items()}
+    settings = {name: config[name] for name in SETTINGS if name in config and getattr(job.options, name) != usual[name]}
+    model = target if named is None else named.model
+    made = compared.certificate(str(config["source"]), target, model, settings, f"prompt{outcome.best.prompt.suffix}")
+    return {"certificate": made}
+
+
+def _targets(job: Job, source: Observation) -> Targets:
+    if not _wants_source_targets(job):
+        return human_targets(job.examples, job.questions, job.options.human_scale)
+    return source_scores(source) if source.checklist is None else source_targets(source.checklist, source.scores)
+
+
+def source_scores(seen: Observation) -> Targets:
+    """The scores of an old judge that left nothing else, as the wanted scores over all questions."""
+    return Targets("source", (WHOLE,), {each.example: dict(each.dimensions) for each in seen.scores})

@@ -37,10 +37,12 @@ from ..acceptance import MeanYardstick, PassRateGuard, Yardstick, acceptance_of
 from ..job import Job, SplitExamples
 from ..mode import RunContext, SetUp
 from ..options import TuneOptions
+from ..steps.additions import AdditionWriter, of_examples
 from ..steps.edits import PlainLines
 from ..steps.lesson_edits import edit_steps
 from ..steps.lessons import task_of
 from ..steps.pruning import Pruning
+from ..steps.try_additions import TryAdditions
 from ..subject import Draft, Observation, Outcome
 from .generator import OLD, FailureSignal, GeneratorSubject, OldVerdicts, OutputJudge, effect_facts
 
@@ -181,10 +183,15 @@ class Tune:
             subject = replace(subject, old=old)
         taker = context.helper("note_taker", helper)
         note_taker = GeneratorNoteTaker(gateway, taker, task_of(job.checklist), seed=seed)
-        plain = None
+        writer, plain, tried = RequirementWriter(gateway, taker, seed=seed), None, None
         if options.plain_first:
-            writer = RequirementWriter(gateway, taker, seed=seed)
             plain = PlainLines(writer, job.checklist, context.memory, context.events)
+        if options.additions and not options.paper:
+            development = context.splits.development
+            before = [] if old is None else [of_examples(each, development) for each in old.seen]
+            makes = AdditionWriter(writer, job.checklist, context.events, options.vary, before)
+            how = context.events, options.resamples, seed
+            tried = TryAdditions(subject, makes, development, job.examples, *how)
         comments = {each.id: each.comment for each in context.splits.development}
         signal = FailureSignal(subject.evaluator if options.explain != "never" else None, comments, old)
         yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
@@ -195,12 +202,13 @@ class Tune:
             signal=signal,
             yardstick=yardstick,
             acceptance=acceptance_of(options, yardstick, validation, guard),
+            first=() if tried is None else (tried,),
             steps=edit_steps(context, subject, signal, helper, note_taker, plain=plain, failed_before_first=True),
             last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
             needs_notes=old is None,
             at_the_test=None if old is None else partial(_old_at_the_test, context, subject, old, yardstick),
-            free_facts=(partial(effect_facts, context), _per_output),
+            free_facts=(partial(effect_facts, context), _per_output, *(() if tried is None else (tried.facts,))),
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:

@@ -242,11 +242,21 @@ class PlainLines:
     ) -> tuple[str, Literal["words", "model", "quotation"]]:
         is_check = isinstance(requirement, ComputedCheck) and not self._is_shared(requirement)
         check = requirement.id if is_check else None
-        if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
-            return line, "words"
-        otherwise = f"the requirement {requirement.id} is quoted as it stands"
-        written = await answer_or_none(self.writer.write(requirement, check, reasons), otherwise, self.events)
-        return (as_it_stands(requirement, check), "quotation") if written is None else (written, "model")
+        return await line_of(self.writer, requirement, check, reasons, self.events)
+
+
+async def line_of(
+    writer: RequirementWriter, requirement: Question, check: str | None, reasons: Sequence[str], events: Teller
+) -> tuple[str, Literal["words", "model", "quotation"]]:
+    """A requirement as an order, and where its words come from: turned round by a rule, a model's, or quoted.
+
+    ``check`` is the name of the check, where no question requires it, and ``reasons`` what it said of failed outputs.
+    """
+    if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
+        return line, "words"
+    otherwise = f"the requirement {requirement.id} is quoted as it stands"
+    written = await answer_or_none(writer.write(requirement, check, reasons), otherwise, events)
+    return (as_it_stands(requirement, check), "quotation") if written is None else (written, "model")
 
 
 def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -> bool:

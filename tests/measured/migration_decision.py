@@ -50,8 +50,8 @@ class Shape:
     """Share that both outputs on one input share in one requirement."""
     each: int = 1
     """Examples of a document."""
-    missing: float = 0.0
-    """Share of the verdicts that are missing; of failed requirements twice as many."""
+    missing: tuple[float, float] = (0.0, 0.0)
+    """Share of the verdicts that are missing, of requirements that are kept and of those that are failed."""
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[PassChange, list[str]]:
         """Old and new outputs on ``n`` examples, and the document of each."""
@@ -65,7 +65,8 @@ class Shape:
             luck += math.sqrt(self.of_document) * rng.standard_normal((int(documents[-1]) + 1, 1))[documents]
             passed = (luck + math.sqrt(own) * rng.standard_normal((n, k)) < norm.ppf(rates)).astype(np.float64)
             passed[rng.random(n) < ruined] = 0.0
-            passed[rng.random((n, k)) < self.missing * (2 - passed)] = np.nan
+            kept, failed = self.missing
+            passed[rng.random((n, k)) < np.where(passed == 1, kept, failed)] = np.nan
             names = tuple(f"e{place}" for place in range(n))
             tables.append(PassTable(names, tuple(f"r{place}" for place in range(k)), passed))
         return PassChange(*tables), [f"d{place}" for place in documents]
@@ -102,7 +103,8 @@ EQUAL = {
     "four outputs in a hundred keep nothing, old and new": Shape(old_ruined=0.04, new_ruined=0.04),
     "new keep nothing in six of a hundred, else a little more": Shape((0.8,) * 8, (-0.05,) * 8, new_ruined=0.05 / 0.85),
     "documents of five": Shape(of_document=0.3, each=5),
-    "a tenth of the verdicts is missing": Shape(missing=0.1),
+    "a tenth of the verdicts is missing": Shape(missing=(0.1, 0.1)),
+    "four in a hundred are missing, of failed requirements twice as many": Shape(missing=(0.035, 0.07)),
 }
 """Shapes without a loss."""
 WORSE = {

@@ -190,7 +190,7 @@ def summarise(targets: Sequence[Target]) -> dict[str, Any]:
         "undecided": len(targets) - len(adopted) - len(refused),
         "truly_worse": sum(each.is_worse for each in targets),
         "adopted_though_the_mean_is_worse": sum(each.difference < -MAX_LOSS for each in adopted),
-        "adopted_though_a_requirement_is_worse": sum(each.is_worse for each in adopted),
+        "adopted_though_worse": sum(each.is_worse for each in adopted),
         "not_yet_though_no_worse": sum(not each.is_worse for each in refused),
         "share_adopted": asdict(rate([float(each.decision == "adopt") for each in targets])),
         "tested_minus_true": fmean((each.tested or 0.0) - each.difference for each in targets),

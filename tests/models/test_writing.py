@@ -10,7 +10,7 @@ from askance.models.base import Parameters, make_request
 from askance.models.direct import chat_fields
 from askance.models.refusals import GRAMMAR, Facts
 from askance.models.resolve import Models
-from askance.models.writing import AS_THE_RUN, PromptSettings, read_writing, version_of, writing_beside
+from askance.models.writing import AS_THE_RUN, PromptSettings, parse_vary, read_writing, version_of, writing_beside
 from askance.prompts.errors import InputError
 
 ALL = PromptSettings(
@@ -62,3 +62,23 @@ async def test_a_model_that_thinks_otherwise_has_answers_of_its_own() -> None:
         assert len({usual.identity, low.identity, models.with_thinking("openai/some", "off").identity}) == 3
         with pytest.raises(InputError, match="named"):
             models.with_thinking(usual, "low")
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (["thinking=low,off", "thinking=2000"], {"thinking": ("low", "off", 2000)}),
+        (["temperature=0.5", "system_as=user"], {"temperature": (0.5,), "system_as": ("user",)}),
+        ({"temperature": 1, "thinking": [False]}, {"temperature": (1.0,), "thinking": ("off",)}),
+    ],
+)
+def test_settings_to_be_varied_are_read_with_their_values(given: object, found: object) -> None:
+    assert parse_vary(given) == found
+
+
+@pytest.mark.parametrize(
+    "given", [["temperatur=1"], ["thinking=hard"], ["thinking"], ["grammar=root"], ["temperature=x"]]
+)
+def test_a_setting_without_such_a_value_is_refused_by_its_name(given: list[str]) -> None:
+    with pytest.raises(ValueError, match=given[0].partition("=")[0]):
+        parse_vary(given)

@@ -39,6 +39,7 @@ def notes_in(seen: list[Request]) -> list[Request]:
 
 def tune(letters: Any, run: Path, kind: str = "checklist", **options: Any) -> tuple[Any, list[Request]]:
     seen: list[Request] = []
+    options = ({} if options.get("paper") else {"additions": False}) | options
     if kind == "checklist":
         options |= {"judge": letters.model("letters/judge", seen.append), "checklist": letters.checklist}
     return letters.tune(run, seen.append, **options), seen

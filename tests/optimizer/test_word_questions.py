@@ -294,7 +294,7 @@ def test_every_changed_question_is_told_with_its_old_and_new_words_and_the_decis
     assert (done.result["decision"], done.result["decision_reason"]) == (advice.choice, advice.sentence)
     assert advice.choice == "adopt" and advice.headline in shown and advice.headline in done._repr_html_()
     kept = askance.load_judge(done.directory)
-    assert (kept.decision, kept.not_adopted) == ("adopt", None)
+    assert kept.decision == "undecided" and "certificate" in (kept.not_adopted or ""), "40 examples rule out little"
 
 
 def test_a_rewording_that_is_another_question_of_the_checklist_is_refused(
@@ -339,7 +339,7 @@ def test_the_gate_can_refuse_the_checklist(hearing: Hearing, tmp_path: Path, mon
     assert result["parity"]["test"]["baseline"]["same"] == result["parity"]["test"]["best"]["same"]
     assert askance.load_judge(tmp_path / "run").origins["refund"].origin == "start"
     assert result["decision"] == "keep" and result.get("changed_questions", []) == []
-    assert askance.load_judge(tmp_path / "run").not_adopted is None, "it is the judge that the run began with"
+    assert askance.load_judge(tmp_path / "run").decision == "keep", "its answers are not the source's"
 
 
 def test_people_may_be_the_yardstick_and_parity_is_bought_all_the_same(hearing: Hearing, tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_people_may_be_the_yardstick_and_parity_is_bought_all_the_same(hearing: 
     assert len(hearing.judged("source")) == 3 * 100
     hearing.asked.clear()
     result = hearing.migrate(tmp_path / "edits", update="edits", differing=0.99).result
-    assert len(hearing.judged("source")) == 3 * 30, "as before where no question is worded anew"
+    assert len(hearing.judged("source")) == 3 * 70, "on development and test where no question is worded anew"
     assert "parity" not in result and "wordings" not in result and "writer" not in result["roles"]
 
 

@@ -47,9 +47,8 @@ def several(tmp_path: Path) -> Path:
         Target("vendor/a", TESTS, fields={"price_per_output": 0.0021, "second": share(0.02), "preferred": share(0.54)}),
         Target("vendor/b", TESTS, "not_yet", "Not yet: clearly worse on short.", worse, line=""),
     ]
-    write_migration(
-        tmp_path, targets, source="vendor/old", second_judge="vendor/second", judge_agreement=share(0.87, n=60)
-    )
+    judges = {"second_judge": "vendor/second", "judge_agreement": share(0.87, n=60)}
+    write_migration(tmp_path, targets, source="vendor/old", **judges, calls=1234, tokens=56789)
     return write_certificate_page(tmp_path)
 
 
@@ -58,6 +57,7 @@ def test_the_first_screen_says_of_each_target_whether_to_adopt_it(several: Path)
     assert "1 of 2 targets" in first
     assert [*re.findall(r'class="tag (\w+)">([\w ]+)<', first)] == [("applied", "adopt"), ("refused", "not yet")]
     assert "clearly worse on short" in first
+    assert says(first, "1,234 calls", "56,789 tokens")
 
 
 def test_each_target_has_a_row_with_its_figures_and_a_link_to_its_own_page(several: Path) -> None:
@@ -144,6 +144,16 @@ def test_each_change_of_a_prompt_stands_with_its_failures_and_its_effect(several
     assert says(" ".join(said.split()), "40 %", "90 %", "+0.120")
     assert said.count("Never copy") == 0
     assert says(" ".join(said.split()), "vendor/b", "no candidate")
+
+
+def test_what_was_added_after_the_input_stands_with_its_failures_and_its_effect(several: Path) -> None:
+    changes = section(several, "prompts")
+    assert changes.count("<ins>At most 12 words.</ins>") == 1
+    said = unescape(re.sub(r"<[^>]+>", " ", changes)).partition("vendor/b")[0]
+    assert says(
+        " ".join(said.split()), "2 failures", "d01, d02", "24 development examples", "0.61 to 0.92", "beside schema"
+    )
+    assert says(" ".join(said.split()), "no better")  # the form, which is in no prompt
 
 
 def test_the_judge_the_second_judge_and_the_power_are_told(several: Path) -> None:

@@ -196,6 +196,7 @@ async def test_answers_in_the_store_are_not_bought_again_and_are_foreseen(tmp_pa
         writer = ReplayingGenerator(Gateway(store), model, PROMPT)
         before = writer.estimate([example()])
         assert (before.calls, before.stored) == (4, 0)
+        assert before.tokens > 4 * (1024 + len(json.dumps(TOOLS)) // 4)  # definitions are sent each time
         [unknown] = writer.foreseen([example()])
         [made] = await writer.generate([example()])
         after = writer.estimate([example()])

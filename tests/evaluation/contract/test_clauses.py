@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from askance.evaluation.contract.clauses import KeyClause, clauses_of, key_clauses, stated_rules
+from askance.evaluation.contract.clauses import stated_rules
+from askance.evaluation.contract.key_clauses import KeyClause, key_clauses
 from askance.evaluation.contract.schemas import passes
+from askance.evaluation.contract.wording import clauses_of
 from askance.prompts.checklist import ComputedCheck
 
 REPLY = "Dear citizen,\n**Yes, you may.**\n- Fill in the form.\n- Send it.\nYour help desk"
@@ -46,6 +48,16 @@ REPLY = "Dear citizen,\n**Yes, you may.**\n- Fill in the form.\n- Send it.\nYour
         ("Give at most three bullet points.", "- a\n- b\n- c", "- a\n- b\n- c\n- d"),
         ('Use the sections "Summary", "Risks" and "Next steps".', "## Summary\na\n## Risks\nb\n## Next steps\nc",
          "## Summary\na\n## Next steps"),
+        ("Don't start with \"This article\".", "Prices rise.", "This article says"),
+        ('End with a line "Prepared automatically".', "a\nPrepared automatically", "a"),
+        ("Beginne nicht mit \"Am\".", "Im Mai", "Am Montag"),
+        ("Die letzte Zeile lautet \"(red)\".", "Text\n(red)", "Text"),
+        ("No markdown.", "plain", "some **bold** word"),
+        ("Always end with a question.", "Why?", "Because."),
+        ("Answer with exactly one word: billing, account or other.", "billing", "sales"),
+        ("Answer with one of the labels \"yes\", \"no\" or \"unclear\".", "unclear", "maybe"),
+        ("Use the headings \"A\" and \"B\", in this order.", "# A\n# B", "# B\n# A"),
+        ("Max. 2 lines.", "a\nb", "a\nb\nc"),
         ("Return only valid JSON.", "[1]", "```json\n[1]\n```"),
     ],
 )  # fmt: skip
@@ -73,6 +85,10 @@ def test_a_check_keeps_what_its_clause_permits(clause: str, kept: str, broken: s
         "Mention the price if the customer asks about links.",
         "Start every bullet point with \"a verb\".",
         "Do not mention competitors.",
+        "Each section has 2 to 4 bullet points.",
+        "Start each line with a bullet.",
+        "Begin with \"Dear {name},\".",
+        "When the student asks, don't tell; end with a question.",
     ],
 )  # fmt: skip
 def test_clauses_about_a_part_a_condition_or_content_make_no_check(clause: str) -> None:
@@ -82,11 +98,13 @@ def test_clauses_about_a_part_a_condition_or_content_make_no_check(clause: str) 
 def test_a_clause_that_asks_for_more_than_code_can_see_is_not_done_with() -> None:
     rules = stated_rules("No headings.\nThe second line is one sentence in bold that answers the question directly.")
     assert [rule.is_all for rule in rules] == [True, False]
+    [beside] = stated_rules("Avoid jargon and do not use tables.")
+    assert not beside.is_all
 
 
 def test_clauses_are_lines_and_sentences_without_marks_and_labels() -> None:
-    prompt = "Rules:\n1. Be kind. Say it twice.\n- No links\n\nKeys:\n"
-    assert clauses_of(prompt) == ["Be kind.", "Say it twice.", "No links"]
+    prompt = "# Role\nRules:\n1. Be kind. Say it twice; no links\n- No links\n\nKeys:\nQuestion: {input}\n"
+    assert clauses_of(prompt) == ["Be kind.", "Say it twice;", "no links", "No links"]
 
 
 KEYS = {"headline": "Man wins prize", "tone": "good", "tags": ["a"], "place": "Leeds"}
@@ -107,6 +125,8 @@ def _about(clause: str) -> KeyClause:
         ("- **tone** (positive|negative)", {"type": "string"}, "positive", "sad"),
         ('"tone": "good", "bad" or null', {"type": "string"}, None, "sad"),
         ("`tags`: 2 to 3 keywords", {"type": "array"}, ["a", "b"], ["a"]),
+        ("The headline is at most 3 words;", {"type": "string"}, "one two three", "one two three four"),
+        ("place is a number between 0 and 1", {"type": "number"}, 0.5, 2),
         ("tags - each at most 2 words", {"type": "array"}, ["one two three"], "a"),
         ('"place": a place named in the article, or null', {"type": "string"}, None, 3),
     ],

@@ -108,6 +108,11 @@ def test_different_beginnings_make_no_rule() -> None:
     assert "begins" not in _found([f"{letter}nother text" for letter in "abcdefghijkl"])
 
 
+def test_outputs_that_are_one_of_a_few_labels_have_that_rule_alone() -> None:
+    [rule] = found_rules(["billing", "technical ", "other"] * 8)
+    assert passes(rule, "other\n") and not passes(rule, "others") and rule.support == 1
+
+
 def test_few_outputs_make_no_rule() -> None:
     assert found_rules(["Dear Ann"] * 4) == never_rules(["Dear Ann"] * 4) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ def forgetful(request: Request) -> str | Answer:
     """A new model that calls the tool for every third question only where its prompt names it."""
     if request.parameters.tools is None:  # asked to put a requirement into words
         return '{"line": "Call the tool weather."}'
-    city = request.messages[1][1].removesuffix("?").rpartition(" ")[2]
-    if int(city.removeprefix("Town")) % 3 == 0 and "weather" not in request.messages[0][1]:
+    told = f"{request.messages[0][1]} {request.messages[1][1]}"
+    city = re.findall(r"Town\d+", told)[0]
+    if int(city.removeprefix("Town")) % 3 == 0 and "weather" not in told:
         return "It is warm."
     results = [content for role, content in request.messages if role == "tool"]
     return f"It is {results[0]}." if results else Answer(message_said("", [call(city)]), None, 10, 5)

@@ -140,7 +140,9 @@ class _Served:
         if body["model"] == "new":
             return self.new.text(make_request("new", messages, Parameters(256)))
         if body.get("max_tokens", 1) > 20:
-            return 500, {"error": {"message": "this judge takes no notes"}}, {}
+            schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+            request = make_request("judge", messages, Parameters(200, schema=schema))
+            return self.judge.helped(request, schema.get("properties", {})) or "none"
         return self.judge.p_asked(make_request("judge", messages, Parameters(1)))
 
 

@@ -1,0 +1,279 @@
+"""The fixed form of texts, line by line, as checks and outputs show it: a form to be filled in, and a grammar.
+
+Some checks say where a line stands and what is in it ("The last line is …"). The outputs that keep these checks show
+whether there are other lines between them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from ...prompts.checklist import ComputedCheck, Question
+from ...prompts.criteria.bands import LengthBand
+from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
+from .schemas import passes
+from .sent_schemas import LETTERS
+from .wording import TIGHTER
+
+MOST_LINES = 12
+"""Lines of free text where nobody says how many."""
+MOST_SHOWN = 5
+"""Points up to which a form shows all of them."""
+MOST_WORDS = 60
+"""Words of one line where nobody says how many."""
+ENOUGH = 0.9
+"""Share of the most words that a grammar leaves room for, as a check may count more words than there are blanks."""
+_PLACES = (1, 2, 3, 4, -1)
+_HERE, _END = "\ue000", '"\\n"'
+_SAYS = re.compile(r"Does the output say (.+)\?")
+Mark = Literal["", "- ", "1. "]
+
+
+@dataclass(frozen=True)
+class FormLine:
+    """A line of a form, or several alike."""
+
+    begins: str = ""
+    """Text that it begins with; all of it where nothing is to be filled in."""
+    holds: str | None = None
+    """What is to be filled in, in words."""
+    ends: str = ""
+    least: int = 1
+    most: int = 1
+
+    @property
+    def places(self) -> int:
+        """Places that are filled in apart from each other: several lines of free text are one."""
+        if self.holds is None or not self.begins:
+            return int(self.holds is not None)
+        return self.most if self.most <= MOST_SHOWN else max(self.least, 2)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether each of the lines begins with its number."""
+        return self.begins == "1. "
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """The lines of a text that has a fixed form."""
+
+    lines: tuple[FormLine, ...]
+    most_words: int | None = None
+    """Most words of the whole text."""
+    without: str = ""
+    """Signs that must not stand in what is filled in."""
+    saying: tuple[str, ...] = ()
+    """Words that must stand somewhere: the first place to be filled in asks for them."""
+
+    @property
+    def text(self) -> str:
+        """The form as a writer fills it in, with places in angle brackets and a limit that is tighter than needed."""
+        words = self._words_a_line(TIGHTER)
+        limit = "" if self.most_words is None else f", at most {words} words"
+        named = "".join(f', with the word "{each}"' for each in self.saying)
+        first = next((line for line in self.lines if line.holds is not None), None)
+        shown = []
+        for line in self.lines:
+            asks = f"{line.holds}{named if line is first else ''}{limit}"
+            for number in range(1, line.places + 1):
+                begins = f"{number}. " if line.is_numbered else line.begins
+                asks = asks if number == 1 else f"another {line.holds}{limit}"  # else all of them say the same
+                shown.append(f"{begins}<{asks}>{line.ends}")
+            shown += [line.begins] * (line.holds is None)
+        return "\n".join(shown)
+
+    @property
+    def grammar(self) -> str:
+        """A GBNF grammar of the texts that have this form."""
+        *before, final = self.lines
+        parts = [_times(f"{_one(line)} {_END}", line.least, line.most) for line in before]
+        parts.append(_one(final))
+        if final.most > 1:  # a line end between the last lines, and none after them
+            parts.append(_times(f"{_END} {_one(final)}", final.least - 1, final.most - 1))
+        # so many characters and not words: a writer at the end of its words would go on without blanks
+        more = LETTERS * self._words_a_line(ENOUGH) - 1
+        out = _in_class(f"`{self.without}")
+        marks = "".join(each for each in ".?!" if each not in self.without)
+        return "\n".join(
+            [
+                f"root ::= {' '.join(parts)}",
+                # one sentence: a full stop within it is that of a number or an abbreviation
+                f"words ::= [^ .?!\\n\\t{out}] sign{{0,{more}}} [{marks}]?",
+                f'sign ::= [^.?!\\n\\t{out}] | "." [^ .?!\\n\\t{out}]',
+                # a line that is no heading and no point of a list
+                f"first ::= [^ \\n\\t#•{out.removesuffix('-')}-] [^\\n\\t{out}]{{0,{more}}}",
+            ]
+        )
+
+    def _words_a_line(self, share: float) -> int:
+        """Words of one place to be filled in."""
+        if self.most_words is None:
+            return MOST_WORDS
+        fixed = sum(len(f"{line.begins} {line.ends}".split()) for line in self.lines if line.holds is None)
+        places = sum(line.places for line in self.lines)
+        return max(3, (math.floor(share * self.most_words) - fixed) // max(places, 1))
+
+
+def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextForm | None:
+    """The form that checks ask for; None where none of them says what a line is.
+
+    ``outputs`` are texts of the kind that is wanted; those that keep the checks show what else there is.
+    """
+    checks = [each for each in criteria if isinstance(each, ComputedCheck) and each.weight and not each.is_fault]
+    placed = {place: line for check in checks for place, line in _placed(check, outputs)}
+    points = next((line for check in checks if (line := _points(check)) is not None), None)
+    heads = next((names for check in checks if (names := _headings(check))), [])
+    if not placed and points is None and not heads:
+        return None
+    shaped = [each for each in checks if shapes(each)]
+    kept = [text for text in outputs if all(passes(each, text) for each in shaped)]
+    first = [placed[place] for place in _PLACES[:-1] if place in placed]
+    last = [placed[-1]] if -1 in placed else []
+    body = [line for name in heads for line in (FormLine(f"## {name}"), FormLine("", "text", most=MOST_LINES))]
+    before, after = _free_lines(kept, first, last, points)
+    if points is not None:
+        body += [*before, points, *after]
+    elif not heads:
+        body += before or ([] if kept else [FormLine("", "text", most=MOST_LINES)])
+    bands = [LengthBand.of(each.value or "") for each in checks if each.kind == "length"]
+    most = min((each.most for each in bands if each.unit == "word" and each.most), default=None)
+    never = [each.value or "" for each in criteria if isinstance(each, ComputedCheck) and each.is_fault]
+    signs = "".join(each.removeprefix("\\") for each in never if re.fullmatch(r"\\?[^\w\s]", each))
+    marks = "*" if any("**" in line.begins for line in placed.values()) else ""
+    saying = tuple(found[1] for each in checks if (found := _SAYS.fullmatch(each.text)))
+    return TextForm((*first, *body, *last), most, f"{marks}{signs}", saying)
+
+
+def in_form(check: ComputedCheck) -> bool:
+    """Whether a form says what a check wants, so that it need not be said again."""
+    return shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
+
+
+def shapes(check: ComputedCheck) -> bool:
+    """Whether a check says what some lines are, which a grammar enforces."""
+    return bool([*_placed(check)] or _points(check) or _headings(check))
+
+
+def _placed(check: ComputedCheck, outputs: Sequence[str] = ()) -> Iterator[tuple[int, FormLine]]:
+    """The lines that a check fixes, each with its place: from 1, or -1 for the last one."""
+    value = (check.value or "").strip()
+    if check.kind == "begins":
+        *whole, rest = value.splitlines()
+        yield from enumerate([FormLine(each) for each in whole], 1)
+        is_whole = _is_whole(check, [text.strip().removeprefix(value)[:1] for text in outputs if value in text])
+        yield len(whole) + 1, FormLine(rest) if is_whole else FormLine(f"{rest} ", "text")
+    elif check.kind == "ends":
+        is_whole = _is_whole(check, [text.strip().removesuffix(value)[-1:] for text in outputs if value in text])
+        yield -1, FormLine(value) if is_whole else FormLine("", "text", f" {value}")
+    elif check.kind == "matches":
+        for place in _PLACES:
+            ahead, _, behind = line_pattern(place, _HERE).partition(_HERE)
+            if value.startswith(ahead) and value.endswith(behind) and len(value) > len(ahead) + len(behind):
+                if (line := _line(value[len(ahead) : len(value) - len(behind)], check.clause or "")) is not None:
+                    yield place, line
+                return
+
+
+def _is_whole(check: ComputedCheck, beside: Sequence[str]) -> bool:
+    """Whether a fixed beginning or end is a line of its own; ``beside`` are the signs next to it in outputs."""
+    if beside:
+        return 2 * sum(each in ("", "\n") for each in beside) > len(beside)
+    value = (check.value or "").strip()
+    return " line" in (check.clause or "") or (value[:1].isupper() and not value.endswith(" of"))
+
+
+def _line(inner: str, clause: str) -> FormLine | None:
+    """The line that a pattern is of."""
+    if inner == BOLD_LINE:
+        return FormLine("**", _holds(clause), "**")
+    begins = inner.removesuffix(REST_OF_LINE)
+    text = re.sub(r"\\(.)", r"\1", begins)
+    if re.escape(text) != begins:
+        return None
+    return FormLine(text) if begins == inner else FormLine(f"{text} ", "text")
+
+
+def _holds(clause: str) -> str:
+    """What a clause says that a line holds: ``The second line is one sentence in bold`` says one sentence."""
+    said = re.sub(r"^.*?\b(?:line|zeile)\b\s*(?:is|must be|should be|ist)?:?\s*", "", clause, flags=re.IGNORECASE)
+    said = re.sub(r"\([^)]*\)", " ", said)
+    said = re.sub(r"\b(?:all )?in bold(?: type| text)?\b", " ", said, flags=re.IGNORECASE)
+    return " ".join(said.split()).strip(" .,;:") or "text"
+
+
+def _points(check: ComputedCheck) -> FormLine | None:
+    """The points of a list that a check wants."""
+    value = check.value or ""
+    count = re.search(r"\{(\d+),(\d*)\}\\Z$", value)
+    begins = re.match(r"\(\?ms\)\\A\(\?:\(\?!\^\\s\*(.+?)\)\.\)\*", value)
+    if check.kind != "matches":
+        return None
+    if count and begins:
+        mark = "- " if begins[1] == "[-*•] " else re.sub(r"\\(.)", r"\1", begins[1])
+        low = max(1, int(count[1]))
+        return FormLine(mark if mark.endswith(" ") else f"{mark} ", "point", "", low, int(count[2] or low + 3))
+    marks: dict[str, Mark] = {"bullets": "- ", "numbered_list": "1. "}
+    return FormLine(marks[check.id], "point", "", 1, MOST_LINES) if check.id in marks else None
+
+
+def _headings(check: ComputedCheck) -> list[str]:
+    """The headings that a check wants, in their order."""
+    found = re.findall(r"\(\?=\[\\s\\S\]\*\^\\W\*(.+?)\\W\*\$\)", check.value or "") if check.kind == "matches" else []
+    return [re.sub(r"\\(.)", r"\1", each) for each in found]
+
+
+def _free_lines(
+    kept: Sequence[str], first: Sequence[FormLine], last: Sequence[FormLine], points: FormLine | None
+) -> tuple[list[FormLine], list[FormLine]]:
+    """Lines of free text before and after the points, as most of the outputs have them; none where there are none."""
+    sizes: list[tuple[int, int]] = []
+    for text in kept:
+        lines = [line for line in text.strip().splitlines() if line.strip()]
+        lines = lines[len(first) : len(lines) - len(last)]
+        is_point = [points is not None and _is_point(line, points) for line in lines]
+        runs = [(key, sum(1 for _ in group)) for key, group in groupby(is_point)]
+        ahead = runs[0][1] if runs and not runs[0][0] else 0
+        behind = runs[-1][1] if len(runs) > 1 and not runs[-1][0] else 0
+        sizes.append((ahead, behind))
+    found = []
+    for side in zip(*sizes, strict=True) if sizes else ():
+        there = sorted(size for size in side if size)
+        usual = 2 * len(there) > len(side)
+        found.append([FormLine("", "text", most=max(there))] if usual else [])
+    return (found[0], found[1]) if found else ([], [])
+
+
+def _is_point(line: str, points: FormLine) -> bool:
+    if points.is_numbered:
+        return re.match(r"\s*\d+[.)] ", line) is not None
+    marks = ("- ", "* ", "• ") if points.begins == "- " else (points.begins,)
+    return line.lstrip().startswith(marks)
+
+
+def _one(line: FormLine) -> str:
+    """One line of a form in a grammar."""
+    begins = '[0-9]+ ". "' if line.is_numbered else _quoted(line.begins)
+    return begins if line.holds is None else f"{begins} {'words' if line.begins else 'first'} {_quoted(line.ends)}"
+
+
+def _times(one: str, least: int, most: int) -> str:
+    if (least, most) == (1, 1):
+        return one
+    return f"({one}){{{least},{most}}}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def _in_class(signs: str) -> str:
+    """Signs as they stand at the end of a class of characters, where a hyphen makes no range."""
+    listed = sorted(dict.fromkeys(signs), key=lambda each: each == "-")
+    return "".join(f"\\{each}" if each in "\\[]" else each for each in listed)

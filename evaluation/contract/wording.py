@@ -1,0 +1,184 @@
+"""Pieces of a prompt's wording that code reads: its clauses, quoted words, numbers, lengths and negations."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from ...prompts.formatting import count
+
+_MARKS = "\"“”„«»'‘’`"
+QUOTED_TEXT = r"(?:\"([^\"\n]+)\"|[“„]([^”“\n]+)[”“]|«([^»\n]+)»|`([^`\n]+)`|(?<!\w)['‘]([^\n]+?)['’](?=[\s,.;:!?)]|$))"
+QUOTED = re.compile(QUOTED_TEXT)
+UNQUOTED = rf"[^{_MARKS}.]"
+NOT = r"(?:never|do not|don't|must not|mustn't|should not|avoid|no|without|not|nicht|keine?n?|ohne|niemals)"
+"""Words that forbid what follows."""
+CONDITION = re.compile(
+    r"\b(?:if|when|whenever|unless|where|except|in case|otherwise|for example|e\.g\.|wenn|falls|außer|sofern)\b",
+    re.IGNORECASE,
+)
+"""Words of a clause that does not always hold."""
+_NUMBERS = {
+    word: place
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    )
+    for place, word in enumerate(words.split(), 1)
+} | {"a single": 1, "a": 1, "an": 1, "einen": 1, "einem": 1, "ein": 1, "eine": 1}
+NUMBER = rf"(?<!\w)(\d+|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
+_UNITS = {
+    "word": "words?|Wörter[n]?|Worte[n]?|Wort",
+    "character": "characters?|chars?|Zeichen",
+    "sentence": "sentences?|Sätzen?|Satz",
+    "line": "lines?|Zeilen?",
+    "paragraph": "paragraphs?|Absätzen?|Absatz",
+}
+_UNIT = rf"((?:{'|'.join(_UNITS.values())})\b)"
+_LESS = "(?:fewer|less|shorter|weniger) (?:than|als)|under|below|unter"
+_AT_MOST = re.compile(
+    r"(?:(?P<most>at (?:the )?most|(?:no|not) (?:more|longer) than|up to|(?:a )?maximum(?: of)?|max\.?|within|"
+    r"limit\w*(?: \w+){0,2} to|(?:not|never|don't)(?: \w+){0,2} (?:exceed|more than|longer than)|<=|≤|"
+    r"höchstens|maximal|(?:nicht|keine) (?:mehr|länger) als|bis zu)|(?P<less>"
+    rf"{_LESS}))\s+{NUMBER}[\s-]+{_UNIT}",
+    re.IGNORECASE,
+)
+_OR_FEWER = re.compile(
+    rf"{NUMBER}[\s-]+{_UNIT}\s+(?:or (?:fewer|less)|at (?:the )?most|max(?:imum)?\b|oder weniger)", re.IGNORECASE
+)
+_BETWEEN = re.compile(rf"(?:between\s+)?{NUMBER}\s*(?:to|-|–|and|or|bis|oder)\s*{NUMBER}[\s-]+{_UNIT}", re.IGNORECASE)
+_EXACTLY = re.compile(
+    rf"(exactly|precisely|at least|no (?:fewer|less) than|a minimum of|genau|mindestens)\s+{NUMBER}[\s-]+{_UNIT}",
+    re.IGNORECASE,
+)
+_WRITE = re.compile(
+    rf"\b(?:write|reply|answer|respond|return|output|summari[sz]e|say)\b(?: \w+){{0,4}}? (?:in|with|as) {NUMBER}[\s-]+"
+    rf"(?:short |plain |brief )?{_UNIT}",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(r"\b(?:about|around|roughly|approximately|some|etwa|ungefähr|circa|ca\.)\s*$|~\s*$", re.IGNORECASE)
+_UNDONE = re.compile(r"\b(?:not|never|don't|no need to|need not|nicht)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
+"""Words before a limit that turn it round or lift it."""
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!Max\.)\s+(?=[A-ZÄÖÜ\"“„*-])")
+_LABEL = re.compile(r"\W*(?:\w+\W+){0,4}?\w+:\W*|#+ [^.!?]*|\W*(?:\w+\W+){0,3}\{+ *[\w.]+ *\}+\W*")
+"""A line that names what follows, or that shows a variable."""
+
+
+class StatedLength(NamedTuple):
+    """A length that a clause asks for."""
+
+    said: str
+    """The words of the clause."""
+    unit: str
+    """As in :class:`~askance.prompts.criteria.kinds.LengthBand`."""
+    least: int | None
+    most: int | None
+
+    @property
+    def band(self) -> str:
+        """The value of a check of the kind ``length``."""
+        if self.least is None or self.most is None:
+            bound, number = ("at most", self.most) if self.least is None else ("at least", self.least)
+            return f"{bound} {count(number or 0, self.unit)}"
+        same = self.least == self.most
+        return f"exactly {count(self.most, self.unit)}" if same else f"{self.least} to {count(self.most, self.unit)}"
+
+
+def clauses_of(prompt: str) -> list[str]:
+    """Lines and their sentences, without the mark or number of a list; labels such as "Rules:" are left out."""
+    lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line) for line in prompt.splitlines())
+    parts = [part for line in lines for sentence in _SENTENCES.split(line) for part in _demands(sentence)]
+    return [part for part in parts if re.search(r"\w", part) and not _LABEL.fullmatch(part)]
+
+
+def _demands(sentence: str) -> list[str]:
+    """The parts between semicolons; a sentence with a condition is kept whole, as it may hold for all of them."""
+    parts = [sentence] if CONDITION.search(sentence) else re.split(r"(?<=;)\s+", sentence)
+    return [part.strip() for part in parts]
+
+
+def length_of(clause: str) -> StatedLength | None:
+    """The length that a clause asks for; None where it asks for none, or for several."""
+    found = lengths_of(clause)
+    return found[0] if len(found) == 1 else None
+
+
+def lengths_of(clause: str) -> list[StatedLength]:
+    """All lengths that a clause asks for."""
+    lengths: list[StatedLength] = []
+    rest = clause
+    for pattern in (_AT_MOST, _OR_FEWER, _EXACTLY, _BETWEEN, _WRITE):
+        for found in list(pattern.finditer(rest)):
+            before = rest[: found.start()]
+            if not _UNDONE.search(before) and not _ABOUT.search(before):
+                lengths.append(_length(pattern, found))
+                rest = rest.replace(found[0], " ", 1)
+    return lengths
+
+
+def _length(pattern: re.Pattern[str], found: re.Match[str]) -> StatedLength:
+    unit = _unit(found.groups()[-1])
+    if pattern is _AT_MOST:
+        return StatedLength(found[0], unit, None, number_of(found[3]) - (found["less"] is not None))
+    if pattern is _OR_FEWER:
+        return StatedLength(found[0], unit, None, number_of(found[1]))
+    if pattern is _BETWEEN:
+        return StatedLength(found[0], unit, number_of(found[1]), number_of(found[2]))
+    number = number_of(found[1] if pattern is _WRITE else found[2])
+    is_exact = pattern is _WRITE or found[1].lower() in ("exactly", "precisely", "genau")
+    return StatedLength(found[0], unit, number, number if is_exact else None)
+
+
+TIGHTER = 0.6
+"""Share of a limit that a model is asked to keep: small ones overlook by how much they pass it."""
+
+
+def tightened(clause: str) -> str:
+    """A clause with smaller limits of words and characters: ``at most 25 words`` becomes ``at most 15 words``."""
+    for pattern in (_AT_MOST, _OR_FEWER):
+        clause = pattern.sub(lambda found: _smaller(found, 3 if found.re is _AT_MOST else 1), clause)
+    return clause
+
+
+def _smaller(found: re.Match[str], place: int) -> str:
+    most = number_of(found[place])
+    if _unit(found[place + 1]) not in ("word", "character") or most < 4:
+        return found[0]
+    start, end = (each - found.start() for each in found.span(place))
+    return f"{found[0][:start]}{math.floor(TIGHTER * most)}{found[0][end:]}"
+
+
+def _unit(word: str) -> str:
+    return next(name for name, forms in _UNITS.items() if re.fullmatch(forms, word, re.IGNORECASE))
+
+
+def number_of(text: str) -> int:
+    """The number that digits or a word stand for."""
+    return int(text) if text.isdecimal() else _NUMBERS[" ".join(text.lower().split())]
+
+
+def has_gap(words: str) -> bool:
+    """Whether quoted words hold a place to be filled in, e.g. ``Dear {name}`` or ``Dear …``."""
+    return re.search(r"[{\[<]\s*[\w .]+[}\]>]|\.\.\.|…", words) is not None
+
+
+def is_undone(clause: str, found: re.Match[str]) -> bool:
+    """Whether a "not" stands before the words."""
+    return _UNDONE.search(clause[: found.start()]) is not None
+
+
+def listed_values(rest: str) -> list[str]:
+    """The values that words begin with, in quotes or as single words, e.g. ``good, bad or neutral``."""
+    listed = re.match(
+        rf"\(?{QUOTED_TEXT}(?:(?:\s*[,|/]|\s*,?\s*(?:or|and|oder))\s*{QUOTED_TEXT})+", rest, re.IGNORECASE
+    )
+    if listed:
+        return [quoted_words(each) for each in QUOTED.finditer(listed[0])]
+    bare = re.match(r"\(?[\w-]+(?:\s*[,|/]\s*(?!or\b)[\w-]+)*(?:,? (?:or|oder) [\w-]+)?(?=[.;,)\s]*$)", rest)
+    return re.findall(r"[\w-]+", re.sub(r"\b(?:or|oder)\b", " ", bare[0])) if bare else []
+
+
+def quoted_words(found: re.Match[str]) -> str:
+    """The words between the quotation marks of a match."""
+    return next(each for each in reversed(found.groups()) if each is not None)

@@ -1,0 +1,224 @@
+"""Questions among the requirements of a migration, which the judge's model writes.
+
+BinEval's two steps on the prompt that is migrated: first its demands, which are the clauses that no check decides, so that
+each is covered; then atomic questions about each. People's comments on old outputs are demands, too. What old outputs do and
+new ones do not (contrast) becomes a question where the verdicts on development differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...agents.buying import all_together
+from ...agents.comment_questions import KindReader, noun_of
+from ...agents.question_writer import MOST_REQUIREMENTS, SAME_QUESTION
+from ...evaluation.contract.clauses import is_about_form
+from ...evaluation.contract.wording import clauses_of
+from ...memory.embedders import Embedder, greedy_unique
+from ...models.base import CallError
+from ...models.gateway import Gateway
+from ...prompts.checklist import Checklist, Question
+from ...prompts.examples import Example
+from ...prompts.formatting import count
+from ...prompts.prompt import Prompt
+from ...prompts.verdicts import Verdict
+from ..questions.proposers import first_of_meaning
+from .clause_questions import ClauseQuestion, ClauseReader
+from .decision import PassTable
+from .requirements import WrittenRequirements, prompt_text
+
+if TYPE_CHECKING:
+    from ...models.base import Model
+    from ...models.progress import Watcher
+
+DESCRIBED = 20
+"""Old outputs, and outputs of each target, whose doings are told for the contrast."""
+MOST_CONTRASTS = 3
+"""Questions from the contrast with one target."""
+MOST_COMMENTS = 10
+"""Different comments that are read."""
+PROVED = 0.05
+"""Level of the test by which old and new outputs differ in a contrast question."""
+
+
+@dataclass(frozen=True)
+class QuestionSource:
+    """The model that writes questions, and who is told how it goes on."""
+
+    gateway: Gateway
+    model: Model
+    embedder: Embedder
+    """Finds questions that repeat each other."""
+    watcher: Watcher
+    seed: int | None = None
+    most: int = MOST_REQUIREMENTS
+    """Clauses of the prompt that are asked about at most."""
+    workers: int = 8
+    """Calls at a time."""
+
+
+async def with_questions(
+    written: WrittenRequirements, prompt: Prompt, development: Sequence[Example], source: QuestionSource
+) -> WrittenRequirements:
+    """The requirements with questions about the clauses that no check decides and about people's comments.
+
+    A clause about which no question of use came stays in :attr:`WrittenRequirements.uncovered`, and
+    the remarks name it.
+    Raises what the gateway raises where every further call would fail.
+    """
+    clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
+    checked = {each.clause for each in written.criteria}
+    comments = _different([each.text for example in development for each in example.comment], source)
+    reader = ClauseReader(source.gateway, source.model, _task(prompt), seed=source.seed)
+
+    async def ask(words: str) -> list[ClauseQuestion]:
+        try:
+            found = await (reader.of_comment(words) if words in comments else reader.of_clause(words))
+        except CallError as error:
+            if error.fatal:
+                raise
+            source.watcher.say(f"no question about '{words}': {error}")
+            return []
+        return [each for each in found if words not in checked or not is_about_form(each.text)]
+
+    demands = list(dict.fromkeys([*clauses, *comments]))
+    source.watcher.phase(f"writing questions about {count(len(demands), 'clause')}", len(demands))
+    drafts = await all_together(demands, ask, source.workers, source.watcher.advance) if demands else []
+    pairs = [(words, draft) for words, some in zip(demands, drafts, strict=True) for draft in some]
+    known = [each.text for each in written.criteria if each.origin == "judge"]
+    found = written
+    for place in _new_places([draft.text for _, draft in pairs], known, source.embedder):
+        words, draft = pairs[place]
+        fields = {"id": f"content-{place + 1}", "text": draft.text, "good": draft.good, "dimension": "content"}
+        origin = "person" if words in comments else "clause"
+        found = found.added([Question.model_validate(fields | {"clause": words, "from": origin})])
+    if left:
+        note = f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions."
+        found = replace(found, notes=(*found.notes, note))
+    return found
+
+
+def _task(prompt: Prompt) -> str:
+    """The first clause of a prompt, which mostly says what is to be written."""
+    return next(iter(clauses_of(prompt_text(prompt))), "")
+
+
+def _different(comments: Sequence[str], source: QuestionSource) -> list[str]:
+    """The comments that say different things, the first ones."""
+    texts = [each for each in dict.fromkeys(comments) if each.strip()]
+    kept = greedy_unique(source.embedder.embed(texts), SAME_QUESTION) if texts else []
+    return [texts[place] for place in kept][:MOST_COMMENTS]
+
+
+def _new_places(texts: Sequence[str], known: Sequence[str], embedder: Embedder) -> list[int]:
+    """Places of the texts that repeat neither a known one nor an earlier one."""
+    if not texts:
+        return []
+    kept = greedy_unique(embedder.embed([*known, *texts]), SAME_QUESTION)
+    return [place - len(known) for place in kept if place >= len(known)]
+
+
+async def with_contrast(
+    written: WrittenRequirements,
+    development: Sequence[Example],
+    new: Mapping[str, Sequence[Example]],
+    source: QuestionSource,
+) -> WrittenRequirements:
+    """The requirements with questions about what old outputs do more often than those of a target, or less often.
+
+    The model says in general words what outputs do, one call an output (METHOD, part 4). A question is only proposed
+    here: :func:`without_idle_contrast` drops it where the verdicts do not differ.
+    """
+    noun = noun_of(written.checklist) if any(each.weight for each in written.criteria) else "text"
+    reader = KindReader(source.gateway, source.model, noun, seed=source.seed)
+
+    async def kinds(example: Example) -> list[str]:
+        try:
+            return await reader.questions(example.output or "")
+        except CallError as error:
+            if error.fatal:
+                raise
+            source.watcher.say(f"nothing is told of the output of '{example.id}': {error}")
+            return []
+
+    sides = {"": _written(development), **{name: _written(examples) for name, examples in new.items()}}
+    total = sum(map(len, sides.values()))
+    source.watcher.phase(f"telling what {count(total, 'output')} do", total)
+    of_side = {}
+    for name, examples in sides.items():
+        of_side[name] = await all_together(examples, kinds, source.workers) if examples else []
+    found = written
+    for name in new:
+        known = [each.text for each in found.criteria if each.origin != "contract"]
+        found = found.added(_contrasts(of_side[""], of_side[name], known, source.embedder, len(found.criteria)))
+    return found
+
+
+def _written(examples: Sequence[Example]) -> list[Example]:
+    return [each for each in examples if each.output and each.output.strip()][:DESCRIBED]
+
+
+def _contrasts(
+    old: Sequence[Sequence[str]],
+    new: Sequence[Sequence[str]],
+    known: Sequence[str],
+    embedder: Embedder,
+    number: int,
+) -> list[Question]:
+    """Questions about what one side does more often than the other, the largest difference first."""
+    texts = list(dict.fromkeys(text for side in (old, new) for each in side for text in each))
+    if not texts or not old or not new:
+        return []
+    same = first_of_meaning(embedder.embed(texts))
+    place = {text: same[spot] for spot, text in enumerate(texts)}
+    times = [Counter(spot for each in side for spot in {place[text] for text in each}) for side in (old, new)]
+    gaps = {spot: times[0][spot] / len(old) - times[1][spot] / len(new) for spot in set(place.values())}
+    told_once = {spot for spot in gaps if times[0][spot] + times[1][spot] < 2}
+    largest = sorted((spot for spot in gaps if spot not in told_once and gaps[spot]), key=lambda spot: -abs(gaps[spot]))
+    fresh = set(_new_places(texts, known, embedder))
+    return [
+        Question(
+            id=f"contrast-{number + rank}",
+            text=texts[spot],
+            dimension="content",
+            good="yes" if gaps[spot] > 0 else "no",
+            **{"from": "contrast"},  # type: ignore[arg-type]
+        )
+        for rank, spot in enumerate([each for each in largest if each in fresh][:MOST_CONTRASTS], 1)
+    ]
+
+
+def without_idle_contrast(
+    checklist: Checklist,
+    development: Sequence[Example],
+    old: Iterable[Verdict],
+    new: Mapping[str, Iterable[Verdict]],
+) -> Checklist:
+    """The requirements without contrast questions that no target's development outputs fail more often.
+
+    It stays where, among the outputs in whose verdicts old and new differ, the old one keeps it so much more often that
+    chance is ruled out (sign test, one-sided, level .05 shared by all contrast questions).
+    """
+    ids = [each.id for each in development]
+    contrast = [each.id for each in checklist.questions if each.origin == "contrast"]
+    before = PassTable.of(ids, checklist, old)
+    proved: set[str] = set()
+    for verdicts in new.values():
+        change = PassTable.of(ids, checklist, verdicts).passed - before.passed
+        for name in contrast:
+            column = change[:, before.requirements.index(name)]
+            worse, differ = int((column == -1).sum()), int((abs(column) == 1).sum())
+            if _by_chance(worse, differ) <= PROVED / len(contrast) / len(new):
+                proved.add(name)
+    kept = [each for each in checklist.questions if each.origin != "contrast" or each.id in proved]
+    is_something_left = any(each.weight for each in kept)  # a list without any requirement could decide nothing
+    return checklist.model_copy(update={"questions": kept}) if is_something_left else checklist
+
+
+def _by_chance(worse: int, differ: int) -> float:
+    """Chance of so many losses or more among outputs that differ, where a gain is as likely (sign test, one-sided)."""
+    return sum(math.comb(differ, each) for each in range(worse, differ + 1)) / float(2**differ)

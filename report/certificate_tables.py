@@ -1,0 +1,359 @@
+"""The tables and notes of the page of a migration: targets, shares, requirements, cases, power, judges, later looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from ..memory.certificate_file import CertificateRecord, TargetRecord
+from ..optimizer.migration.certificate_view import WORDS, measured
+from ..prompts.formatting import Figure, count, number, percent, signed
+from ..prompts.text import shorten
+from .certificate_data import MigrationData
+from .charts import Spot, cost_and_quality
+from .page import CLIPPED, Section, public_text
+
+if TYPE_CHECKING:
+    from ..evaluation.view import Rows
+    from ..memory.certificate_file import RequirementRates, ShareRecord
+
+MOST_NAMED = 12
+"""Examples that a row of a table names."""
+_BOTH_FAIL = "Neither output keeps the requirement. No regression, as the old one failed too."
+
+
+def _table(name: str, title: str, rows: Iterable[Mapping[str, Any]], note: str = "") -> Section:
+    """A section with a table of figures that are written and not drawn."""
+    return Section(name, title, [*rows], note, drawn=())
+
+
+def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> dict[str, Section]:
+    """The sections that are tables or pictures, by name. ``links`` are the targets' names, as links where there are."""
+    found = data.certificate
+    both = [*_case_rows(data, old=False, new=False)]
+    made = [
+        _table("targets", "The targets side by side", _target_rows(data, links), _targets_note(found)),
+        Section("difference", "No worse than before?", note=_difference_note(found)),
+        Section("quality", "Quality and price", note=_quality_note(found), pictures=_quality(found)),
+        _table("shares", "Contract and questions apart", _share_rows(found), _shares_note(found)),
+        _table("requirements", "Requirements", _requirement_rows(found), _requirements_note(found)),
+        _table("rates", "By requirement", _rate_rows(found) if len(found.targets) > 1 else ()),
+        _table("gains", "Gains", _case_rows(data, old=False, new=True), _gains_note(data)),
+        _table("both_fail", "Where old and new both fail", both, _BOTH_FAIL if both else ""),
+        _table("power", "What loss the test could see", _power_rows(found), _power_note(found)),
+        _table("judge", "Who judged", _judge_rows(found), _judge_note(found)),
+        _table("verified", "Later looks", _verified_rows(found), _verified_note(found)),
+        _table("settings", "How the targets are asked", _setting_rows(found)),
+    ]
+    return {each.id: each for each in made}
+
+
+def _thing(found: CertificateRecord) -> str:
+    return "output" if found.kind == "generator" else "example"
+
+
+def things(found: CertificateRecord) -> str:
+    """The old side of a migration, in a word."""
+    return "outputs" if found.kind == "generator" else "judge"
+
+
+def figure(share: ShareRecord, form: str = ".3f") -> Figure:
+    """A share as it is written."""
+    return Figure.of(share.model_dump(), form)
+
+
+def own_judge(found: CertificateRecord) -> str | None:
+    """The name of the target that is the judge, too."""
+    return next((name for name, each in found.targets.items() if found.judge in (name, each.model)), None)
+
+
+def day(time: str) -> str:
+    """A time to the minute."""
+    return time[:16].replace("T", " ")
+
+
+def unbroken(share: float) -> str:
+    """A share in percent that no line is broken in."""
+    return percent(share).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _target_rows(data: MigrationData, links: Mapping[str, str | Markup]) -> Iterator[dict[str, Any]]:
+    for each in data.targets:
+        record = each.record
+        shares = record.pass_rate
+        yield {
+            "target": Markup("{} <small>{}</small>").format(links[each.name], WORDS[record.decision]),
+            "old": figure(shares.old),
+            "before": _maybe(shares.before),
+            "after": figure(shares.after),
+            "contract": None if record.contract is None else figure(record.contract.after, ".0%"),
+            "questions": None if record.questions is None else figure(record.questions.after),
+            "worst requirement": _worst(record),
+            "price": _price(record.price_per_output),
+            "seconds": _plain(record.seconds_per_output, ".1f"),
+            "tokens": _plain(record.tokens_per_output, ",.0f"),
+        }
+
+
+def _maybe(share: ShareRecord | None, form: str = ".3f") -> Figure | None:
+    return None if share is None else figure(share, form)
+
+
+def _known(share: ShareRecord | None) -> ShareRecord | None:
+    """The share where it has a value."""
+    return share if share is not None and share.value is not None else None
+
+
+def _plain(value: float | None, form: str) -> Figure | None:
+    return None if value is None else Figure(value, form=form)
+
+
+def _price(dollars: float | None) -> Figure | None:
+    """The price of 1,000 outputs."""
+    return None if dollars is None else Figure(1000 * dollars, form=",.2f" if 1000 * dollars >= 0.1 else ".2g")
+
+
+def _worst(record: TargetRecord) -> str | None:
+    """The requirement that lost most, and whether that is proved."""
+    changes = {
+        each.requirement: each.after - each.old
+        for each in record.by_requirement
+        if each.after is not None and each.old is not None
+    }
+    if not changes:
+        return record.worst[0] if record.worst else None
+    name = record.worst[0] if record.worst and record.worst[0] in changes else min(changes, key=changes.__getitem__)
+    if changes[name] >= 0:
+        return "none lost"
+    return f"{shorten(name, 40)} {signed(changes[name])}{', proved' if name in record.worst else ''}"
+
+
+def _targets_note(found: CertificateRecord) -> str:
+    what = "mean share of the requirements that an output keeps" if found.kind == "generator" else "agreement"
+    known = any(each.price_per_output is not None for each in found.targets.values())
+    price = "Price: US dollars for 1,000 outputs; s" if known else "No price is known for these models. S"
+    return (
+        f"Old, before and after: {what}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
+        f"prompt, after with the new one. {price}econds and tokens: of one {_thing(found)}."
+    )
+
+
+def _share_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    for name, each in found.targets.items():
+        for what, sides in (("contract", each.contract), ("questions", each.questions)):
+            if sides is not None:
+                form = ".1%" if what == "contract" else ".3f"
+                old, before, after = (_maybe(side, form) for side in (sides.old, sides.before, sides.after))
+                yield {"target": name, "of": what, "old": old, "before": before, "after": after, "n": sides.after.n}
+
+
+def _shares_note(found: CertificateRecord) -> str:
+    if not any(each.contract or each.questions for each in found.targets.values()):
+        return ""
+    return "Contract: the share of the outputs that keep every check that code makes. Questions: the mean share of the questions that an output passes."
+
+
+def _difference_note(found: CertificateRecord) -> str:
+    second = " The open circle is the second judge's." if any(each.second for each in found.targets.values()) else ""
+    return (
+        f"{measured(found)} after minus old, by example. The bar runs from the lower to the upper one-sided limit "
+        f"({unbroken(1 - found.level)}). Adopted is what lies wholly to the right of the margin.{second}"
+    )
+
+
+def ends(found: CertificateRecord) -> list[float | None]:
+    """Ends of all bars of the picture of differences, and the margin."""
+    shares = [share for each in found.targets.values() for share in (each.difference, each.second) if share]
+    return [-found.max_loss, *(end for each in shares for end in (each.low, each.value, each.high))]
+
+
+def _quality(found: CertificateRecord) -> list[tuple[str, Markup]]:
+    """Every target as a point: price across, or tokens where a price is missing, and pass rate upwards."""
+    known = {name: each for name, each in found.targets.items() if each.pass_rate.after.value is not None}
+    unit, factor = "US dollars for 1,000 outputs", 1000.0
+    costs = {name: each.price_per_output for name, each in known.items()}
+    if None in costs.values() or not any(costs.values()):  # unknown, or free
+        unit, factor = "tokens for an output", 1.0
+        costs = {name: each.tokens_per_output for name, each in known.items()}
+    spots = [
+        Spot(
+            name,
+            factor * cost,
+            known[name].pass_rate.after.value or 0.0,
+            f"{measured(found)} {number(known[name].pass_rate.after.value, 3)}, {factor * cost:,.4g} {unit}",
+            "after" if known[name].decision == "adopt" else "before",
+        )
+        for name, cost in costs.items()
+        if cost is not None
+    ]
+    old = next((each.pass_rate.old.value for each in known.values()), None)
+    level = None if old is None else (old, f"old {things(found)}")
+    label = "Quality and price of every target; the first table has the figures"
+    return [("", cost_and_quality(spots, unit, label, level))] if spots else []
+
+
+def _quality_note(found: CertificateRecord) -> str:
+    return (
+        f"Upwards: {measured(found).lower()} on test. Further up and to the left is better. The broken line is the old "
+        f"{things(found)}. Filled circles are targets to adopt."
+    )
+
+
+def _requirement_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    only = next(iter(found.targets.values())) if len(found.targets) == 1 else None
+    rates = {} if only is None else {row.requirement: row for row in only.by_requirement}
+    has_clauses = any(each.clause for each in found.requirements)
+    for each in found.requirements:
+        by = ", ".join(filter(None, [each.origin, f"by {'code' if each.is_check else 'the judge'}"]))
+        yield {
+            "requirement": Markup("{} <small>{}</small>").format(each.text, each.id),
+            "from": by if each.enforced else f"{by}; only shown",
+            "words of the prompt": (each.clause or "") if has_clauses else None,
+            "kept by old": _plain(each.support, ".0%"),
+            **(_rates(rates[each.id], only) if only is not None and each.id in rates else {}),
+        }
+
+
+def _rates(row: RequirementRates, record: TargetRecord) -> dict[str, Any]:
+    change = None if row.after is None or row.old is None else row.after - row.old
+    return {
+        "old": _plain(row.old, ".2f"),
+        "before": _plain(row.before, ".2f"),
+        "after": _plain(row.after, ".2f"),
+        "change": _plain(change, "+.2f"),
+        "n": row.n,
+        "proved worse": "yes" if row.requirement in record.worst else None,
+    }
+
+
+def _rate_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    for each in found.requirements:
+        for name, record in found.targets.items():
+            for row in record.by_requirement:
+                if row.requirement == each.id:
+                    yield {"requirement": each.id, "target": name, **_rates(row, record)}
+
+
+def _requirements_note(found: CertificateRecord) -> str:
+    if not found.requirements:
+        return ""
+    shown = sum(not each.enforced for each in found.requirements)
+    left = (
+        f" {count(shown, 'rule')} that too few old outputs keep {'is' if shown == 1 else 'are'} only shown."
+        if shown
+        else ""
+    )
+    return (
+        f"{count(len(found.requirements), 'requirement')}, fixed before validation and test were bought; they are in "
+        f"requirements.yaml. Kept by old: the share of the old development outputs that keep it.{left}"
+    )
+
+
+def _case_rows(data: MigrationData, *, old: bool, new: bool) -> Iterator[dict[str, Any]]:
+    for target in data.targets:
+        for requirement, examples in target.cases(old, new).items():
+            named = ", ".join(examples[:MOST_NAMED])
+            more = f" and {len(examples) - MOST_NAMED} more" if len(examples) > MOST_NAMED else ""
+            yield {
+                "requirement": requirement,
+                "target": target.name if len(data.targets) > 1 else None,
+                "outputs": len(examples),
+                "examples": named + more,
+            }
+
+
+def _gains_note(data: MigrationData) -> str:
+    found = {each.name: len(each.record.gains) for each in data.targets if each.record.gains}
+    if not found:
+        return ""
+    said = ", ".join(
+        count(many, "test example") + (f" of {name}" if len(data.targets) > 1 else "") for name, many in found.items()
+    )
+    return f"The new output keeps a requirement that the old one fails: {said}. A gain is never punished."
+
+
+def _power_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    measured_on = [each for each in found.power if not each.assumed]
+    names = [*found.targets] if len(measured_on) == len(found.targets) else [""] * len(measured_on)
+    for each in found.power:
+        of = "assumed, before anything was bought" if each.assumed else f"development, {names.pop(0)}".rstrip(", ")
+        yield {
+            "deviation from": of,
+            "deviation": Figure(each.deviation, form=".2f"),
+            "test examples": each.examples,
+            "loss ruled out": Figure(each.loss, form=".3f"),
+            "examples needed": each.needed,
+            "at most": each.needed_most,
+        }
+
+
+def _power_note(found: CertificateRecord) -> str:
+    if not found.power:
+        return ""
+    return (
+        "Loss ruled out: the smallest that so many test examples rule out in 8 of 10 cases where there is none. Examples "
+        f"needed: as many rule out {number(found.max_loss)}. Deviation: of the difference between two outputs. At most: "
+        "examples needed where the deviation is as large as its measurement leaves open."
+    )
+
+
+def _judge_rows(found: CertificateRecord) -> Rows:
+    rows = [
+        {
+            "target": name,
+            "difference by the judge": Figure.of(each.difference.model_dump(), "+.3f"),
+            "by the second judge": None if each.second is None else Figure.of(each.second.model_dump(), "+.3f"),
+            "new preferred to old": _maybe(_known(each.preferred), ".0%"),
+        }
+        for name, each in found.targets.items()
+    ]
+    return rows if any(each.second or _known(each.preferred) for each in found.targets.values()) else []
+
+
+def _judge_note(found: CertificateRecord) -> str:
+    if found.judge is None:
+        return ""
+    own, agreed = own_judge(found), found.judge_agreement
+    said = [f"{found.judge} judges; it is {'the target ' + own if own else 'none of the targets'}."]
+    if agreed is not None and agreed.value is not None:
+        span = figure(agreed, ".2f").span()
+        told = f" ({span[0]} to {span[1]})" if span else ""
+        said.append(f"Its agreement with people's labels is {number(agreed.value)}{told}, n = {agreed.n}.")
+    else:
+        said.append("How far it agrees with people is not known, as nobody labelled outputs here.")
+    if found.second_judge is None:
+        said.append("There was no second judge.")
+    else:
+        said.append(f"{found.second_judge} judged the same test outputs and taught nothing.")
+    if any(_known(each.preferred) for each in found.targets.values()):
+        said.append("New preferred to old: the two outputs shown side by side in both orders, ties as half.")
+    return " ".join(said)
+
+
+def _verified_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    for look in reversed(found.verified):
+        for name, each in look.targets.items():
+            yield {
+                "time": f"{day(look.time)} UTC",
+                "target": name,
+                "decision": WORDS[each.decision],
+                measured(found).lower(): figure(each.pass_rate),
+                "difference": Figure.of(each.difference.model_dump(), "+.3f"),
+                "reason": each.reason,
+            }
+
+
+def _verified_note(found: CertificateRecord) -> str:
+    if not found.verified:
+        return ""
+    return f"{count(len(found.verified), 'look')} with --verify: the targets wrote the test inputs anew."
+
+
+def _setting_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    for name, each in found.targets.items():
+        for setting, value in {"model": each.model, "prompt": each.prompt, **each.settings}.items():
+            if value not in (None, {}, []):
+                text = public_text(setting, value)
+                yield {"target": name, "setting": setting.replace("_", " "), "value": text[:CLIPPED]}
