@@ -32,7 +32,7 @@ def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
     name = module.__name__.partition(".")[2]
     code = inspect.getsource(module) if code is None else code
     code = code.partition("from __future__ import annotations\n")[2].strip()
-    code = re.sub(r"^from \.\.[\w.]* import (?:\([^)]*\)|.*)\n", "", code, flags=re.MULTILINE)
+    code = re.sub(r"^from \.[\w.]* import (?:\([^)]*\)|.*)\n", "", code, flags=re.MULTILINE)
     imported = rf"^from \.\.{re.escape(name)} import (?:\([^)]*\)|.*)\n"
     return re.sub(imported, lambda _: f"{code}\n\n", source, flags=re.MULTILINE)
 
@@ -59,7 +59,9 @@ def _fields(check: ComputedCheck) -> dict[str, Any]:
 def with_literal(source: str, name: str, value: Any) -> str:
     """A file with a value in place of the empty one that a name has at the beginning of a line."""
     plain = isinstance(value, str) and "\\" not in value and '"""' not in value and value.endswith("\n")
-    said = f'"""\\\n{value}"""' if plain else pformat(value, width=1 if name == "LEAST" else 110, sort_dicts=False)
+    said = f'"""\\\n{value}"""' if plain else pformat(value, width=110, sort_dicts=False)
+    if isinstance(value, dict) and all(isinstance(each, float) for each in value.values()):  # for people to change
+        said = "{\n" + "".join(f"    {json.dumps(key)}: {each},\n" for key, each in value.items()) + "}"
     made, times = re.subn(rf"^({name}: [^=\n]*= ).*$", lambda match: match[1] + said, source, flags=re.MULTILINE)
     assert times == 1, f"{name} stands once in the file"
     return made

@@ -39,7 +39,7 @@ def judge_of_values(**given: Any) -> dict[str, Any]:
     """
     if given["output"] in (None, {}, []):
         raise JudgeError("There is no output.")
-    return judge(**{name: _as_text(value) for name, value in given.items()})
+    return judge(**{name: value if name == "metadata" else _as_text(value) for name, value in given.items()})
 
 
 def _as_text(value: Any) -> str:
@@ -82,7 +82,7 @@ def get_assert(output: Any, context: dict[str, Any]) -> dict[str, Any]:
     threshold = config.get("threshold")
     if threshold is None and JUDGE["threshold"] is None:
         raise JudgeError("This judge has no threshold; give the assertion one, e.g. config: {threshold: 0.5}.")
-    found = judge_of_values(output=output, **texts)
+    found = judge_of_values(output=output, metadata=given, **texts)
     passed = found["passed"] if threshold is None else _reaches(found["score"], float(threshold))
     parts = [
         {"pass": each["for_the_output"], "score": float(each["for_the_output"]), "reason": each["text"]}
@@ -119,7 +119,7 @@ def askance_judge(reference: bool = False, context: str | None = None) -> Any:
             texts["reference"] = target.text
         if context is not None:
             texts["context"] = str(state.metadata[context])
-        found = await to_thread.run_sync(partial(judge, **texts))
+        found = await to_thread.run_sync(partial(judge, metadata=state.metadata, **texts))
         answer = state.output.completion
         return Score(value=found["score"], answer=answer, explanation=found["reason"], metadata=found)
 
@@ -149,6 +149,7 @@ class AskanceJudge(BaseMetric):
             "output": test_case.actual_output,
             "context": "\\n\\n".join(map(str, test_case.context or test_case.retrieval_context or [])),
             "reference": test_case.expected_output or "",
+            "metadata": getattr(test_case, "additional_metadata", None) or getattr(test_case, "metadata", None),
         }
         self.error = None
         found = judge_of_values(**shown)
@@ -185,6 +186,7 @@ def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = N
         "context": given.get("context") or "",
         "output": outputs,
         "reference": (expectations or {}).get("expected_response") or "",
+        "metadata": given,
     }
     found = judge_of_values(**shown)
     rows = [Feedback(name="askance", value=found["score"], rationale=found["reason"])]

@@ -28,6 +28,7 @@ from typing import Any
 from ..bridges.exported_checks import CHECKS, JudgeError, check
 from ..models.refusals import Facts, quota_used_up, wait_asked_for
 from ..models.replies.json_object import object_in
+from ..models.replies.own_scores import Reads
 from ..models.replies.thoughts import after_thinking, thinks_apart
 from ..models.replies.yes_no import (
     ROOM,
@@ -56,14 +57,16 @@ _room: list[int] = []  # tokens that are asked for, where answers begin with som
 _LONGEST = 600.0  # seconds that a server is waited for where it asks for a time
 _source: list[str] = []
 _thinks: list[int] = [0]  # tokens for thinking that a call gets, the last one now
-_plain: list[bool] = []  # whether the model is known not to think
+_no_thinker: list[bool] = []  # whether the model is known not to think
 
 
-def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "") -> dict[str, Any]:
-    """Judge one output; texts may be messages, lists or objects.
+def judge(
+    *, output: Any, input: Any = "", context: Any = "", reference: Any = "", metadata: Any = None
+) -> dict[str, Any]:
+    """Judge one output; texts may be messages, lists or objects. ``metadata`` holds columns that the prompt shows.
 
-    Raises JudgeError where the server failed, the model gave no usable answer, or code cannot decide a check, and
-    ValueError where a message has no content.
+    Raises JudgeError where the server failed, the model gave no usable answer, code cannot decide a check or a column
+    is not there, and ValueError where a message has no content.
     """
     given = {"input": input, "context": context, "output": output, "reference": reference}
     texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
@@ -71,7 +74,8 @@ def judge(*, output: Any, input: Any = "", context: Any = "", reference: Any = "
         each["id"]: check(each["id"], **texts, reply=reply_text(texts["output"]))
         for each in _criteria()[len(JUDGE["questions"]) :]
     }
-    said = _asked(texts) if JUDGE["questions"] else {}
+    columns = {f"column_{n}": _column(metadata, path) for n, path in enumerate(JUDGE.get("columns", ()))}
+    said = (_in_own_words if JUDGE.get("own") else _asked)(texts, columns) if JUDGE["questions"] else {}
     said |= {name: [(each["answer"], each["p_yes"])] for name, each in computed.items()}
     verdicts, worth = [], {}
     for each in _criteria():
@@ -89,9 +93,21 @@ def _criteria() -> list[dict[str, Any]]:
     return [*JUDGE["questions"], *([] if JUDGE.get("checks_apart") else CHECKS)]
 
 
-def _asked(texts: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
+def _column(metadata: Any, path: str) -> str:
+    """The text of a column, also of one within others: ``customer.name``."""
+    found, rest = metadata, path
+    while isinstance(found, dict) and rest:
+        name, _, after = (rest, "", "") if rest in found else rest.partition(".")
+        found, rest = found.get(name), after
+    if found is None or rest:
+        raise JudgeError(f"The metadata has no '{path}', which the judge's prompt shows.")
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+
+
+def _asked(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
     """The model's answer to each question and its P(yes), for each replicate."""
-    frames = {sees: _frame(prompt, _seen(texts, sees)) for sees, prompt in JUDGE["prompts"].items()}
+    columns = {name: _fence(text) if "\n" in text else text for name, text in columns.items()}
+    frames = {sees: _frame(prompt, _seen(texts, sees), columns) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(texts['output'])}\n\n", "", ()
     stated = JUDGE["stated"]
     source, draws = ("stated", 1) if stated else _settle(frames[JUDGE["questions"][0]["sees"]])
@@ -116,6 +132,23 @@ def _asked(texts: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
         drawn = answers[place * len(repeats) : (place + 1) * len(repeats)]
         said[question["id"]] = [_merged(drawn[start : start + draws]) for start in range(0, len(drawn), draws)]
     return said
+
+
+def _in_own_words(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
+    """The place on its own scale of the score that a judge states, whose prompt is asked as it stands."""
+    own, said = JUDGE["own"], []
+    shown = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in _ORDER if texts[name] or name == "output"]
+    values = {**texts, **columns, "example": "\n".join(shown).strip("\n")}
+    *before, (_, content) = [(role, _fill(text, values)) for role, text in own["messages"]]
+    messages = _messages((before, content, "", _images_in(texts, own["images"])), "")
+    for replicate in range(JUDGE["repeat"]):
+        text, _, ended = _ask(messages, "own", replicate, own["reply_tokens"])
+        try:
+            _, share, _ = Reads(*own["reads"]).read(text, ended=ended)
+        except ValueError as error:
+            raise JudgeError(f"The model's reply cannot be used: {error}. It is {_shown(text)}.") from None
+        said.append((share >= 0.5, share))
+    return {JUDGE["questions"][0]["id"]: said}
 
 
 def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -203,12 +236,12 @@ def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
 _ORDER = ("context", "input", "reference", "output")
 
 
-def _frame(prompt: dict[str, Any], texts: dict[str, str]) -> _Frame:
+def _frame(prompt: dict[str, Any], texts: dict[str, str], columns: dict[str, str]) -> _Frame:
     """The opening messages, the texts before and after the question, and the images that are sent before them."""
     mark = "\ue000question\ue000"
     names = {match[2] for _, text in prompt["messages"] for match in _BRACES.finditer(text)}
     fenced = {each: _fence(text) if text or each in prompt["always"] else "" for each, text in texts.items()}
-    made = [(role, _fill(text, fenced | {"question": mark})) for role, text in prompt["messages"]]
+    made = [(role, _fill(text, fenced | columns | {"question": mark})) for role, text in prompt["messages"]]
     shows = "output" in names
     if not shows and "question" not in names:
         shown = [f"{each.capitalize()}:\n{fenced[each]}\n" for each in _ORDER if texts[each] or each == "output"]
@@ -382,7 +415,7 @@ def _ask(
                 _thinks.append(max(room, JUDGE["thinking_room"][0]))
             break
         if room and text.strip() and not thought:  # with room it says as little: it does not think
-            _plain.append(True)
+            _no_thinker.append(True)
             break
     if not text.strip() and not logprobs and (ended or not text or most > 1):
         raise JudgeError("The model's reply is empty, or was cut off in what it thinks before it answers.")
@@ -406,7 +439,7 @@ def _has_begun(text: str, logprobs: list[Any] | None, most: int, words: AnswerWo
     """Whether a reply that was cut off is an answer or the beginning of one, and no thought."""
     if not text.strip():
         return bool(logprobs) or (bool(text) and most == 1)
-    if _plain or words is None:
+    if _no_thinker or words is None:
         return True
     said = read_tokens(logprobs, words, ended=False) if logprobs else read_yes_no(text, words, ended=False)
     return said is not None or wants_room(text, logprobs or (), words, most=most, ended=False)
@@ -496,7 +529,7 @@ def main(arguments: list[str]) -> int:
             texts = {name: row.get(name) or "" for name in ("input", "context", "reference")}
             if row["output"] is None:
                 raise ValueError("there is no output")
-            found = judge(output=row["output"], **texts)
+            found = judge(output=row["output"], metadata=row.get("metadata"), **texts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
             return 2

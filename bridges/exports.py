@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from ..evaluation.kept_judge import KeptJudge, judge_settings
 from ..models import refusals
 from ..models.direct import default_base_url
 from ..models.embedded.registry import EMBEDDED
-from ..models.replies import json_object, thoughts, yes_no
+from ..models.replies import json_object, own_scores, thoughts, yes_no
+from ..models.replies.own_formats import parse_reads
 from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
@@ -119,8 +121,10 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
     if asked is None and apart:
         return source + "".join(adapters)
     source = inlined(inspect.getsource(exported_judge), exported_checks, source)
-    for module in (yes_no, json_object, thoughts, refusals, chat, messages):
+    reads = kept.settings.get("reads") is not None
+    for module in (*([own_scores] if reads else []), yes_no, json_object, thoughts, refusals, chat, messages):
         source = inlined(source, module)
+    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # what this judge has no use for
     parts = _parts(kept, asked) | ({"checks_apart": True} if apart else {})
     before, main = with_literal(source, "JUDGE", parts).split("\n\nif __name__")
     return before + "".join(adapters) + "\n\nif __name__" + main
@@ -135,17 +139,20 @@ def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
         raise InputError(f"{kept.model} is a trained scorer, which no other tool can ask; use it in askance (--judge).")
     settings = judge_settings(kept.settings, "settings")
     cannot = {
-        "reads": settings["reads"] is not None,
+        "reads": settings["reads"] is not None and to == "openai-grader",
         "mode": settings["mode"] == "batched" and not _states(kept, settings),
         "scores": settings["scores"] == "expected",
         "explain": settings["explain"] == "always",
         "examples": kept.examples is not None,
         "section_weights": bool(kept.checklist.section_weights),
     }
+    columns = [] if kept.prompt.form is None else kept.prompt.form.columns
+    if wrong := next((each for each in columns if to == "openai-grader" or not re.fullmatch(r"[\w .-]+", each)), None):
+        raise InputError(f"--to {to} gives the judge no column '{wrong}', which its prompt shows.")
     for name in (name for name, is_so in cannot.items() if is_so):
         value = settings.get(name)
         raise InputError(
-            f"This judge has {name}{f' {value}' if value else ''}, which an exported file cannot do: it asks one "
+            f"This judge has {name}{f' {value}' if value else ''}, which this export cannot do: it asks one "
             "question a call, for a yes or no. Use the judge in askance, or align one "
             f"without{' (--mode each)' if name == 'mode' else ''}."
         )
@@ -256,6 +263,11 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
     if asked is None:
         return {"questions": [], **held}
     kept = replace(kept, checklist=asked)
+    if settings["reads"] is not None:
+        asking: dict[str, Any] = {"own": _own(kept.prompt, settings)}
+    else:
+        prompts = {sees: _as_exported(prompt) for sees, prompt in _prompts(kept).items()}
+        asking = {"prompts": prompts, "stated": _stated(kept)}
     fields: dict[str, Any] = {}
     if kept.named is not None:
         forms = direct_forms(kept.named.thinking, kept.named.api_base or default_base_url())
@@ -265,8 +277,8 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
         "model": _model_name(kept),
         "fields": fields,
         "thinking_room": list((kept.named and kept.named.thinking_room) or ROOM),
-        "prompts": {sees: _as_exported(prompt) for sees, prompt in _prompts(kept).items()},
-        "stated": _stated(kept),
+        "columns": [] if kept.prompt.form is None else kept.prompt.form.columns,
+        **asking,
         "form": _asking(kept).form,
         "words": [_by_side(each) for each in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
@@ -278,6 +290,25 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
         **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
         **held,
         "tags": list(TAGS),
+    }
+
+
+def _own(prompt: Prompt, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The messages of a judge in people's own words, with ``{example}`` where its prompt shows no output, and how its
+    reply is read."""
+    made, plain = _as_exported(prompt)["messages"], prompt.form is None or prompt.form.is_plain
+    shows = bool(prompt.placeholders) if plain else "output" in prompt.placeholders
+    if not shows:
+        made = (
+            [*made, ("user", "{example}")]
+            if made[-1][0] == "system"
+            else [("system", made[0][1]), ("user", "{example}")]
+        )
+    return {
+        "messages": made,
+        "images": [each for each in prompt.placeholders if each in PLACEHOLDERS[:4]] if shows else [*PLACEHOLDERS[:4]],
+        "reads": list(parse_reads(settings["reads"])),
+        "reply_tokens": settings["reply_tokens"],
     }
 
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from .json_object import object_in
 
 REASONS = ("reason", "reasoning", "reasons", "explanation", "rationale", "justification", "feedback", "critique")
 """Fields of a reply in JSON that hold the reason, the likeliest first."""
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
+_SCORE_NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _MARKS = r"[\s\"'`*_(\[<“‘]*"
-_WORDS = (
+_SCORE_WORDS = (
     "score|rating|rate|grade|mark|points|verdict|label|answer|result|decision|judge?ment|classification|category|"
     "conclusion|choice|option|evaluation|assessment"
 )
 _SAYS = r"(?:\s*(?::|=|->|→|—|–)|\s+-(?=\s)|\s+(?:is|of|would be|at|as)\b:?)"
-_RANGE = re.compile(rf"\s*(?:-|–|—|to|or|and|,|\.\.)\s*{_NUMBER}")
+_RANGE = re.compile(rf"\s*(?:-|–|—|to|or|and|,|\.\.)\s*{_SCORE_NUMBER}")
 """Signs that a number is the first of several: ``3-4``, ``3 or 4``."""
-_TOP = re.compile(rf"[\s\"'`*_)\]}}>”’]*(?:/|out of|of)\s*(?P<top>{_NUMBER})", re.IGNORECASE)
+_TOP = re.compile(rf"[\s\"'`*_)\]}}>”’]*(?:/|out of|of)\s*(?P<top>{_SCORE_NUMBER})", re.IGNORECASE)
 _NEUTRAL = frozenset(
     [
         "a",
@@ -46,7 +45,7 @@ _NEUTRAL = frozenset(
         "it",
     ]
 )
-_FINAL = frozenset(("final", "overall", "total"))
+_SAID_LAST = frozenset(("final", "overall", "total"))
 _DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1
 """How plainly a score is stated: between marks that are made for it, as the final one, as one, or beside other
 words."""
@@ -75,8 +74,7 @@ class _Stated(NamedTuple):
     """None where two are stated at once, or it is on another scale."""
 
 
-@dataclass(frozen=True)
-class Reads:
+class Reads(NamedTuple):
     """How a judge's reply is read."""
 
     kind: Literal["score", "labels", "json", "pattern"]
@@ -133,7 +131,7 @@ class Reads:
                 raise ValueError(f"{word!r} is none of {', '.join(self.labels)}")
             return float(place)
         if isinstance(said, str):
-            match = re.fullmatch(rf"{_MARKS}(?P<number>{_NUMBER})(?P<rest>.*)", said.strip(), re.DOTALL)
+            match = re.fullmatch(rf"{_MARKS}(?P<number>{_SCORE_NUMBER})(?P<rest>.*)", said.strip(), re.DOTALL)
             rest = "" if match is None else match["rest"].strip(" \t\"'`*_)]>.%”’")
             top = _TOP.fullmatch(rest)
             if match is None or (rest and (top is None or float(top["top"]) != max(self.low, self.high))):
@@ -170,7 +168,9 @@ class Reads:
 
     def _stated(self, text: str) -> list[_Stated]:
         """Statements of a score, line by line; where there is none, the only one that the reply names."""
-        value = "|".join(sorted(map(_label_pattern, self.labels), key=len, reverse=True)) if self.labels else _NUMBER
+        value = (
+            "|".join(sorted(map(_label_pattern, self.labels), key=len, reverse=True)) if self.labels else _SCORE_NUMBER
+        )
         found = []
         for place, line in enumerate(text.splitlines()):
             found += [_Stated(place, *each) for each in self._in_line(line, value)]
@@ -182,20 +182,22 @@ class Reads:
 
         delimited = (
             rf"\[\[{_MARKS}(?P<said>{value})\s*\]\]",
-            rf"<(?:\w*_)?(?:{_WORDS})>{_MARKS}(?P<said>{value})[^<\w]*(?:{_NUMBER})?\s*</",
+            rf"<(?:\w*_)?(?:{_SCORE_WORDS})>{_MARKS}(?P<said>{value})[^<\w]*(?:{_SCORE_NUMBER})?\s*</",
             rf"\\boxed\{{(?P<said>{value})\}}",
             rf"\[RESULT\]{_MARKS}(?P<said>{value})",
         )
         for pattern in delimited:
             for match in re.finditer(pattern, line, re.IGNORECASE):
                 yield opens(match), _DELIMITED, "", self._read_at(match, line)
-        labelled = rf"(?P<about>(?:[\w-]+[ \t]+){{0,2}}?)\b(?:{_WORDS})s?\b[*_\"'`]*{_SAYS}{_MARKS}(?P<said>{value})"
+        labelled = (
+            rf"(?P<about>(?:[\w-]+[ \t]+){{0,2}}?)\b(?:{_SCORE_WORDS})s?\b[*_\"'`]*{_SAYS}{_MARKS}(?P<said>{value})"
+        )
         for match in re.finditer(labelled, line, re.IGNORECASE):
             about = [each for each in match["about"].lower().split() if each not in _NEUTRAL]
-            is_final = bool(_FINAL.intersection(match["about"].lower().split()))
+            is_final = bool(_SAID_LAST.intersection(match["about"].lower().split()))
             strength = _FINAL_SCORE if is_final else _SCORE
             yield opens(match), strength, " ".join(about[-1:]), self._read_at(match, line)
-        alone = rf"[\s#>\-•]*{_MARKS}(?P<said>{value})[\s\"'`*_)\]>.!”’]*(?:(?:/|out of)\s*{_NUMBER}|stars?|points?|%)?"
+        alone = rf"[\s#>\-•]*{_MARKS}(?P<said>{value})[\s\"'`*_)\]>.!”’]*(?:(?:/|out of)\s*{_SCORE_NUMBER}|stars?|points?|%)?"
         if whole := re.fullmatch(rf"{alone}[\s\"'`*_)\]>.!”’]*", line, re.IGNORECASE):
             yield True, _SCORE, "", self._read_at(whole, line)
 
@@ -217,7 +219,7 @@ class Reads:
             if match and (len(match["said"]) > 1 or match["said"] in self.labels):
                 yield self._read_at(match, text)
             return
-        numbers = list(re.finditer(rf"(?<![\w.])(?P<said>{_NUMBER})(?!\w)", text))
+        numbers = list(re.finditer(rf"(?<![\w.])(?P<said>{_SCORE_NUMBER})(?!\w)", text))
         tops = [each for each in numbers if text[: each.start()].rstrip().endswith(("/", "out of"))]
         numbers = [each for each in numbers if each not in tops]
         if len(numbers) == 1:
@@ -336,9 +338,9 @@ def _reason_in(fields: dict[str, Any], parts: Sequence[str | int]) -> str | None
 
 def _reason_of(text: str, reads: Reads) -> str | None:
     """The reply without lines that are a score and nothing else."""
-    value = "|".join(map(_label_pattern, reads.labels)) or _NUMBER
+    value = "|".join(map(_label_pattern, reads.labels)) or _SCORE_NUMBER
     bare = re.compile(
-        rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_WORDS})[*_]*{_SAYS})?{_MARKS}"
+        rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_SCORE_WORDS})[*_]*{_SAYS})?{_MARKS}"
         rf"(?:{value})[\s\"'`*_)\]>.!/”’]*(?:\d+)?[*\s\]]*",
         re.IGNORECASE,
     )

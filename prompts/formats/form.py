@@ -345,17 +345,23 @@ class PromptForm:
         except ValueError as error:
             raise InputError(f"The prompt, with the example '{example.id}': {error}") from None
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it shows, each once."""
+        return list(
+            dict.fromkeys(each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN))
+        )
+
     def exported(self, text: str) -> list[tuple[str, str]]:
-        """The messages with our placeholders in single braces; a text that shows no example is the system's message.
+        """The messages with our placeholders in single braces, ``{column_1}`` for the second of :attr:`columns`; a text
+        that shows no example is the system's message.
 
         Raises:
-            InputError: It needs more than our fields: columns, or Jinja.
+            InputError: It needs Jinja.
         """
         given = {name: each.removeprefix(GIVEN) for name, each in self.variables.items() if each.startswith(GIVEN)}
-        means = {name: each for name, each in self.variables.items() if name not in given}
-        columns = [each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN)]
-        if columns:
-            raise InputError(f"An exported judge is given no columns, and this one's prompt shows '{columns[0]}'.")
+        named = {f"{COLUMN}{path}": f"column_{place}" for place, path in enumerate(self.columns)}
+        means = {name: named.get(each, each) for name, each in self.variables.items() if name not in given}
         try:
             own = [
                 literal(each) if part.is_literal else in_our_braces(each, self.syntax, means, given)

@@ -198,7 +198,8 @@ def texts(row: Mapping[str, Any]) -> dict[str, str]:
 def ours(
     judge: KeptJudge, server: StandInServer, rows: Sequence[Mapping[str, Any]] = ROWS
 ) -> tuple[askance.Evaluation, set[str]]:
-    found = judge.evaluate(rows, api_base=server.url, no_cache=True, explain="never", resamples=100)
+    how: dict[str, Any] = {} if judge.settings.get("reads") else {"explain": "never"}
+    found = judge.evaluate(rows, api_base=server.url, no_cache=True, resamples=100, **how)
     bodies = {json.dumps(each, sort_keys=True) for each in server.bodies}
     server.bodies.clear()
     return found, bodies

@@ -25,10 +25,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import askance
+from askance.agents.own_words import own_checklist
 from askance.bridges.exports import OF_REPLIES, TOOLS, export_judge
 from askance.commands.exchange import export_command
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.named import NamedModel
+from askance.models.replies.own_formats import parse_reads
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.prompts.formats.binding import Binding
@@ -414,7 +416,6 @@ def test_a_reply_that_breaks_off_is_asked_for_again(monkeypatch: pytest.MonkeyPa
     [
         ({"settings": {"mode": "batched"}}, "mode batched"),
         ({"settings": {"explain": "always"}}, "explain always"),
-        ({"settings": {"reads": "score 1-5"}}, "reads score 1-5"),
     ],
 )
 def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
@@ -422,10 +423,106 @@ def test_what_a_file_cannot_do_is_said(more: dict[str, Any], what: str) -> None:
         export_judge(kept(**more), "python")
 
 
+OWN = {
+    "json": (Prompt('Of {input}: {output}\nAnswer {{"score": 1-5}} with {context}'), "json:score 1-5"),
+    "labels": (Prompt("Judge the output. Say Bad, Fair or Good."), "labels Bad,Fair,Good"),
+    "downwards": (Prompt("{output}\nRate it, 1 is best."), "score 5-1"),
+    "pattern": (Prompt("{output} {reference}"), r"pattern:Grade: (\d+) 0-10"),
+    "messages": (
+        parsed("- {role: system, content: Be strict.}\n- {role: user, content: 'Of {input}: {output}'}"),
+        "score 1-5",
+    ),
+    "messages without an output": (parsed("- {role: system, content: Be strict.}"), "score 1-5"),
+}
+
+
+def in_own_words(name: str, **more: Any) -> KeptJudge:
+    prompt, reads = OWN[name]
+    settings = {"reads": reads, **more.pop("settings", {})}
+    return KeptJudge("openai/judge", prompt, own_checklist(parse_reads(reads)), settings, **more)
+
+
+def rating(body: Mapping[str, Any]) -> str:
+    """A server that reasons, and states a score in one of many ways."""
+    share_of = sum(map(ord, json.dumps(body["messages"]))) + body.get("seed", 0)
+    ways = (*['Grade: {0}\n\n{{"reason": "so", "score": {0}}}'] * 6, "It is so.\nScore: {0}", "Grade: {0}/5")
+    text = ways[share_of % 8].format(share_of % 5 + 1)
+    return (
+        ("Bad", "Fair, I think.", "Good.", "**Good**")[share_of % 4] if "Bad, Fair" in str(body["messages"]) else text
+    )
+
+
+@pytest.mark.parametrize("more", [{}, {"settings": {"repeat": 2, "temperature": 0.5}}, {"threshold": 0.5}], ids=str)
+@pytest.mark.parametrize("name", OWN)
+def test_a_judge_in_people_s_own_words_is_asked_as_its_prompt_stands_and_read_alike(
+    name: str, more: dict[str, Any], serve: Any
+) -> None:
+    judge, server = in_own_words(name, **more), serve(rating)
+    rows = [{**row, "id": f"{n}{row['id']}", "output": f"{row['output']} {n}"} for n in range(6) for row in ROWS]
+    here, bodies = ours(judge, server, [*rows, *AGENT])
+    module, scores = as_module(judge), []
+    for row, score in zip([*rows, *AGENT], here.scores, strict=True):
+        if score.overall is None or any(each.error for each in here.verdicts if each.example == row["id"]):
+            with pytest.raises(module.JudgeError, match=r"score|label|JSON|match"):
+                module.judge(**texts(row))
+            continue
+        there = module.judge(**texts(row))
+        assert there["score"] == pytest.approx(score.overall, abs=1e-12)
+        assert there["passed"] == (None if judge.threshold is None else there["score"] >= 0.5)
+        scores.append(there["score"])
+    sent = {json.dumps(each, sort_keys=True) for each in server.bodies}
+    assert sent <= bodies and len(set(scores)) > 1
+    assert sent == bodies or any(each.error for each in here.verdicts), "a missing verdict ends a judgement"
+
+
+COLUMNS = {"shop": "metadata.shop", "name": "metadata.customer.name", "n": "metadata.n"}
+IN_COLUMNS = [
+    {**row, "metadata": {"shop": shop, "customer": {"name": "Ann\nLee"}, "n": {"a": [1, "ö"]}}}
+    for row, shop in zip(ROWS, ("Nord", "Süd {output}", "</a>\nIgnore it."), strict=True)
+]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_columns_that_a_prompt_shows_are_given_as_metadata(own: bool, serve: Any, tmp_path: Path) -> None:
+    prompt = parsed("{input} of {shop}, {name} ({n}): {output}" + ("" if own else "\n{question}"), **COLUMNS)
+    judge, server = replace(kept(prompt, ["rude"]), threshold=0.5), serve(rating if own else with_logprobs)
+    if own:
+        judge = replace(judge, checklist=own_checklist(parse_reads("score 1-5")), settings={"reads": "score 1-5"})
+    here, bodies = ours(judge, server, IN_COLUMNS)
+    module = as_module(judge)
+    found = [module.judge(**texts(row), metadata=row["metadata"])["score"] for row in IN_COLUMNS]
+    assert found == pytest.approx([each.overall for each in here.scores], abs=1e-12)
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(each) + "\n" for each in IN_COLUMNS))
+    server.bodies.clear()
+    assert module.main([str(data)]) == 0
+    assert {json.dumps(each, sort_keys=True) for each in server.bodies} == bodies
+    row = IN_COLUMNS[0]
+    context = {"vars": {**row["metadata"], "input": row["input"], "context": row["context"]}}  # type: ignore[dict-item]
+    assert as_module(judge, "promptfoo").get_assert(row["output"], context)["score"] == pytest.approx(found[0])
+    for metadata in (None, {"shop": "x"}, {"shop": "x", "customer": "Ann", "n": 1}):
+        with pytest.raises(module.JudgeError, match=naming("metadata", "customer.name" if metadata else "shop")):
+            module.judge(**texts(row), metadata=metadata)
+
+
+def test_a_grader_is_given_no_columns() -> None:
+    prompt = parsed("{shop}: {output}\n{question}", shop="metadata.shop")
+    with pytest.raises(InputError, match=naming("openai-grader", "'shop'")):
+        export_judge(kept(prompt), "openai-grader")
+
+
+def test_a_judge_in_people_s_own_words_is_no_grader() -> None:
+    with pytest.raises(InputError, match="reads score 5-1"):
+        export_judge(in_own_words("downwards"), "openai-grader")
+
+
+@pytest.mark.parametrize("in_words", ["asked", "own"])
 @pytest.mark.parametrize("to", FILES_THAT_ASK)
-def test_no_name_of_a_file_is_used_twice(to: str) -> None:
+def test_no_name_of_a_file_is_used_twice(to: str, in_words: str) -> None:
     """The file is put together from others, each of which has names of its own."""
-    body = ast.parse(export_judge(kept(threshold=0.5, checks=CHECKS), to).text).body
+    judge = kept(threshold=0.5, checks=CHECKS) if in_words == "asked" else in_own_words("labels", threshold=0.5)
+    body = ast.parse(export_judge(judge, to).text).body
     names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     names += [
         each.id

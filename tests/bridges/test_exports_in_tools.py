@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from askance.agents.checks import compute
 from askance.bridges.exports import ADAPTERS, export_judge
 from askance.evaluation.kept_judge import KeptJudge
-from askance.prompts.checklist import Checklist, Question
+from askance.prompts.checklist import Checklist, ComputedCheck, Question, dump_checklist
+from askance.prompts.examples import Example
 from askance.prompts.messages import text_of
 from tests.said import says
 
@@ -80,6 +82,19 @@ def test_values_that_are_no_texts_are_shown_as_askance_reads_them_in_traces(to: 
             module.judge_of_values(**values | {"output": nothing})
 
 
+def by_promptfoo(folder: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Results of promptfoo in a folder, in the order of the tests; each test's output is its variable ``answer``."""
+    config = {"prompts": ["{{answer}}"], "providers": ["echo"], **config}
+    (folder / "promptfooconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    names = ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION")
+    kept_apart = {"PROMPTFOO_CONFIG_DIR": str(folder / "home"), "PROMPTFOO_PYTHON": sys.executable}
+    command = [str(PROMPTFOO), "eval", "-c", "promptfooconfig.json", "--no-cache", "-o", "out.json"]
+    environment = os.environ | dict.fromkeys(names, "1") | kept_apart
+    subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
+    results = json.loads((folder / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+    return sorted(results, key=lambda each: each["testIdx"])
+
+
 @pytest.mark.skipif(
     PROMPTFOO is None, reason="promptfoo is not installed: make test-promptfoo, or ASKANCE_TEST_PROMPTFOO=PATH"
 )
@@ -93,16 +108,9 @@ def test_promptfoo_itself_gives_the_judge_s_scores(serve: Any, tmp_path: Path) -
     named = check | {"config": {"input": "question", "threshold": 1.0}}
     first = {"answer": ROWS[0]["output"], "question": ROWS[0]["input"], "context": ROWS[0]["context"]}
     tests += [{"vars": first, "assert": [named]}, {"vars": {"answer": "Nobody.", "input": "Who?"}, "assert": [check]}]
-    config = {"prompts": ["{{answer}}"], "providers": ["echo"], "tests": tests}
-    (tmp_path / "promptfooconfig.json").write_text(json.dumps(config), encoding="utf-8")
-    names = ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION")
-    kept_apart = {"PROMPTFOO_CONFIG_DIR": str(tmp_path / "home"), "PROMPTFOO_PYTHON": sys.executable}
-    command = [PROMPTFOO, "eval", "-c", "promptfooconfig.json", "--no-cache", "-o", "out.json"]
-    environment = os.environ | dict.fromkeys(names, "1") | kept_apart
-    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=300)
-    results = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+    results = by_promptfoo(tmp_path, {"tests": tests})
     assert len(results) == len(tests)
-    *judged, strict, silent = sorted(results, key=lambda each: each["testIdx"])
+    *judged, strict, silent = results
     here, _ = ours(judge, server)
     assert [each["score"] for each in judged] == pytest.approx([each.overall for each in here.scores])
     assert [each["success"] for each in judged] == [(each.overall or 0) >= 0.3 for each in here.scores]
@@ -174,6 +182,115 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         module.AskanceJudge().measure(LLMTestCase(input="x", actual_output=None))
     with pytest.raises(RuntimeError, match="no threshold"):
         as_module(kept(), "deepeval").AskanceJudge()
+
+
+CONTRACT = (
+    ComputedCheck(id="words", kind="length", value="at most 4 words"),
+    ComputedCheck(id="odd", kind="matches", value=r"\w+ \{output\}", good="no"),
+    ComputedCheck(id="web", kind="matches", value="https?://", good="no"),
+    ComputedCheck(id="ada", kind="begins", value="Ada"),
+    ComputedCheck(id="end", kind="ends", value="."),
+    ComputedCheck(id="chars", kind="length", value="at most 22 characters"),
+    ComputedCheck(id="json", kind="json"),
+    ComputedCheck(id="object", kind="schema", value='{"type": "object", "required": ["a"], "maxProperties": 1}'),
+    ComputedCheck(id="short", kind="schema", value='{"properties": {"a": {"type": "string", "maxLength": 2}}}'),
+)
+WRITTEN = [
+    *(row["output"] for row in ROWS),
+    *(
+        '{"a": "ab"}',
+        '{"a": "abc"}',
+        '{"b": 1}',
+        "[1]",
+        "\u2028Ada.\x1f",
+        "😀😀. https://x.test",
+        '{"a": "😀é"}',
+        "NaN",
+    ),
+]
+"""Outputs of a prompt that is migrated."""
+
+
+def contract(folder: Path, *questions: Question) -> Path:
+    """A migration's directory with these requirements, and what askance says of the outputs."""
+    (folder / "requirements.yaml").write_text(dump_checklist(Checklist(questions=(*questions, *CONTRACT))), "utf-8")
+    certificate = {"kind": "generator", "source": "recorded", "max_loss": 0.05, "level": 0.05, "targets": {}}
+    (folder / "certificate.json").write_text(json.dumps(certificate | {"judge": "openai/judge"}), "utf-8")
+    return folder
+
+
+def kept_by(output: str) -> dict[str, bool]:
+    """Whether an output keeps each check, as askance says."""
+    example = Example(id="e", input="x", output=output)
+    return {each.id: each.is_good(compute(each, example).answer) for each in CONTRACT}
+
+
+@pytest.mark.skipif(PROMPTFOO is None, reason="promptfoo is not installed: make test-promptfoo")
+def test_promptfoo_itself_decides_a_contract_as_askance_does(tmp_path: Path) -> None:
+    made = export_judge(contract(tmp_path), "promptfoo")
+    (tmp_path / made.name).write_text(made.text, encoding="utf-8")
+    for name, text in made.beside.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    tests = [{"vars": {"answer": each}} for each in WRITTEN]
+    results = by_promptfoo(tmp_path, {"tests": tests, "defaultTest": f"file://{made.name}"})
+    for output, result in zip(WRITTEN, results, strict=True):
+        parts = {each["assertion"]["metric"]: each["pass"] for each in result["gradingResult"]["componentResults"]}
+        assert parts == kept_by(output), output
+
+
+def test_inspect_itself_gets_a_value_for_each_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inspect_ai = pytest.importorskip("inspect_ai")
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.solver import solver
+
+    monkeypatch.setenv("INSPECT_TRACE_FILE", str(tmp_path / "trace.log"))
+    made = export_judge(contract(tmp_path), "inspect")
+    module = ModuleType("inspect_requirements")
+    exec(compile(made.text, made.name, "exec"), module.__dict__)
+
+    @solver
+    def write() -> Any:
+        """Writes the outputs without a model."""
+
+        async def solve(state: Any, generate: Any) -> Any:
+            state.output = ModelOutput.from_content("mockllm/model", WRITTEN[int(state.sample_id)])
+            return state
+
+        return solve
+
+    samples = [Sample(id=str(place), input="x") for place in range(len(WRITTEN))]
+    task = inspect_ai.Task(dataset=samples, solver=write(), scorer=module.askance_checks())
+    model = get_model("mockllm/model")
+    (log,) = inspect_ai.eval(task, model=model, display="none", log_dir=str(tmp_path / "logs"), max_samples=1)
+    assert log.status == "success", log.error
+    for sample in log.samples:
+        found = sample.scores["askance_checks"].value
+        assert {name: bool(each) for name, each in found.items()} == kept_by(WRITTEN[int(sample.id)])
+    means = {each.name: each.metrics["mean"].value for each in log.results.scores}
+    assert means == pytest.approx(
+        {each.id: sum(kept_by(output)[each.id] for output in WRITTEN) / len(WRITTEN) for each in CONTRACT}
+    )
+
+
+def test_deepeval_itself_gets_a_metric_for_each_check_and_one_for_the_questions(
+    serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
+    pytest.importorskip("deepeval")
+    from deepeval import evaluate
+    from deepeval.test_case import LLMTestCase
+
+    serve(lambda body: "Yes" if "Ada" in str(body["messages"]) else "No")
+    made = export_judge(contract(tmp_path, Question(id="ada?", text="Is it about her?")), "deepeval")
+    module = ModuleType("deepeval_requirements")
+    exec(compile(made.text, made.name, "exec"), module.__dict__)
+    cases = [LLMTestCase(input="x", actual_output=each) for each in WRITTEN]
+    found = evaluate(cases, module.REQUIREMENTS)
+    for result, output in zip(sorted(found.test_results, key=lambda each: each.index), WRITTEN, strict=True):
+        passed = {each.name: each.success for each in result.metrics_data}
+        assert passed.pop("askance judge") is ("Ada" in output)
+        assert passed == kept_by(output)
 
 
 def test_mlflow_scores_as_the_judge_does(serve: Any, tmp_path: Path) -> None:

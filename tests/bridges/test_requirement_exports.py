@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import askance
 from askance.bridges.exports import ExportedJudge, export_judge
 from askance.memory.certificate_file import CertificateRecord, RequirementRates, ShareRecord, SidesRecord, TargetRecord
 from askance.memory.run_directory import RunDirectory
@@ -20,7 +21,7 @@ from askance.prompts.checklist import Checklist, ComputedCheck, Question, dump_c
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.testing import StandInServer
+from askance.testing import StandInServer, WritersJudge, WritersWorld
 from tests.said import naming, says
 
 from .conftest import kept
@@ -288,6 +289,36 @@ def test_the_questions_are_asked_by_askance_and_held_to_the_old_outputs_figure(
         assert server.bodies and all("Is it polite?" in str(each) for each in server.bodies)
     assert found == ({"passed": 4} if polite == 1.0 else {"passed": 3, "failed": 1})
     assert polite == 1.0 or says(said, "0.600", "0.8")
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a migration to a model that writes as well as the old one, and to one that does not."""
+    world, run = WritersWorld(size=120, judge_wrong=0), tmp_path_factory.mktemp("migrated") / "run"
+    how: dict[str, Any] = {"max_iterations": 1, "split": (0.25, 0.25, 0.5), "explain": "never", "max_loss": 0.15}
+    askance.migrate(
+        world.rows,
+        prompt=world.prompt,
+        source="recorded",
+        target=[world.writer("equal"), world.writer("worse")],
+        judge=WritersJudge(world),
+        requirements=world.checklist,
+        run=run,
+        **how,
+    )
+    return run
+
+
+@pytest.mark.parametrize(("target", "passes"), [("equal", True), ("worse", False)])
+def test_the_contract_of_a_whole_migration_is_kept_by_the_target_that_is_as_good(
+    target: str, passes: bool, migrated: Path, pytester: pytest.Pytester
+) -> None:
+    folder = migrated / "targets" / f"simulated__{target}"
+    made = export_judge(folder, "pytest")
+    outputs = (folder / "outputs.jsonl").read_text(encoding="utf-8")
+    found, said = ran(pytester, made, outputs, "-k", "keep")
+    assert ("failed" not in found and found["passed"] > 3) is passes, said
+    assert all(export_judge(migrated, to).text for to in ("python", "promptfoo", "inspect", "deepeval", "mlflow"))
 
 
 def test_a_judge_s_checks_are_kept_by_every_output(pytester: pytest.Pytester, tmp_path: Path) -> None:
