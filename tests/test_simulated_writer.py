@@ -120,7 +120,7 @@ def test_a_question_in_other_words_is_understood_and_one_turned_round_too() -> N
     request = world.writer("old").request
     assert judge.p_asked(request(f"{output}\nIs there a word of thanks in it?")) > 0.5
     assert judge.p_asked(request(f"{output}\nDoes it avoid blaming anybody?")) < 0.5
-    with pytest.raises(ValueError, match="knows questions on its rules alone"):
+    with pytest.raises(ValueError, match="rules alone"):
         judge.p_asked(request(f"{output}\nIs it poetry?"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
@@ -15,6 +15,7 @@ from ...evaluation.kept_judge import KeptJudge
 from ...memory.certificate_file import target_folder
 from ...memory.run_directory import RunDirectory
 from ...models.base import Model
+from ...models.named import used_models
 from ...models.programs import Program, writer_of
 from ...prompts.checklist import SCHEMA_CHECK, Checklist, ComputedCheck, dump_checklist, load_checklist, with_schema
 from ...prompts.errors import InputError
@@ -57,11 +58,14 @@ class WriterMigration:
     checker: Checker | None
     options: WriterMigrationOptions
     prompt_name: str = "prompt"
-    objects: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> dict[str, Any]:
         """All that the result depends on, as ``config.yaml`` keeps it; given requirements are an input of their own."""
+        tuned = self._job(self.examples, None).config
+        asked = [self.source, *self.targets, self.second_judge, *([] if self.judge is None else [self.judge.model])]
+        named = used_models(self.options.models, asked)
+        models = {name: each.model_dump(mode="json", exclude_defaults=True) for name, each in named.items()}
         return {
             "command": "migrate",
             "kind": "generator",
@@ -71,7 +75,8 @@ class WriterMigration:
             "second_judge": None if self.second_judge is None else model_name(self.second_judge),
             "checker": None if self.checker is None else self.checker.name,
             "prompt_name": self.prompt_name,
-            **{name: value for name, value in self._job(self.examples, None).config.items() if name != "command"},
+            **{name: value for name, value in tuned.items() if name != "command"},
+            **({"models": {**tuned.get("models", {}), **models}} if models else {}),
             "max_loss": self.options.max_loss,
             "certificate_level": self.options.certificate_level,
             "max_requirements": self.options.max_requirements,

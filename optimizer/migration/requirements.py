@@ -218,15 +218,20 @@ def _by_key(found: ComputedCheck, clauses: Sequence[KeyClause], outputs: Sequenc
     whole = without_parts(schema, named, optional)
     is_stated = bool(own) and set(whole.get("required", ())) <= set(named)
     clause = "\n".join(each.clause for each in own) if is_stated else None
-    yield _of_clause("keys", whole, clause, outputs)
+    yield _of_clause(
+        "keys", whole, clause, outputs, "Does the output have the right keys, each with its kind of value?"
+    )
     for each in own:
         part = with_part(whole, each.key, each.part(part_of(schema, each.key) or {}))
-        yield _of_clause(f"key_{each.key}", part or {}, each.clause, outputs)
+        said = f'Is "{each.key}" in the output as the prompt says?'
+        yield _of_clause(f"key_{each.key}", part or {}, each.clause, outputs, said)
 
 
-def _of_clause(name: str, schema: Mapping[str, Any], clause: str | None, outputs: Sequence[str]) -> ComputedCheck:
+def _of_clause(
+    name: str, schema: Mapping[str, Any], clause: str | None, outputs: Sequence[str], text: str
+) -> ComputedCheck:
     origin = "contract" if clause is None else "clause"
-    fields = {"id": name, "kind": "fields", "value": schema, "clause": clause, "from": origin}
+    fields = {"id": name, "text": text, "kind": "fields", "value": schema, "clause": clause, "from": origin}
     return supported(ComputedCheck.model_validate(fields), outputs)
 
 

@@ -13,7 +13,8 @@ import askance
 from askance.memory.certificate_file import read_certificate
 from askance.models.base import Parameters, make_request
 from askance.optimizer.migration.certificate_view import MigrationResult
-from askance.prompts.checklist import dump_checklist, load_checklist
+from askance.optimizer.migration.inputs import prepare_writer
+from askance.prompts.checklist import Checklist, dump_checklist, load_checklist
 from askance.prompts.errors import InputError
 from askance.testing import ServerReply, StandInServer, WritersJudge, WritersWorld
 
@@ -212,3 +213,11 @@ def test_settings_of_the_other_kind_are_refused(served: Any, cli: Any) -> None:
     done = cli(*asked(where, server.url, "--margin", "0.2"))
     assert done.code == 2
     assert "--margin" in done.err
+
+
+def test_the_directory_keeps_how_named_targets_are_reached(tmp_path: Path) -> None:
+    world = WritersWorld(size=60)
+    checks = {"checks": [each.model_dump() for each in world.checklist.checks]}
+    named = {"models": {"new": {"model": "openai/new", "api_base": "http://127.0.0.1:9"}}}
+    inputs = ("recorded", ["new"], None, None, None, Checklist.model_validate(checks), None, None)
+    assert prepare_writer(world.rows, world.prompt, *inputs, named).config["models"]["new"]["api_base"].endswith(":9")
