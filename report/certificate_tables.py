@@ -131,7 +131,9 @@ def _worst(record: TargetRecord) -> str | None:
 
 
 def _targets_note(found: CertificateRecord) -> str:
-    what = "mean share of the requirements that an output keeps" if found.kind == "generator" else "agreement"
+    what = "mean share of the requirements that an output keeps"
+    if found.kind == "judge":
+        what = f"agreement ({found.measure})" if found.measure else "agreement"
     known = any(each.price_per_output is not None for each in found.targets.values())
     price = "Price: US dollars for 1,000 outputs; s" if known else "No price is known for these models. S"
     return (
@@ -239,6 +241,8 @@ def _rate_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
 def _requirements_note(found: CertificateRecord) -> str:
     if not found.requirements:
         return ""
+    if found.kind == "judge":
+        return "Old, before and after: the share of the test examples with the old judge's answer to the question."
     shown = sum(not each.enforced for each in found.requirements)
     left = (
         f" {count(shown, 'rule')} that too few old outputs keep {'is' if shown == 1 else 'are'} only shown."
