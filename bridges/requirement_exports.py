@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS, KeptJudge
 from ..memory.certificate_file import (
     CERTIFICATE_FILE,
@@ -51,7 +50,7 @@ def migration_root(path: str | Path | KeptJudge) -> Path | None:
     """The directory of the migration of a prompt that writes; None where this is none, nor one of its targets."""
     if isinstance(path, KeptJudge):
         return None
-    folder = Path(path)
+    folder = Path(path).absolute()
     for each in (folder, *([folder.parent.parent] if folder.parent.name == TARGETS else [])):
         if (each / REQUIREMENTS_FILE).is_file():
             return each
@@ -68,7 +67,7 @@ def migration_tests(path: Path, root: Path) -> MigrationTests:
     counted = [each for each in checklist.questions if each.weight > 0]
     checklist = checklist.model_copy(update={"questions": counted, "section_weights": {}})
     certificate = read_certificate(root) if (root / CERTIFICATE_FILE).is_file() else None
-    kept = _shares(checklist, certificate, path.name if path != root else None)
+    kept = _shares(checklist, certificate, path.absolute().name if path.absolute() != root else None)
     lost = MAX_LOSS if certificate is None else certificate.max_loss
     least = {name: round(max(0.0, share - lost), 4) for name, share in kept.items()}
     asked = [least[each.id] for each in checklist.asked]
@@ -107,8 +106,6 @@ def _judge(path: Path, root: Path, certificate: CertificateRecord | None, checkl
         model = config.get("judge")
         if not isinstance(model, str):
             continue
-        if Path(model).exists():
-            return replace(load_judge(model), calibration=None, threshold_of=("overall",), figures=None, **how)
         prompt = run.read_inputs()[2].get("judge_prompt") or prompt_showing(["input"])
         settings = {name: config[name] for name in SETTINGS if name in config} | {"scores": "hard"}
         settings["mode"] = "each" if settings.get("mode") == "auto" else settings.get("mode", "each")

@@ -184,6 +184,18 @@ def test_deepeval_measures_as_the_judge_does(serve: Any, monkeypatch: pytest.Mon
         as_module(kept(), "deepeval").AskanceJudge()
 
 
+FACTS = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string", "maxLength": 12},
+        "kind": {"enum": ["news", "Größe", None]},
+        "tags": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": 2},
+        "n": {"type": ["integer", "null"], "minimum": 0},
+        "more": {"anyOf": [{"const": 1}, {"type": "object", "additionalProperties": {"type": "boolean"}}]},
+    },
+    "required": ["title"],
+    "additionalProperties": False,
+}
 CONTRACT = (
     ComputedCheck(id="words", kind="length", value="at most 4 words"),
     ComputedCheck(id="odd", kind="matches", value=r"\w+ \{output\}", good="no"),
@@ -193,6 +205,7 @@ CONTRACT = (
     ComputedCheck(id="chars", kind="length", value="at most 22 characters"),
     ComputedCheck(id="json", kind="json"),
     ComputedCheck(id="object", kind="schema", value='{"type": "object", "required": ["a"], "maxProperties": 1}'),
+    ComputedCheck.model_validate({"id": "facts", "kind": "schema", "value": FACTS}),
     ComputedCheck(id="short", kind="schema", value='{"properties": {"a": {"type": "string", "maxLength": 2}}}'),
 )
 WRITTEN = [
