@@ -6,7 +6,7 @@ Beyond the paper the questions are worded anew first, as the target may not unde
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,7 @@ class OldJudge:
     judge: Evaluator | RecordedJudge
     events: Teller
     soft: bool
+    _seen: dict[str, Observation] = field(default_factory=dict, init=False, compare=False)
 
     @classmethod
     def of(cls, context: RunContext, source: Model | None) -> OldJudge:
@@ -177,8 +178,13 @@ class OldJudge:
         return cls(judge, context.events, job.options.soft)
 
     async def observe(self, examples: Sequence[Example], part: str) -> Observation:
-        """Its verdicts and scores on some examples of a part; it is asked where it is a model. A judge that left scores
-        alone has no verdicts and no checklist."""
+        """Its verdicts and scores on the examples of a part; it is asked where it is a model, once. A judge that left
+        scores alone has no verdicts and no checklist."""
+        if part not in self._seen:
+            self._seen[part] = await self._look(examples, part)
+        return self._seen[part]
+
+    async def _look(self, examples: Sequence[Example], part: str) -> Observation:
         if isinstance(self.judge, RecordedJudge) and self.judge.scores:
             return Observation(examples, (), self.judge.scored(examples))
         if isinstance(self.judge, Evaluator):

@@ -71,7 +71,7 @@ def test_requirements_need_somebody_who_agrees_and_nothing_is_bought_twice(tmp_p
     before = writer.calls
     proposed = load_checklist(run / "requirements.yaml")
     assert {"begins", "ends"} <= {each.id for each in proposed.checks}
-    assert {each.origin for each in proposed.checks} == {"clause", "contract"}
+    assert "clause" in {each.origin for each in proposed.checks} <= {"clause", "contract"}
     moved(world, run, writer, requirements=run / "requirements.yaml")
     development = 15
     assert before == development
