@@ -36,6 +36,7 @@ SITUATIONS: list[dict[str, Any]] = [
     {"no_cache": True},
     {"answer_levels": 3},
     {"reads": "score 1-5"},
+    {"additions": False},
 ]
 OTHER: dict[str, Any] = {
     "weights": "w.json",
@@ -56,6 +57,7 @@ INPUTS: list[dict[str, Any]] = [
     {"model": None},
     {"data": None, "ratings": "r.jsonl"},
     {"data": "p.jsonl", "ratings": None},
+    {"source": "openai/old"},
     {"generator": "openai/writer"},
     {"generator": "app.py:write"},
 ]
@@ -102,8 +104,11 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
             continue  # it is refused by another rule, and this one holds without it
         for name in rule.names:
             given = known | {name: another(record, name)}
-            if not rule.when(defaults | given):
-                continue
+            idle_too = [
+                each for each in idle_rules(record) if known.keys() & each.names and each.when(defaults | given)
+            ]
+            if not rule.when(defaults | given) or (idle_too and rule.when(defaults)):
+                continue  # it does not hold, or the situation itself is refused beside it
             with pytest.raises(InputError, match=rf"here: .*{name}: .*"):
                 parse_options(record, given, "here")
             held += 1
