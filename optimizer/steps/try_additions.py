@@ -26,7 +26,7 @@ from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
 from ..events import Teller
 from ..mode import LoopRound, Turn
-from ..modes.generator import GeneratorSubject
+from ..modes.generator import AnswersWithRecords, GeneratorSubject
 from ..splits import spread_order
 from ..subject import Draft, Observation, Outcome, Version
 from .additions import Addition, AdditionWriter, added, failing
@@ -114,7 +114,7 @@ class TryAdditions:
 
     async def take(self, now: LoopRound) -> Turn | None:
         """Try additions to the start; a program says itself how it writes, so that nothing is added to it."""
-        if isinstance(self.subject.generator.model, Program) or len(self.development) < 2:
+        if isinstance(self.subject.generator.model, (Program, AnswersWithRecords)) or len(self.development) < 2:
             return None
         part, self._most = self._part(), now.contest.max_prompt_chars
         self.events.phase(f"writing {count(len(part), 'development output')} with the starting prompt")
