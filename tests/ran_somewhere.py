@@ -25,6 +25,7 @@ LONG = 20.0
 """Seconds from which on a test is named: a repetition of what quicker ones hold is marked as slow."""
 PERMITTED: dict[str, str] = {
     "promptfoo is not installed": "half a gigabyte from npm: make test-promptfoo, by hand before a release",
+    "Node is not installed": "it comes with promptfoo: make test-promptfoo, by hand before a release",
     "data .*not beside this checkout|the data is not here|dialogues are not here|not part of this project": (
         "people's published scores, which are not ours to hand on"
     ),
