@@ -49,7 +49,7 @@ LITELLM_PROXY := litellm[proxy]==1.104.5
 # Tests of exported files need no package and run in `make test`.
 BRIDGE_TESTS := $(filter-out %/test_check_exports.py %/test_exports.py %/test_exports_waiting.py %/test_replies.py %/test_requirement_exports.py,$(wildcard tests/bridges/test_*.py)) \
 	$(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
-	tests/experiments/test_hugging_face_examples.py tests/measured/test_peers_beside.py tests/models/test_litellm_model.py
+	tests/experiments/test_hugging_face_examples.py tests/measured/test_peers_beside.py tests/models/test_litellm_model.py tests/models/replies/test_tool_calls.py
 
 .PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-slow snapshots settings lint types check docs lock clean
 
