@@ -74,7 +74,7 @@ def asked_of(checklist: Checklist) -> Checklist | None:
 
 
 def needs_of(checks: Sequence[ComputedCheck]) -> list[str]:
-    """What must be there where a file with checks is used, in sentences."""
+    """Sentences that name the packages which a file with checks needs."""
     schemas = [each.id for each in checks if each.kind in OF_SCHEMAS]
     told = [f"The file needs the package jsonschema, for {', '.join(schemas)}."] if schemas else []
     if elsewhere := [f"{each.id} ({each.kind})" for each in checks if each.kind not in DECIDED]:

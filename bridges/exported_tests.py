@@ -22,7 +22,7 @@ LEAST: dict[str, float] = {}
 QUESTIONS: str = ""
 """The judge of the questions, as a ``judge.yaml`` has it."""
 HELD_TO: dict[str, Any] = {}
-"""What its scores are held to, see ``askance_check`` of askance's plug-in."""
+"""Bounds that its scores are held to, see ``askance_check`` of askance's plug-in."""
 MOST_TOLD = 5
 """Outputs that are told of where a test fails."""
 

@@ -41,7 +41,7 @@ class MigrationTests:
     least: Mapping[str, float]
     """Share of the outputs that keeps a check, at least: the old outputs' share less what may be lost."""
     held_to: Mapping[str, Any]
-    """What the scores of the questions are held to by askance's plug-in of pytest."""
+    """Bounds of the questions' scores, as askance's plug-in of pytest takes them."""
     in_migration: bool = True
     """Whether each check is a test of its own; else they are part of a judge's score."""
 

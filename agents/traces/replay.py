@@ -88,7 +88,7 @@ class RecordedResults:
     """The results of the recorded calls, each given out once before one is given out again."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
-        """Those without a result are left out."""
+        """Calls without a result are left out."""
         self._known = [call for call in calls if call.result is not None]
         self._given = [0] * len(self._known)
 
@@ -168,7 +168,7 @@ class ReplayTurn:
         """Messages of the recorded turn that are still to come, 1 or more: an estimate of the calls of the model."""
         self._most = written + MORE_TURNS
         self.messages: list[dict[str, Any]] = []
-        """What the model has said, and the results."""
+        """The model's messages so far, and the results."""
         self.is_over = self.is_unrecorded = self.is_endless = self.is_in_words = False
         self.nearest = 0
 

@@ -41,7 +41,7 @@ class FormLine:
     begins: str = ""
     """Text that it begins with; all of it where nothing is to be filled in."""
     holds: str | None = None
-    """What is to be filled in, in words."""
+    """The form in words: the parts that are to be filled in."""
     ends: str = ""
     least: int = 1
     most: int = 1
@@ -200,7 +200,7 @@ def _line(inner: str, clause: str) -> FormLine | None:
 
 
 def _holds(clause: str) -> str:
-    """What a clause says that a line holds: ``The second line is one sentence in bold`` says one sentence."""
+    """Words of a clause that say what a line holds: ``The second line is one sentence in bold`` says one sentence."""
     said = re.sub(r"^.*?\b(?:line|zeile)\b\s*(?:is|must be|should be|ist)?:?\s*", "", clause, flags=re.IGNORECASE)
     said = re.sub(r"\([^)]*\)", " ", said)
     said = re.sub(r"\b(?:all )?in bold(?: type| text)?\b", " ", said, flags=re.IGNORECASE)

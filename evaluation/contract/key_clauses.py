@@ -32,7 +32,7 @@ class KeyClause(NamedTuple):
     key: str
     clause: str
     limits: dict[str, Any]
-    """What code can check of the key's value, as a JSON schema; empty where it is nothing."""
+    """A JSON schema of what code can check of the key's value; empty where it can check nothing."""
 
     def part(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """The schema of the key's value as outputs show it, with what the clause demands and permits."""
@@ -75,7 +75,7 @@ def about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
 
 
 def _limits(said: str) -> dict[str, Any]:
-    """What the words about a key say of its value, as a JSON schema."""
+    """A JSON schema of what the words about a key say of its value."""
     if CONDITION.search(said.replace("e.g.", "")):
         return {}
     if values := _set_of(said):

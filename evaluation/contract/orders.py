@@ -1,4 +1,4 @@
-"""What a writer is told about a check that its outputs fail: an order in plain words, tighter than the check."""
+"""Orders for a writer whose outputs fail a check: an order in plain words, tighter than the check."""
 
 from __future__ import annotations
 
