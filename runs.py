@@ -95,7 +95,7 @@ def migrate(
         asked, second, given = named_models(given, judge, second_judge)
         inputs = asked, judge_prompt, second, requirements, schema, checker
         assert prompt is not None, "without a prompt it judges"
-        moved = prepare_writer(data, prompt, old, new, *inputs, given)
+        moved = prepare_writer(data, prompt, old, new, *inputs, options=given)
         with watching(watcher, progress) as shown:
             return run_writer_migration(moved, run, shown, callbacks, yes=yes)
     jobs = prepare_judges(data, checklist, old, new, prompt, source_prompt, given)

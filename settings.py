@@ -262,6 +262,10 @@ def load_config(path: str | Path) -> dict[str, Any]:
     for key, value in data.items():
         if isinstance(value, str) and "\0" in value:
             raise InputError(f"{path}: {key}: there is a NUL character in it.")
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{path}: {key}: there is half a surrogate pair in it, which is no text.") from None
     given = {str(key).replace("-", "_"): value for key, value in data.items()}
     refuse_old_names(given, path)
     return by_own_names(given, path)

@@ -112,17 +112,23 @@ def run_mode(
     if values.get("from_run") is not None:
         options = beside_judge("--from", options, given, (*SETTINGS, "weights"))
         needed, values = ("data",), {**values, "checklist": None, "prompt": None, "model": given["model"]}
-    need(values, *needed, "run")
+    need(values, *needed, *([] if dry_run else ["run"]))
     run = values.pop("run")
     job = prepare(**values, options=options)
     if dry_run:
-        memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
-        tell_estimate([job], as_json=as_json)
+        _estimate([job], run, as_json=as_json)
         return
     done = _written_out(
         lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
     )
     finish(done, as_json=as_json)
+
+
+def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
+    """Say what runs would take; a memory that the run would refuse is refused here, too."""
+    for job in jobs:
+        memory_for(job, None if run is None else RunDirectory(run), make=False)
+    tell_estimate(jobs, as_json=as_json)
 
 
 def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
@@ -203,7 +209,7 @@ def migrate_writer(
     load_dotenv()
     options, values = settings(WriterMigrationOptions, config, given)
     values["targets"] = values.get("targets") or ()
-    need(values, "data", "prompt", "source", "run")
+    need(values, "data", "prompt", "source", *([] if dry_run else ["run"]))
     run = values.pop("run")
     migration = prepare_writer(**values, options=options)
     if dry_run:
@@ -342,13 +348,11 @@ def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: 
     options, values = settings(MigrateOptions, config, {**given, "target": None})
     named = values.pop("target") or ()
     values["targets"] = values["targets"] or ([named] if isinstance(named, str) else named)
-    need(values, "data", "source", "run")
+    need(values, "data", "source", *([] if dry_run else ["run"]))
     run = values.pop("run")
     jobs = prepare_judges(**values, options=options)
     if dry_run:
-        for job in jobs.values():
-            memory_for(job, RunDirectory(run), make=False)  # refuses what the run would refuse
-        tell_estimate([*jobs.values()], as_json=as_json)
+        _estimate([*jobs.values()], run, as_json=as_json)
         return
     if len(jobs) > 1:
         _run_judges(lambda: jobs, run, as_json=as_json, quiet=quiet, yes=yes)

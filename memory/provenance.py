@@ -77,15 +77,17 @@ def build_graph(run: str | Path) -> nx.DiGraph:
     config = directory.read_config()["config"]
     events = read_events(directory.path / "journal.jsonl")
     builder = _Builder(directory, config)
-    for number, event in enumerate(events, 1):
-        try:
+    where = "the start"
+    try:
+        for number, event in enumerate(events, 1):
+            where = f"event {number} ('{event.get('event')}')"
             builder.add(event)
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{directory.path / 'journal.jsonl'}: event {number} ('{event.get('event')}') is not as this askance "
-                f"writes it ({error})."
-            ) from None
-    return builder.finish()
+        where = "what the events say together"
+        return builder.finish()
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{directory.path / 'journal.jsonl'}: {where} is not as this askance writes it ({error})."
+        ) from None
 
 
 class _Written(BaseModel):
@@ -208,7 +210,7 @@ class _Builder:
                 self._node("edit", number, status="failed its trial", reason=result["reason"])
 
     def _on_decision(self, event: Row) -> None:
-        number, parent = event["version"], event["parent"]
+        number, parent = _version(event["version"]), _version(event["parent"])
         edits = self._those(event["lessons"])
         measured = {name: event.get(name) for name in ("accepted", "reason", "gain", "judged", "iteration")}
         every = [*self._graph.nodes[f"version:{parent}"]["edits"], *edits]
@@ -253,7 +255,7 @@ class _Builder:
         self._pruning_tried.add(edit)
         outcome = {name: event[name] for name in ("removed", "reason", "gain")}
         self._node("edit", edit, pruning=outcome)
-        number = event["version"]
+        number = _version(event["version"])
         if number != self._best:  # else it could not be taken out at all
             left = [each for each in self._in_prompt if each != edit]
             measured = {"accepted": event["removed"], "reason": event["reason"], "gain": event["gain"]}
@@ -347,6 +349,13 @@ class _Builder:
         for each in checklist.questions if checklist else ():
             about = {"text": each.text, "criterion": each.criterion, "good": each.good, "origin": "start"}
             self._node("question", each.id, **about, status="accepted")
+
+
+def _version(given: Any) -> int:
+    """The number of a version. Raises TypeError where it is something else, true and false among it."""
+    if type(given) is not int:
+        raise TypeError(f"{given!r} is no version")
+    return given
 
 
 def edit_of(graph: nx.DiGraph, number: int) -> Edit:

@@ -36,18 +36,18 @@ TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
 
 
-def memory_for(job: Job, run: RunDirectory, *, make: bool = True) -> MemoryContents | None:
+def memory_for(job: Job, run: RunDirectory | None, *, make: bool = True) -> MemoryContents | None:
     """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
-    Without ``make`` no memory is made where there is none. Raises InputError where the memory is no directory, or is
+    ``run`` is None for an estimate without a run. Without ``make`` no memory is made where there is none. Raises InputError where the memory is no directory, or is
     damaged. Raises AskanceError where it cannot be written."""
     if job.options.memory is None:
         return None
-    copy = run.path / "inputs" / MEMORY_FILE
-    if run.config_file.is_file():
+    if run is not None and run.config_file.is_file():
+        copy = run.path / "inputs" / MEMORY_FILE
         return read_memory(copy) if copy.is_file() else None
     path = Path(job.options.memory)
-    if path.resolve() == run.path.resolve():
+    if run is not None and path.resolve() == run.path.resolve():
         raise InputError(f"{path}: the memory and the run need a directory each.")
     return MemoryDirectory.create(path).touch() if make else MemoryDirectory.foresee(path)
 

@@ -108,7 +108,7 @@ def test_a_dry_run_buys_nothing(cli: Any, inputs: list[str], evaluation: list[st
     said = cli("migrate", *inputs, "--run", "run", "--dry-run")
     assert said.code == 0
     assert "Nothing was bought." in said.out
-    estimate = json.loads(cli("migrate", *inputs, "--run", "run", "--dry-run", "--json").out)
+    estimate = json.loads(cli("migrate", *inputs, "--dry-run", "--json").out)
     assert estimate["calls"] == (12 + 16) * 2 + 40 * 2, "the source on development and test, the target on all"
     assert not Path("run").exists()
     exact = json.loads(cli("evaluate", *evaluation, "--dry-run", "--json").out)

@@ -224,6 +224,23 @@ def test_no_damaged_file_of_a_run_ends_in_a_traceback(name: str, tmp_path: Path)
             read_bounded(read, run)
 
 
+def test_a_version_that_is_no_number_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RELEASED, run)
+    journal = run / "journal.jsonl"
+    journal.write_text(journal.read_text(encoding="utf-8").replace('"version": 1', '"version": true'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"journal\.jsonl: event \d+ \('decision'\).*True is no version"):
+        build_graph(run)
+
+
+@pytest.mark.parametrize("name", ["data", "checklist", "prompt"])
+def test_half_a_surrogate_pair_in_a_setting_is_named(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f'{name}: "a\\ud800b"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=naming("s.yaml", name, "surrogate")):
+        load_config(file)
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [("a: 1\nb: 2020-99-99\n", 2), ("a: 1\n\nb: 0x_\n", 3), ("a: &a [*a]\n", 1), ("a: " + "9" * 5000, 1)],

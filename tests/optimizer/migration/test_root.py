@@ -220,4 +220,8 @@ def test_the_directory_keeps_how_named_targets_are_reached(tmp_path: Path) -> No
     checks = {"checks": [each.model_dump() for each in world.checklist.checks]}
     named = {"models": {"new": {"model": "openai/new", "api_base": "http://127.0.0.1:9"}}}
     inputs = ("recorded", ["new"], None, None, None, Checklist.model_validate(checks), None, None)
-    assert prepare_writer(world.rows, world.prompt, *inputs, named).config["models"]["new"]["api_base"].endswith(":9")
+    assert (
+        prepare_writer(world.rows, world.prompt, *inputs, options=named)
+        .config["models"]["new"]["api_base"]
+        .endswith(":9")
+    )
