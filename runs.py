@@ -22,6 +22,7 @@ from .optimizer.migration.root import run_migration
 from .optimizer.migration.verify import verify
 from .optimizer.modes import align as alignment
 from .optimizer.modes import tune as tuning
+from .optimizer.rounds import FurtherRound, prepare_round, run_round
 from .optimizer.run_result import RunResult
 from .optimizer.runner import cannot_change, run_job, take_up
 from .prompts.checklist import Checklist
@@ -247,16 +248,17 @@ aalign = awaited(align)
 
 
 def tune(
-    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    data: str | Path | Iterable[Example | Mapping[str, Any]] | None = None,
     *,
-    generator: ModelLike | GeneratorFunction,
-    prompt: PromptsOfProgram,
     run: str | Path,
+    generator: ModelLike | GeneratorFunction | None = None,
+    prompt: PromptsOfProgram | None = None,
     checklist: str | Path | Checklist | None = None,
     judge: ModelLike | None = None,
     judge_prompt: str | Path | Prompt | None = None,
     checker: str | CheckFunction | None = None,
     schema: str | Path | Mapping[str, Any] | None = None,
+    from_run: str | Path | None = None,
     watcher: Watcher | None = None,
     progress: bool | None = None,
     callbacks: Iterable[Callback] = (),
@@ -277,6 +279,9 @@ def tune(
         checker: ``module:function`` (or the function), which says of an example with its output what passes.
         schema: JSON schema, or its file, that outputs are to follow: sent to a model whose endpoint takes it, and
             checked. By default the one beside the prompt, ``writer.schema.json`` of ``writer.md``.
+        from_run: Directory of a finished run of ``tune`` on whose outputs people said something (``askance label
+            RUN``). It brings data, prompts, checklist, models and settings; data, models and settings that are given
+            take the place of its own. Its judge learns from people first, in ``RUN/judge``.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
         callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
@@ -288,6 +293,18 @@ def tune(
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
     writes, judges, given = named_models(options, generator, judge)
+    if from_run is not None:
+        brought = {"prompt": prompt, "checklist": checklist, "judge_prompt": judge_prompt}
+        for name, part in {**brought, "checker": checker, "schema": schema}.items():
+            if part is not None:
+                raise InputError(f"{name}: the earlier run brings its own; leave out {name}, or from_run.")
+        found = prepare_round(data, from_run, writes, judges, given)
+        with watching(watcher, progress) as shown:
+            return run_round_and_report(found, run, shown, callbacks).require_coverage()
+    for name, part in {"data": data, "generator": generator, "prompt": prompt}.items():
+        if part is None:
+            raise InputError(f"{name} is needed (or an earlier run to go on from, which brings its own).")
+    assert data is not None and prompt is not None, "refused above"
     job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given, schema)
     return _run_watched(job, run, watcher, progress, callbacks)
 
@@ -357,3 +374,20 @@ def run_and_report(
     """
     told = as_callbacks(callbacks)
     return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)
+
+
+def run_round_and_report(
+    found: FurtherRound,
+    run: str | Path,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    *,
+    ask_first: bool = False,
+) -> RunResult:
+    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt.
+
+    Raises:
+        AskanceError: As :func:`~askance.optimizer.rounds.run_round`, or a report cannot be written.
+    """
+    told = as_callbacks(callbacks)
+    return run_round(found, RunDirectory(run), watcher, told, write_report, ask_first=ask_first)

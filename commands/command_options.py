@@ -62,7 +62,7 @@ FIRST = {
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
     "migrate": "prompt checklist source targets judge requirements run verify dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",
-    "tune": "generator prompt judge checklist judge_prompt checker run max_iterations dry_run config",
+    "tune": "generator prompt judge checklist checker from_run run max_iterations dry_run config",
     "resume": "yes max_iterations call_budget token_budget cost_budget max_concurrency engine workers quiet as_json",
     "compare": "model judges prompt checklist criteria dimensions output repeat dry_run config",
     "label": "output judges checklist rater order to_open dimension config",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..labelling.label import Labelled, label
+from ..labelling.label import Labelled, is_run, label
 from ..labelling.label_options import LabelOptions
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.errors import as_typed
@@ -36,10 +36,11 @@ from .terminal import echo
 def command(
     config: Path | None, as_json: bool, quiet: bool, to_open: bool, judges: tuple[str, ...], **given: Any
 ) -> None:
-    """Label the outputs in DATA on a page of this machine: pass, fail, answers to questions, comments.
+    """Label the outputs in DATA, or those of a run of tune (DATA is its directory), on a page of this machine: pass,
+    fail, answers to questions, comments.
 
     Every label is saved at once; Ctrl-C ends it, and the same command goes on. DATA is never written to: the labels go
-    to DATA-labelled.jsonl, which align reads.
+    to DATA-labelled.jsonl, which align reads; those of a run stay in its directory, from which tune --from goes on.
     """
     options, inputs = settings(LabelOptions, config, given)
     need(inputs, "data")
@@ -55,11 +56,12 @@ def command(
     if as_json:
         echo_json(found.to_dict())
     else:
-        _tell(found, judges, inputs["checklist"])
+        run = str(inputs["data"]) if is_run(inputs["data"]) else None
+        _tell(found, judges, inputs["checklist"], run)
 
 
-def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> None:
-    """Say how much was labelled, and what to run next."""
+def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_run: str | None = None) -> None:
+    """Say how much was labelled, and what to run next; ``of_run`` is the run whose outputs they are."""
     if not found.labelled:
         echo("Nothing was labelled.")
         return
@@ -73,6 +75,9 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None) -> No
     if not found.passed or not found.failed:
         echo("Both labels are needed: a judge learns from what passes and what fails.")
     echo(found.enough)
+    if of_run is not None:
+        echo(f"Next: askance tune --from {as_typed(of_run)} --run NEW_RUN")
+        return
     run = next((each for each in judges if _is_of_run(Path(each))), None)
     how = f"--from {as_typed(run)}" if run else f"--checklist {as_typed(checklist or 'CHECKLIST')} --model MODEL"
     echo(f"Next: askance align {as_typed(found.output)} {how} --run RUN")

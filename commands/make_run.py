@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,11 +29,12 @@ from ..optimizer.options import (
     WriterMigrationOptions,
 )
 from ..optimizer.remembering import memory_for
+from ..optimizer.rounds import prepare_round
 from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import estimate_runs
+from ..run_estimate import estimate_run, estimate_runs
 from ..settings import flag, load_config
 from .command_options import (
     Function,
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from ..optimizer.job import Job
     from ..optimizer.migration.certificate_view import MigrationResult
     from ..optimizer.run_result import RunResult
+    from ..run_estimate import RunEstimate
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
@@ -134,8 +138,10 @@ def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
 def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
     """Say what runs of the same settings would take; nothing is bought.
     Raises InputError where a model is not known, or there are too few examples."""
-    estimate = estimate_runs(jobs)
-    iterations = jobs[0].options.max_iterations
+    _tell(estimate_runs(jobs), jobs[0].options.max_iterations, as_json=as_json)
+
+
+def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
     most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
     if as_json:
         echo_json(
@@ -407,6 +413,29 @@ def align_command(**given: Any) -> None:
     run_mode(AlignOptions, alignment.prepare, ("data", "model"), **given)
 
 
+def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
+    """Go on with a run of ``tune`` from what people said of its outputs, or say what it would take."""
+    for name in ("prompt", "checklist", "judge_prompt", "checker", "schema"):
+        if given[name] not in (None, ()):
+            raise click.UsageError(f"--from brings its own {name}; leave out {flag(name)}, or --from.")
+    load_dotenv()
+    options, values = settings(TuneOptions, config, given)
+    said = {name for name, each in given.items() if each not in (None, ())}
+    said |= {"models"} if given.get("model_settings") else set()
+    options = {name: each for name, each in options.items() if name in said}  # a project's file is of other runs
+    need(values, "run")
+    found = prepare_round(given["data"], given["from_run"], given["generator"], given["judge"], options)
+    if dry_run:
+        estimates = [estimate_run(job) for job in found.jobs]
+        _tell(reduce(add, estimates), found.job.options.max_iterations, as_json=as_json)
+        return
+    run = values["run"]
+    done = _written_out(
+        lambda watcher, asks: runs.run_round_and_report(found, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+    )
+    finish(done, as_json=as_json)
+
+
 @click.command(name="tune", cls=GroupedCommand)
 @click.argument("data", required=False, default=None)
 @click.option(
@@ -430,13 +459,25 @@ def align_command(**given: Any) -> None:
     default=None,
     help="JSON schema that outputs are to follow; default: writer.schema.json beside writer.md.",
 )
+@click.option(
+    "--from",
+    "from_run",
+    default=None,
+    metavar="RUN",
+    help="Go on from this finished run with what people said of its outputs (askance label RUN); it brings all else.",
+)
 @run_options(TuneOptions)
 def tune_command(**given: Any) -> None:
     """Improve a generator's prompt on DATA until nothing fails.
 
     What it writes is looked at by a judge with a checklist, by your own --checker, or by both. An edit is kept only if
-    the mean score of held-out examples says so.
+    the mean score of held-out examples says so. --from has the judge of an earlier run learn from people's labels and
+    comments first, and pays for what is new alone.
     """
+    if given["from_run"] is not None:
+        _next_round(**given)
+        return
+    del given["from_run"]
     run_mode(TuneOptions, tuning.prepare, ("data", "generator", "prompt"), **given)
 
 

@@ -12,12 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeGuard, Unpack
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from ..evaluation.kept_judge import KeptJudge
+from ..memory.run_directory import OUTPUTS_FILE
 from ..models.event_loops import awaited, run_sync
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
@@ -33,6 +34,7 @@ from .label_figures import agreement, agreement_line, enough_for
 from .label_options import LabelOptions
 from .labels_file import MOST_COMMENT, LabelsFile, known_entries
 from .next_output import Opinions, Queue, load_opinions
+from .run_outputs import outputs_of_run
 
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -181,8 +183,9 @@ def label(
     AskanceError where another process is labelling into ``output``, the port is taken, or nothing can be written.
 
     Args:
-        data: What is to be labelled; it is never written to.
-        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data.
+        data: What is to be labelled; it is never written to. The directory of a run of ``tune`` stands for its outputs.
+        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data. Of
+            a run ``outputs-labelled.jsonl`` in its directory, which ``tune`` goes on from.
             What each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
         judge: Runs, ``judge.yaml`` files or files of verdicts: what is asked first, and whose agreement is shown.
         checklist: Questions that may be answered one by one; a judge brings its own.
@@ -191,9 +194,12 @@ def label(
     """
     settings = parse_options(LabelOptions, options)
     judges = [judge] if isinstance(judge, (str, Path, KeptJudge)) else list(judge)
-    examples = load_examples(
-        data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, need_output=False
-    )
+    examples: Sequence[Example]
+    if is_run(data):
+        examples, data = outputs_of_run(Path(data)), Path(data) / OUTPUTS_FILE
+    else:
+        reading: dict[str, Any] = {"labels": settings.labels, "label_scale": settings.label_scale}
+        examples = load_examples(data, fields=settings.field, need_output=False, **reading)
     asked = [each for each in examples if each.output is not None]
     if not asked:
         raise InputError("No example has an output, so there is nothing to label.")
@@ -238,6 +244,11 @@ def label(
 
 
 alabel = awaited(label)
+
+
+def is_run(data: object) -> TypeGuard[str | Path]:
+    """Whether data are named by the directory of a run."""
+    return isinstance(data, (str, Path)) and Path(data).is_dir()
 
 
 class _Session:

@@ -33,6 +33,12 @@ FORMAT = 2
 """1 was the format before `align` and `tune`."""
 JUDGE_FILE = "judge.yaml"
 """The whole judge, in runs that improve one."""
+JUDGE_FOLDER = "judge"
+"""The run of a judge that learns in a further round of ``tune``."""
+OUTPUTS_FILE = "outputs.jsonl"
+"""The outputs that an accepted prompt wrote, in runs that improve a generator."""
+LABELLED_FILE = "outputs-labelled.jsonl"
+"""The outputs of a run, with what people said of them."""
 SUFFIXES = (".md", ".txt", ".jinja", ".json", ".yaml")
 """Suffixes of the files that hold prompts."""
 WRITTEN = (
@@ -43,7 +49,7 @@ WRITTEN = (
     "lessons.jsonl",
     "changes.diff",
     "journal.jsonl",
-    "outputs.jsonl",
+    OUTPUTS_FILE,
     "result.json",
     "report.html",
 )
@@ -157,6 +163,11 @@ class RunDirectory:
         a newer or an older askance."""
         if self.path.is_file():
             raise InputError(f"{self.path}: this is a file; the directory of a run is needed.")
+        if (self.path / JUDGE_FOLDER / self.config_file.name).is_file() and not self.config_file.is_file():
+            raise InputError(
+                f"{self.path}: the judge of this round is still learning. Go on with the command that began it: "
+                f"askance tune --from RUN --run {as_typed(self.path)}"
+            )
         if not self.config_file.is_file():
             raise InputError(f"{self.path}: there is no run in this directory (no config.yaml).")
         try:

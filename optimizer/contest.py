@@ -161,7 +161,7 @@ class Contest:
         number = self._new_version(draft)
         self.events.phase("judging validation with the starting prompt")
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
-        version = Version(number, draft, seen.scores, verdicts=seen.verdicts)
+        version = Version(number, draft, seen.scores, verdicts=seen.verdicts, outputs=seen.examples)
         if problem := self.lacking(version):
             self.events.say(f"On validation {problem}: as long as they are missing, no other version is accepted.")
         return version
@@ -297,7 +297,7 @@ class Contest:
         """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""
         number = self._new_version(draft)
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
-        version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, crossed)
+        version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, seen.examples, crossed)
         decision = self._complete(self.acceptance.decide_crossed(crossed), best, version)
         return Race(number, decision, len(crossed.examples), version)
 
@@ -353,6 +353,7 @@ class Contest:
         asked = screening.questions(best.draft, draft, changed) if screening is not None else ()
         verdicts: list[Verdict] = []
         scores: Sequence[ExampleScore] = []
+        outputs: list[Example] = []
         if screening is not None and asked:
             # A candidate that gains nothing on its lessons' own questions is not worth the others. The best version's
             # verdicts stand in for them. Such mixed scores only ever drop a candidate; they are in no version.
@@ -370,11 +371,12 @@ class Contest:
             for start, rung in pairwise([0, *self._rungs()]):
                 seen = await self.subject.observe(draft, examples[start:rung], self.events.advance)
                 verdicts += seen.verdicts
+                outputs += seen.examples
                 scores = [*scores, *seen.scores]
                 dropped = stop(best.scores, scores) if rung < len(examples) else None
                 if dropped is not None:
                     return Race(number, dropped, rung, None)
-        version = Version(number, draft, scores, edits, best.number, verdicts, best.crossed)
+        version = Version(number, draft, scores, edits, best.number, verdicts, outputs, best.crossed)
         decision = self._complete(acceptance.decide(best.scores, scores), best, version)
         return Race(number, decision, len(examples), version)
 

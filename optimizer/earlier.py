@@ -1,4 +1,4 @@
-"""An earlier run as the start of another one: its judge, its lessons and its record of what was read and tried.
+"""An earlier run as the start of another one: its judge or its prompt, its lessons, and what was read and tried.
 
 It is copied into the inputs of the new run, which needs the earlier one no more.
 """
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -22,7 +22,7 @@ from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.budget import CAPS
 from ..prompts.errors import InputError, as_typed
-from ..prompts.examples import Example, document_of
+from ..prompts.examples import Example, document_of, load_examples
 from ..prompts.human_feedback import one_line
 from ..prompts.lessons import Lesson
 from ..prompts.rows import validate_row
@@ -31,6 +31,8 @@ from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
+PEOPLE_FILE = "people.jsonl"
+"""In its place in ``inputs/`` of a run of ``tune``: outputs of earlier rounds, with what people said of them."""
 STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments"}
 """Fields of a question that hold beyond the run that proposed it."""
 
@@ -71,21 +73,20 @@ class Remembered(BaseModel):
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """A finished run whose judge another run is to improve."""
+class EarlierRun:
+    """A finished run that another run goes on from."""
 
-    judge: KeptJudge
     remembered: Remembered
     answers: Path | None = None
     """Its store; None where its answers were copied already."""
 
+    goes_on_from: ClassVar[str]
+    """Part of it that the new run begins with."""
+
     def files(self) -> dict[str, str]:
         """Files for the new run's inputs, by name."""
         remembered = self.remembered.model_dump(mode="json", exclude_defaults=True)
-        return {
-            JUDGE_FILE: self.judge.to_yaml(),
-            EARLIER_FILE: json.dumps(remembered, ensure_ascii=False, indent=1) + "\n",
-        }
+        return {EARLIER_FILE: json.dumps(remembered, ensure_ascii=False, indent=1) + "\n"}
 
     def parts(self, examples: Sequence[Example]) -> dict[str, Part]:
         """The part of each example that is not new, by id.
@@ -143,9 +144,36 @@ class Earlier:
         missing = len(self.remembered.examples.keys() - {each.id for each in examples})
         left = f"; {missing} of its examples are not among them" if missing else ""
         return (
-            f"going on from the judge of an earlier run: {len(known)} examples keep their part, "
+            f"going on from the {self.goes_on_from} of an earlier run: {len(known)} examples keep their part, "
             f"{len(examples) - len(known)} are new{left}"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier(EarlierRun):
+    """A finished run whose judge another run is to improve."""
+
+    judge: KeptJudge
+    goes_on_from = "judge"
+
+    def files(self) -> dict[str, str]:
+        """Files for the new run's inputs, by name."""
+        return {JUDGE_FILE: self.judge.to_yaml(), **super().files()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRound(EarlierRun):
+    """A finished run of ``tune`` whose prompt another run is to improve by what people said of its outputs."""
+
+    people: tuple[Example, ...]
+    """Outputs of all earlier rounds that people labelled or commented on, the oldest first."""
+    goes_on_from = "prompt"
+
+    def files(self) -> dict[str, str]:
+        """Files for the new run's inputs, by name."""
+        rows = (each.model_dump(exclude_defaults=True) for each in self.people)
+        lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+        return {PEOPLE_FILE: "".join(lines), **super().files()}
 
 
 def earlier_run(path: str | Path) -> Earlier:
@@ -160,6 +188,36 @@ def earlier_run(path: str | Path) -> Earlier:
             "the directory of the run."
         )
     result = directory.read_result()
+    before = read_earlier(directory)
+    remembered, events = _remembered(directory, result, before)
+    refused = [each for each in result.questions if not each.joined]
+    further = {
+        "comments": tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
+        "contrasted": result.read.contrasted,
+        "dropped": remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
+        "waiting": _waiting(remembered.waiting, result, judge),
+        "disputed": _disputed(events, remembered.disputed),
+    }
+    return Earlier(remembered.model_copy(update=further), judge.answers, judge=judge)
+
+
+def earlier_round(directory: RunDirectory, people: Sequence[Example]) -> EarlierRound:
+    """Read the finished run of ``tune`` in a directory. Raises InputError where it is not finished, or damaged.
+
+    ``people`` are its outputs that people labelled or commented on; those of the rounds before it come first.
+    """
+    before = read_earlier(directory)
+    remembered, _ = _remembered(directory, directory.read_result(), before)
+    store = directory.path / "verdicts.db"
+    older = before.people if isinstance(before, EarlierRound) else ()
+    said = {each.id: each for each in (*older, *people)}
+    return EarlierRound(remembered, store if store.is_file() else None, people=tuple(said.values()))
+
+
+def _remembered(
+    directory: RunDirectory, result: RunRecord, before: EarlierRun | None
+) -> tuple[Remembered, list[dict[str, Any]]]:
+    """The examples with their parts and the lessons of a finished run and of those before it; and its events."""
     examples, _, _ = directory.read_inputs()
     events = read_events(directory.path / "journal.jsonl")
     if events and not has_ended(events):
@@ -167,10 +225,8 @@ def earlier_run(path: str | Path) -> Earlier:
             f"{directory.path}: this run was made longer or taken up again, and is not finished since. Go on with it: "
             f"askance resume {as_typed(directory.path)}"
         )
-    before = read_earlier(directory)
     remembered = Remembered(examples={}) if before is None else before.remembered
     parts = _parts(directory.path, events)
-    refused = [each for each in result.questions if not each.joined]
     known = {
         each.id: KnownExample(
             part=parts[each.id], document=document_of(each), content=_content(each), people=_people(each)
@@ -179,19 +235,11 @@ def earlier_run(path: str | Path) -> Earlier:
         if each.id in parts
     }
     lessons = [each.model_dump(include={*Lesson.model_fields}) for each in result.lessons]
-    remembered = Remembered(
-        examples={**remembered.examples, **known},
-        comments=tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
-        contrasted=result.read.contrasted,
-        dropped=remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
-        waiting=_waiting(remembered.waiting, result, judge),
-        disputed=_disputed(events, remembered.disputed),
-        lessons=tuple(map(Lesson.model_validate, lessons)),
-    )
-    return Earlier(judge, remembered, judge.answers)
+    both = {"examples": {**remembered.examples, **known}, "lessons": tuple(map(Lesson.model_validate, lessons))}
+    return remembered.model_copy(update=both), events
 
 
-def read_earlier(directory: RunDirectory) -> Earlier | None:
+def read_earlier(directory: RunDirectory) -> EarlierRun | None:
     """The earlier run that the run in a directory began from; None where there is none. Raises InputError where a file
     is missing or damaged."""
     inputs = directory.path / "inputs"
@@ -199,8 +247,10 @@ def read_earlier(directory: RunDirectory) -> Earlier | None:
         return None
     remembered = validate_row(Remembered, read_object(inputs / EARLIER_FILE, "record"), str(inputs / EARLIER_FILE))
     file = inputs / JUDGE_FILE
+    if (inputs / PEOPLE_FILE).is_file():
+        return EarlierRound(remembered, people=tuple(load_examples(inputs / PEOPLE_FILE, remarks=False)))
     try:
-        return Earlier(parse_judge(read_text(file), str(file)), remembered)
+        return Earlier(remembered, judge=parse_judge(read_text(file), str(file)))
     except FileNotFoundError:
         raise InputError(f"{file}: the judge that the run began with is not there.") from None
 

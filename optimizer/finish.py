@@ -16,7 +16,7 @@ from ..memory.certificate_file import CertificateRecord
 from ..memory.decision import decide
 from ..memory.records import ChangedQuestionRecord
 from ..memory.result_file import FinishReason, RunRecord
-from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..memory.run_directory import JUDGE_FILE, OUTPUTS_FILE, RunDirectory
 from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
@@ -310,9 +310,9 @@ def _keep_verdicts(
     _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
     if not context.job.is_judge:
         _write(run, "outputs", _outputs(every))
-        best = outcome.best
-        of_best = [seen for seen in (outcome.seen.get(best.number), tests.get(best.number)) if seen is not None]
-        run.write("outputs.jsonl", "".join(_output_rows(of_best, best.draft.hash)))
+        best, every_best = outcome.best, (outcome.seen.get(outcome.best.number), tests.get(outcome.best.number))
+        written = [outcome.best.outputs, *(seen.examples for seen in every_best if seen is not None)]
+        run.write(OUTPUTS_FILE, "".join(_output_rows(written, best.draft.hash)))
     _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
 
 
@@ -331,10 +331,10 @@ def _outputs(every: Iterable[tuple[int, Observation]]) -> Iterable[dict[str, Any
             yield {"version": number, "example": example.id, "output": example.output}
 
 
-def _output_rows(observed: Iterable[Observation], version: str) -> Iterator[str]:
-    """The lines of ``outputs.jsonl``: what the accepted prompt wrote, on development and test."""
-    for seen in observed:
-        for example in seen.examples:
+def _output_rows(written: Iterable[Sequence[Example]], version: str) -> Iterator[str]:
+    """The lines of ``outputs.jsonl``: what the accepted prompt wrote, on validation, development and test."""
+    for examples in written:
+        for example in examples:
             row = example.model_dump(mode="json", include={"id", "input", "output"}, exclude_none=True)
             yield json.dumps({**row, "version": version}, ensure_ascii=False) + "\n"
 

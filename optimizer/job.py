@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ..memory.memory_contents import MemoryContents
+from ..memory.result_file import RunRecord
 from ..models.base import Model
 from ..models.named import used_models
 from ..prompts.checklist import Checklist
@@ -14,7 +15,7 @@ from ..prompts.errors import InputError
 from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
 from ..settings import MODEL, settings_naming
-from .earlier import Earlier
+from .earlier import Earlier, EarlierRun
 from .options import LoopOptions
 from .splits import PARTS, own_split, split, spread_order
 
@@ -47,8 +48,8 @@ class Job:
     """Further inputs of the mode that are texts, e.g. the name of a checker."""
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Settings given as objects instead of by name; a run that is resumed finds them by their names."""
-    earlier: Earlier | None = None
-    """The run whose judge is the start."""
+    earlier: EarlierRun | None = None
+    """The run whose judge, or whose prompt, is the start."""
     memory: MemoryContents | None = None
     """The lesson memory's content when the run began; read when the run's directory is opened."""
 
@@ -60,7 +61,13 @@ class Job:
     @property
     def is_same_judge(self) -> bool:
         """Whether the model is the one that judged in the earlier run."""
-        return self.earlier is not None and self.earlier.judge.model == model_name(self.models["model"])
+        before = self.earlier_judge
+        return before is not None and before.judge.model == model_name(self.models["model"])
+
+    @property
+    def earlier_judge(self) -> Earlier | None:
+        """The earlier run, where a judge is improved."""
+        return self.earlier if isinstance(self.earlier, Earlier) else None
 
     @property
     def may_share(self) -> bool:
@@ -144,6 +151,20 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     development, validation, test = ([each for each in job.examples if of_part[each.id] == part] for part in PARTS)
     order = spread_order([each.id for each in validation], seed=job.options.seed, groups=documents(validation))
     return SplitExamples(development, [validation[place] for place in order], test)
+
+
+COUNTED = {"call_budget": "calls", "token_budget": "tokens", "cost_budget": "cost_usd"}
+"""Caps, with the figure of a result that counts against each."""
+
+
+def with_rest(job: Job, *spent: RunRecord) -> Job:
+    """The job with the rest that runs before it have left of each cap."""
+    left: dict[str, Any] = {}
+    for name, counted in COUNTED.items():
+        if (cap := getattr(job.options, name)) is not None:
+            used = sum(getattr(each, counted) or 0 for each in spent)
+            left[name] = max(type(cap)(0), cap - type(cap)(used))
+    return replace(job, options=job.options.model_copy(update=left))
 
 
 def model_name(model: str | Model) -> str:

@@ -19,7 +19,7 @@ from ..models.session import session
 from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
 from ..prompts.formatting import count
 from ..settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
-from .earlier import read_earlier
+from .earlier import Earlier, read_earlier
 from .events import Callback, ExamplesSplit, RunBegan, Teller
 from .finish import earlier_looks, finish
 from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
@@ -119,9 +119,9 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
     )
 
 
-def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
-    """The job of the run in a directory, with some settings changed. Raises InputError where there is no run, a file of
-    it is missing or damaged, or a setting is wrong."""
+def read_job(directory: RunDirectory, options: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Job:
+    """The job of the run in a directory, with some settings changed, and other models where some are ``given``. Raises
+    InputError where there is no run, a file of it is missing or damaged, or a setting is wrong."""
     run = directory.path
     config = dict(directory.read_config()["config"])
     command = str(config.pop("command", None))
@@ -143,14 +143,16 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
     for name, why in idle_settings(mode.options, vars(known)).items():
         if name in by_own_names(options, run):
             raise InputError(f"{name}: {why}.")
+    models |= given or {}
     if models.get("generator") is not None:
         how: dict[str, Any] = {"version": getattr(known, "generator_version", None), "timeout": known.timeout}
-        how |= {"folder": directory.began_in, "begun_with": settings.get("program")}
+        if "generator" not in (given or {}):
+            how |= {"folder": directory.began_in, "begun_with": settings.get("program")}
         models["generator"] = writer_of(models["generator"], **how)
     if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
         raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
     earlier = read_earlier(directory)
-    if earlier is not None:
+    if isinstance(earlier, Earlier):
         # inputs/prompt.md holds the text alone; the examples that the judge is shown are in its file
         prompts = {**prompts, "prompt": replace(prompts["prompt"], shown=earlier.judge.prompt.shown)}
     return Job(command, examples, checklist, prompts, models, known, settings, earlier=earlier)

@@ -217,6 +217,8 @@ class Version:
     parent: int | None = None
     verdicts: Sequence[Verdict] = ()
     """On the same examples as the scores."""
+    outputs: Sequence[Example] = ()
+    """These examples with the outputs that were judged; empty where a judge was asked some questions at a time."""
     crossed: Crossed | None = None
     """The cross-validated scores that decided, for a draft that also learned from validation, and for edits of it."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..models.base import Request
+from ..prompts.templates import render
 from .simulated_judge import AnsweringJudge
 from .simulated_writer import WritersWorld
 from .writing_rules import WritingRule
@@ -15,6 +16,10 @@ from .writing_rules import WritingRule
 _TURNED = re.compile(r"\b(?:not|without|avoid\w*|free of|leave out)\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[^\n?]*\?")
 _PAIR = re.compile(r"Output 1:\n(.*?)Output 2:\n(.*?)\n\n.*Which of the two outputs", re.DOTALL)
+_DOES = "answer the request"
+"""What every output does."""
+_COMMENT = re.compile(r"(?:^|\n)Comment: (.*)\Z", re.DOTALL)
+_GENERAL = render("general_questions", noun="reply").split("\n")[0]
 _LAST_ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 
@@ -47,6 +52,8 @@ class WritersJudge(AnsweringJudge):
             first, second = (len(self.world.kept(each)) for each in pair.groups())
             return 0.95 if first > second else 0.05 if first < second else 0.5
         asked = next((each for each in reversed(_QUESTION.findall(text)) if self._spoken_of(each)), None)
+        if asked is None and _DOES in text:
+            return 0.95
         if asked is None:
             raise ValueError(
                 f"A judge of a writers' world knows questions on its rules alone; it was asked: {text[-300:]}"
@@ -59,11 +66,16 @@ class WritersJudge(AnsweringJudge):
     def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
         """The reply of a helper, as JSON, or as lines where it is asked for lines."""
         last = request.messages[-1][1]
+        if not fields and (comment := _COMMENT.search(last)) is not None:  # a reviewer's, alone or beside its output
+            asked = [rule.criterion.text for rule in self._spoken_of(comment[1]) if not rule.is_check]
+            return "\n".join(asked) or "none"
+        if not fields and _GENERAL in request.messages[0][1]:
+            return "none"  # its questions are about a kind of thing already
         if last.endswith("Questions about an output:"):
             asked = [rule.criterion for rule in self._spoken_of(last)]
             return "\n".join(f"{each.good}: {each.text}" for each in asked) or "none"
         if not fields and last.startswith("Text: "):  # what it does, as of the contrast
-            return "answer the request"
+            return _DOES
         case = request.messages[min(1, len(request.messages) - 1)][1]
         reply = self._reply(case, request.messages[-1][1], fields)
         return None if reply is None else json.dumps(reply)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...memory.certificate_file import TARGETS, CertificateRecord, read_certificate, target_folder
+from ...memory.result_file import RunRecord
 from ...memory.run_directory import RunDirectory
 from ...models.base import Model
 from ...models.budget import CAPS
@@ -32,7 +33,7 @@ from ...prompts.examples import Example
 from ...prompts.prompt import Prompt
 from ...settings import flag
 from ..events import Callback
-from ..job import CAN_GROW, Job, model_name
+from ..job import CAN_GROW, Job, model_name, with_rest
 from ..modes.migrate import prepare, refuse_the_same
 from ..run_result import RunResult
 from ..runner import run_job, take_up
@@ -42,8 +43,6 @@ from .judge_certificate import merged
 
 Jobs = Mapping[str, Job]
 """The run of each target, by the target's name."""
-_COUNTED = {"call_budget": "calls", "token_budget": "tokens", "cost_budget": "cost_usd"}
-"""Caps, with the figure of a result that counts against each."""
 
 
 def prepare_judges(
@@ -102,14 +101,13 @@ def migrate_judges(
         was_there = run.open(_config(jobs, run), *inputs, no_cache=first.options.no_cache)
         try:
             _refuse_unknown(jobs)
-            spent = dict.fromkeys(_COUNTED, 0.0)
+            spent: list[RunRecord] = []
             for name, job in jobs.items():
                 own = folder_of(run, name)
                 watcher.say(f"{name}: its run is in {own.path}")
                 asks = ask_first and name not in approved
-                done = _run_target(name, _with_rest(job, spent), run, watcher, callbacks, report, ask_first=asks)
-                for cap, counted in _COUNTED.items():
-                    spent[cap] += getattr(done.record, counted) or 0
+                done = _run_target(name, with_rest(job, *spent), run, watcher, callbacks, report, ask_first=asks)
+                spent.append(done.record)
         except (InputError, MissingExtraError):
             if not was_there:
                 run.take_back()
@@ -199,13 +197,6 @@ def _run_target(
     if done.finish_reason in CAPS:
         raise BudgetExceededError(done.finish_reason, _go_on(run, name, done.finish_reason))
     return done
-
-
-def _with_rest(job: Job, spent: Mapping[str, float]) -> Job:
-    """The job with what the targets before it have left of each cap."""
-    caps = {name: cap for name in spent if (cap := getattr(job.options, name)) is not None}
-    left = {name: max(type(cap)(0), cap - type(cap)(spent[name])) for name, cap in caps.items()}
-    return replace(job, options=job.options.model_copy(update=left))
 
 
 def _go_on(run: RunDirectory, target: str, limit: str) -> str:

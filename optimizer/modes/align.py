@@ -146,8 +146,8 @@ class Align:
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
             again = QuestionsAgain(writer, job.questions.dimensions, context.events)
         set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
-        if job.earlier is not None:
-            set_up = replace(set_up, start=await _start(context, job.earlier, subject, targets))
+        if job.earlier_judge is not None:
+            set_up = replace(set_up, start=await _start(context, job.earlier_judge, subject, targets))
         set_up = await asked_as_it_thinks(context, subject, set_up)
         if mode_for(options, model, context.gateway) == "auto":
             found = await asked_at_the_start(subject, set_up.start, context.splits.development, context.events)

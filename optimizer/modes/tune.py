@@ -207,6 +207,7 @@ class Tune:
             last=Pruning.steps(options, yardstick),
             agreed="nothing_fails",
             needs_notes=old is None,
+            bought_facts=(partial(_look_at_development, context, subject),) if old is None else (),
             at_the_test=None if old is None else partial(_old_at_the_test, context, subject, old, yardstick),
             free_facts=(partial(effect_facts, context), _per_output, *(() if tried is None else (tried.facts,))),
         )
@@ -240,6 +241,19 @@ async def _old_at_the_test(
     await old.judge(replace(subject, old=None), context.splits.test)
     context.run.save_verdicts(f"{OLD}-test", old.verdicts[known:])
     return yardstick
+
+
+async def _look_at_development(
+    context: RunContext, subject: GeneratorSubject, _: Yardstick, outcome: Outcome, __: Mapping[int, Observation]
+) -> dict[str, Any]:
+    """Have the best version's outputs of the development examples, too: people are to say what they think of them."""
+    best = outcome.best
+    if best.number not in outcome.seen:
+        context.events.phase("looking at the development examples with the accepted prompt")
+        outcome.seen[best.number] = await subject.observe(
+            best.draft, context.splits.development, context.events.advance
+        )
+    return {}
 
 
 def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
