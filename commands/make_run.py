@@ -417,7 +417,7 @@ def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: boo
     """Go on with a run of ``tune`` from what people said of its outputs, or say what it would take."""
     for name in ("prompt", "checklist", "judge_prompt", "checker", "schema"):
         if given[name] not in (None, ()):
-            raise click.UsageError(f"--from brings its own {name}; leave out {flag(name)}, or --from.")
+            raise click.UsageError(f"{flag(name)}: the run that --from names has one; leave out either.")
     load_dotenv()
     options, values = settings(TuneOptions, config, given)
     said = {name for name, each in given.items() if each not in (None, ())}

@@ -85,8 +85,11 @@ def prepare_round(
     """
     directory = RunDirectory(from_run)
     config = directory.read_config()["config"]
-    if config.get("command") != "tune" or config.get(OLD_OUTPUTS):
-        raise InputError(f"{directory.path}: a run of tune is needed, and this is one of {config.get('command')}.")
+    made_by = "migrate" if config.get(OLD_OUTPUTS) else config.get("command")
+    if made_by != "tune":
+        raise InputError(
+            f"{directory.path}: this is a run of {made_by}; to go on from people's words, name one of tune."
+        )
     result = directory.read_result()
     given = {name: each for name, each in (("generator", generator), ("judge", judge)) if each is not None}
     before = read_job(directory, options, given)
