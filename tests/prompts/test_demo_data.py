@@ -14,12 +14,13 @@ from scipy import stats
 from askance.prompts.checklist import load_checklist
 from askance.prompts.examples import Example, load_examples
 
-DEMO = Path(__file__).resolve().parents[2] / "prompts" / "demo"
+PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
+DEMO, STARTER = PROMPTS / "demo", PROMPTS / "starter"
 
 
 @pytest.fixture(scope="module")
 def examples() -> list[Example]:
-    return load_examples(DEMO / "migrate" / "examples.jsonl")
+    return load_examples(STARTER / "examples.jsonl")
 
 
 def quality(example: Example) -> float:
@@ -102,7 +103,7 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def test_the_checklist_asks_three_questions_without_violation_examples() -> None:
-    checklist = load_checklist(DEMO / "migrate" / "checklist.yaml")
+    checklist = load_checklist(STARTER / "checklist.yaml")
     assert checklist.task
     assert checklist.dimensions == ["consistency"]
     assert len(checklist.questions) == 3
@@ -113,14 +114,14 @@ def test_the_checklist_asks_three_questions_without_violation_examples() -> None
 
 @pytest.mark.parametrize("name", ["prompt.md", "source_prompt.md"])
 def test_the_prompts_show_the_example_first_and_the_question_last(name: str) -> None:
-    text = (DEMO / "migrate" / name).read_text(encoding="utf-8")
+    text = (STARTER / name).read_text(encoding="utf-8")
     assert re.findall(r"[{}]\w*[{}]?", text) == ["{input}", "{output}", "{question}"]
     assert text.rstrip().endswith("{question}")
 
 
 def test_the_prompts_quote_nothing_from_the_examples(examples: list[Example]) -> None:
     for name in ("prompt.md", "source_prompt.md", "checklist.yaml"):
-        words = re.findall(r"\w+", (DEMO / "migrate" / name).read_text(encoding="utf-8").lower())
+        words = re.findall(r"\w+", (STARTER / name).read_text(encoding="utf-8").lower())
         runs = {tuple(words[start : start + 6]) for start in range(len(words) - 5)}
         for example in examples:
             text = re.findall(r"\w+", f"{example.input} {example.output}".lower())
