@@ -20,6 +20,7 @@ from ...agents.agent import ParseError, ask_for
 from ...agents.buying import Estimate, all_together
 from ...models.base import ModelError
 from ...prompts.examples import documents
+from ...prompts.raters import rater_columns
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
@@ -261,7 +262,7 @@ def _among_people(
     resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
-        raters = rater_columns(kept, dimension)
+        raters = list(rater_columns(kept, dimension).values())
         if len(raters) > 1:
             found[dimension] = {method: leave_one_out(raters, method, resampling) for method in METHODS}
     return found
@@ -307,10 +308,3 @@ def _two_sided(
     if ahead.p_value is None or behind.p_value is None:
         return ahead
     return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
-
-
-def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
-    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
-    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
-    every = [example.human.get(dimension, ()) for example in examples]
-    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]
