@@ -247,6 +247,7 @@ class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`AlignOptions`."""
 
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"]
+    combine: Literal["auto", "mean", "majority", "model"]
     disagreement_threshold: float
     writer: str | NamedModel | None
     regenerate_questions: bool

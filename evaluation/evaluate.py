@@ -33,6 +33,7 @@ from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
 from .own_judge import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
+from .raters.agreement import agreement_of_raters
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
 
@@ -235,12 +236,13 @@ class EvaluationJob:
             seen = replace(seen, not_asked=asking.not_asked)
         sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
         agreement: list[Agreement] = []
-        targets = labels = None
+        targets = labels = raters = None
         if self._is_rated():
             watcher.phase("comparing with the human scores")
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)
             labels = pass_labels(examples, targets)
+            raters = agreement_of_raters(examples, targets.dimensions, sampling)
         threshold = self.pass_threshold(targets, labels)
         passing = None if threshold is None else judge_passes(scores, examples, threshold, labels, sampling)
         slices = None
@@ -249,7 +251,7 @@ class EvaluationJob:
         name, prompt = asked.model.name, self.prompt.hash
         spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
         return Evaluation(
-            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices, own
+            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices, own, raters
         )
 
     async def _ask(

@@ -257,7 +257,7 @@ def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool 
     if not entries:
         return example
     if not named:
-        human = dict(example.human)
+        human: dict[str, tuple[float | None, ...]] = dict(example.human)
         for entry in entries:
             for name, value in entry.human.items():
                 human[name] = (*human.get(name, ()), value)
@@ -267,7 +267,7 @@ def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool 
     said = dict(row.get("raters") or {})
     for entry in entries:
         before = said.get(entry.rater, {})
-        human = {**before.get("human", {}), **entry.human}
-        said[entry.rater] = {"human": human, "comment": entry.comment or before.get("comment")}
+        mine = {**before.get("human", {}), **entry.human}
+        said[entry.rater] = {"human": mine, "comment": entry.comment or before.get("comment")}
     placed = by_place({**row, "raters": said})
     return Example.model_validate({**{name: getattr(example, name) for name in example.model_fields_set}, **placed})

@@ -27,6 +27,7 @@ from ...stats.correlation import METHODS, between_systems, correlate, per_group
 from ...stats.differences import Difference, holm, paired_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
+from ..raters.agreement import agreement_of_raters
 from ..scoring import coverage
 from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, spent
@@ -161,6 +162,7 @@ def compare_ratings(
         human=human,
         paid=spent(budget),
         cached_calls=budget.cached_calls,
+        raters=agreement_of_raters(kept, dimensions, _resampling(kept, options)) if kept else None,
         left_out=left_out,
     )
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.prompts.raters import rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.prompts.raters import rater_columns
 from askance.stats.agreement import leave_one_out
 from askance.stats.resampling import Resampling
 from tests.said import naming, says
