@@ -122,6 +122,7 @@ class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
     stop_within: float | None
     pass_mark: float | None
     by: str | None
+    by_rater: bool
     own_questions: bool
     writer: str | NamedModel | None
     own_decay: float

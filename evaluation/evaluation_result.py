@@ -18,6 +18,7 @@ from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
 from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells
+from .raters.by_rater import by_rater_lines, by_rater_rows
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
 from .view import Shown, View, correlation_figures
 
@@ -72,6 +73,8 @@ class Evaluation(Shown):
     """The questions of each example, by its id, where they were written for it alone."""
     raters: RaterAgreement | None = None
     """Agreement of people with each other, where several rated."""
+    by_rater: Mapping[str, Any] | None = None
+    """By dimension, the judge beside each rater, where that was asked for."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension and over all questions, on the scale asked for; the names are those of
@@ -102,6 +105,7 @@ class Evaluation(Shown):
             **({"faults": list(self.faults)} if self.faults else {}),
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
             **({} if self.raters is None else {"rater_agreement": self.raters.by_dimension()}),
+            **({} if self.by_rater is None else {"by_rater": dict(self.by_rater)}),
             **({} if self.passing is None else self.passing.to_dict()),
             **({} if self.slices is None else {"by": dict(self.slices)}),
             "scores": scores,
@@ -196,6 +200,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
             for name, row in pooled.items()
         ],
         "rater_agreement": lambda: alpha_rows(raters),
+        "by_rater": lambda: by_rater_rows(data.get("by_rater", {})),
         "per_document": lambda: [
             {"dimension": name, "documents": row["documents"], "undefined": row["undefined"], "n": row["n"]}
             | {"spearman": Figure.of(row)}
@@ -214,6 +219,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "yes_rates": "yes rate",
         "agreement": "human agreement",
         "rater_agreement": CAPTIONS["rater_agreement"],
+        "by_rater": "Spearman with each rater, of the judge and of another rater on the same outputs",
         "per_document": "human agreement inside documents; mean over those where it is defined",
         "per_system": "human agreement of systems' means",
         "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
@@ -233,6 +239,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
                 for name, row in pooled.items()
             ),
             *cases_lines(raters),
+            *by_rater_lines(data.get("by_rater", {})),
         ],
         tables,
         tuple(captions),

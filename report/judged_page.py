@@ -80,7 +80,7 @@ def render_judging(found: JudgedFile) -> str:
         sections = [*view_sections(evaluation_view(data), "yes_rates", yes_rates=yes), *sections]
         sections += [_pass_fail(data), *view_sections(evaluation_view(data), "slices")]
         sections += view_sections(
-            evaluation_view(data), "agreement", "rater_agreement", "per_document", "per_system", "means"
+            evaluation_view(data), "agreement", "rater_agreement", "by_rater", "per_document", "per_system", "means"
         )
         sections += [_spread(found), found.examples or _examples(data)]
     sections.append(_missing(found))

@@ -24,7 +24,7 @@ from ...prompts.raters import rater_columns
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
-from ...stats.differences import Difference, holm, paired_difference
+from ...stats.differences import Difference, holm, two_sided_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..raters.agreement import agreement_of_raters
@@ -295,18 +295,7 @@ def _differences(
             wanted = [human[example.id][dimension] for example in kept]
             nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
             first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
-            difference = _two_sided(first, other, wanted, resampling)
+            difference = two_sided_difference(first, other, wanted, resampling)
             found.append((each.name, dimension, difference))
     adjusted = holm([difference.p_value for _, _, difference in found])
     return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
-
-
-def _two_sided(
-    first: Sequence[float | None], other: Sequence[float | None], wanted: Sequence[float | None], resampling: Resampling
-) -> Difference:
-    """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
-    ahead = paired_difference(first, other, wanted, resampling)
-    behind = paired_difference(other, first, wanted, resampling)
-    if ahead.p_value is None or behind.p_value is None:
-        return ahead
-    return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))

@@ -239,16 +239,21 @@ def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampl
     )
 
 
+def pairs_together(columns: Ratings, *also: Sequence[float | None]) -> list[tuple[str, str]]:
+    """Pairs of raters with enough outputs in common that ``also`` have a value; those with the most first."""
+    together = {
+        (one, other): sum(None not in row for row in zip(columns[one], columns[other], *also, strict=True))
+        for one, other in combinations(columns, 2)
+    }
+    most = sorted(together, key=lambda pair: -together[pair])[:MOST_PAIRS]
+    return [pair for pair in most if together[pair] >= FEWEST_TOGETHER]
+
+
 def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRaters]:
-    """The pairs of raters with enough outputs in common, those with the most first."""
+    """The agreement of every pair; none where ratings are numbers."""
     if kind == "numbers":
         return []
     steps = steps_of(columns)
-    together = {
-        (one, other): sum(a is not None and b is not None for a, b in zip(steps[one], steps[other], strict=True))
-        for one, other in combinations(steps, 2)
-    }
-    most = sorted(together, key=lambda pair: -together[pair])[:MOST_PAIRS]
     return [
         TwoRaters(
             pair,
@@ -257,8 +262,7 @@ def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRater
                 steps[pair[0]], steps[pair[1]], resampling, weights="none" if kind == "labels" else "quadratic"
             ),
         )
-        for pair in most
-        if together[pair] >= FEWEST_TOGETHER
+        for pair in pairs_together(columns)
     ]
 
 

@@ -42,7 +42,7 @@ def agreement_view(data: Mapping[str, Any]) -> View:
 CAPTIONS = {
     "rater_agreement": "agreement of people with each other: Krippendorff's alpha of names, ranks and numbers; Spearman of "
     "one rater with another",
-    "raters": "each rater beside the others; lenient: how much higher than the others on the same outputs",
+    "raters": "each rater beside the others, on the same outputs; above the others: own rating less their mean",
     "pairs_of_raters": "pairs of raters; kappa has quadratic weights on a scale",
     "contradictions": "outputs to talk about, the furthest apart first",
 }
@@ -87,7 +87,7 @@ def _rater_rows(found: Mapping[str, Any]) -> Rows:
             "rater": each["rater"],
             "outputs": each["n"],
             "mean": Figure(each["mean"], form=".3g"),
-            "lenient": Figure.of(each["leniency"], "+.3f"),
+            "above the others": Figure.of(each["leniency"], "+.3f"),
             "Spearman with the rest": Figure.of(each["with_the_rest"]),
         }
         for name, row in found.items()

@@ -100,7 +100,7 @@ def choose(columns: Ratings, resampling: Resampling) -> Combination:
     for rater, own in raters.items():
         others = {name: each for name, each in raters.items() if name != rater}
         said = {rule: as_table([own, combine(others, rule)]) for rule in rules}
-        both: NDArray[np.bool_] = np.isfinite(said["mean"]).all(axis=1)
+        both = np.logical_and(*np.isfinite(said["mean"]).T)
         cut = {rule: each[both] for rule, each in said.items()}
         if both.sum() >= FEWEST_TOGETHER and all(np.ptp(each, axis=0).min() > 0 for each in cut.values()):
             for rule, each in cut.items():
