@@ -195,7 +195,6 @@ class MigrateOptions(OwnWords, LoopOptions, CertificateOptions):
     as_in_the_papers: ClassVar[dict[str, object]] = {
         **LoopOptions.as_in_the_papers,
         "mode": "each",
-        "combine": "mean",
         "scores": "hard",
         "explain": "always",
     }
@@ -278,6 +277,7 @@ class AlignOptions(OwnWords, LoopOptions):
     as_in_the_papers: ClassVar[dict[str, object]] = {
         **LoopOptions.as_in_the_papers,
         "mode": "each",
+        "combine": "mean",
         "scores": "hard",
         "explain": "always",
         "regenerate_questions": True,

@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .formatting import count
 from .human_feedback import Comment, dump_comments, read_comments
 from .rows import column
-
-if TYPE_CHECKING:
-    from .examples import Example
 
 SAID = ("human", "comment")
 """Keys of what one rater said: ratings by dimension or question id, and comments."""
@@ -103,8 +100,8 @@ def by_name(
     return {name: value for name, value in row.items() if value}
 
 
-def rater_columns(examples: Iterable[Example], dimension: str) -> dict[str, list[float | None]]:
-    """The ratings on one dimension, by rater: one rating an example, None where this rater gave none.
+def rater_columns(examples: Iterable[Any], dimension: str) -> dict[str, list[float | None]]:
+    """The ratings of examples on one dimension, by rater: one an example, None where this rater gave none.
 
     Raters without a name are called ``rater 1``, ``rater 2`` and so on: the same place in every example is taken for
     the same person.

@@ -93,7 +93,7 @@ class TwoRaters:
 
 
 @dataclass(frozen=True)
-class Contradiction:
+class OpposedRatings:
     """An output that raters say opposite things about: a case to talk about."""
 
     example: str
@@ -134,7 +134,7 @@ class RatersOn:
     """Correlation that a perfect judge could have with the mean of the raters."""
     raters: Sequence[OneRater]
     pairs: Sequence[TwoRaters] = ()
-    contradictions: Sequence[Contradiction] = ()
+    contradictions: Sequence[OpposedRatings] = ()
     """The furthest apart first."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,7 +266,9 @@ def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRater
     ]
 
 
-def _contradictions(dimension: str, columns: Ratings, examples: Sequence[Example], scale: float) -> list[Contradiction]:
+def _contradictions(
+    dimension: str, columns: Ratings, examples: Sequence[Example], scale: float
+) -> list[OpposedRatings]:
     found = []
     for place, example in enumerate(examples):
         ratings = {name: each for name, column in columns.items() if (each := column[place]) is not None}
@@ -279,7 +281,7 @@ def _contradictions(dimension: str, columns: Ratings, examples: Sequence[Example
                 own = ratings.get(remark.rater or "")
                 far = [name for name, given in ratings.items() if own is not None and abs(given - own) / scale > APART]
                 comments.append((remark.rater, remark.text, far))
-        found.append(Contradiction(example.id, ratings, apart / scale, comments))
+        found.append(OpposedRatings(example.id, ratings, apart / scale, comments))
     return sorted(found, key=lambda each: -each.apart)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ALL = "all dimensions"
 """Name of the mean over the dimensions, each brought to [0, 1]."""
+BETWEEN, PERFECT = "one rater with another", "a perfect judge"
+"""Columns beside figures against people."""
 MOST_CASES = 10
 """Contradictions in a terminal; results have them all."""
 MOST_QUOTED = 160
@@ -67,7 +69,7 @@ def ceiling_cells(found: Mapping[str, Any], dimension: str) -> dict[str, Figure]
     row = found.get(dimension)
     if row is None:
         return {}
-    return {"one rater with another": Figure.of(row["one_rater"]), "a perfect judge": Figure.of(row["ceiling"])}
+    return {BETWEEN: Figure.of(row["one_rater"]), PERFECT: Figure.of(row["ceiling"])}
 
 
 def ceiling_of_all(found: Mapping[str, Any]) -> dict[str, Figure]:
@@ -141,8 +143,8 @@ def beside(found: Mapping[str, Any], dimension: str | None = None) -> str:
     if row is None or row["one_rater"]["value"] is None:
         return ""
     most = row["ceiling"]["value"]
-    best = "" if most is None else f"; a perfect judge {most:.3f}"
-    return f" (one rater with another {row['one_rater']['value']:.3f}{best})"
+    best = "" if most is None else f"; {PERFECT} {most:.3f}"
+    return f" ({BETWEEN} {row['one_rater']['value']:.3f}{best})"
 
 
 def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:

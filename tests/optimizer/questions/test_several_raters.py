@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import askance
+from askance.evaluation.raters.agreement_view import BETWEEN, PERFECT
 from askance.prompts.errors import InputError
 from tests.optimizer.questions.conftest import Desk
 from tests.worlds import share
@@ -48,12 +49,12 @@ def test_careless_raters_are_found_on_development_and_test_keeps_the_mean(done: 
 def test_the_ceiling_stands_beside_the_figures_of_the_run(done: askance.RunResult) -> None:
     row = done.result["rater_agreement"]["overall"]
     figures = done.view().tables["figures"]()
-    assert {each["a perfect judge"].value for each in figures} == {row["ceiling"]["value"]}
-    assert {each["one rater with another"].value for each in figures} == {row["one_rater"]["value"]}
+    assert {each[PERFECT].value for each in figures} == {row["ceiling"]["value"]}
+    assert {each[BETWEEN].value for each in figures} == {row["one_rater"]["value"]}
     told = "\n".join(done.view().lines)
-    assert "a perfect judge could have" in told and "combined by model" in told
+    assert PERFECT in told and "combined by model" in told
     page = (done.directory / "report.html").read_text(encoding="utf-8").casefold()
-    assert "a perfect judge could have" in page and "one rater with another" in page
+    assert PERFECT in page and BETWEEN in page
 
 
 def test_questions_are_learned_from_the_comments_of_raters(done: askance.RunResult) -> None:
@@ -72,11 +73,11 @@ def test_a_model_of_raters_needs_steps(tmp_path: Path) -> None:
     rows = by_raters(desk.rows)
     for k, row in enumerate(rows):
         row["raters"] = {name: {"human": {"overall": 3 * k + n}} for n, name in enumerate(("ann", "bob"))}
-    with pytest.raises(InputError, match="a model of raters"):
+    with pytest.raises(InputError, match="combine model"):
         desk.align(tmp_path / "run", rows=rows, combine="model")
 
 
 def test_one_rater_leaves_no_trace(tmp_path: Path) -> None:
     done = Desk(60).align(tmp_path / "run", calibrate=True, update="auto")
     assert "rater_agreement" not in done.result
-    assert "a perfect judge" not in done.view().tables["figures"]()[0]
+    assert PERFECT not in done.view().tables["figures"]()[0]
