@@ -41,6 +41,7 @@ _HOMES = {
     "load_prompt": ".prompts.prompt",
     "weigh": ".optimizer.weights.weigh",
     "migrate": ".runs",
+    "rater_agreement": ".evaluation.raters.agreement",
     "resume": ".runs",
     "run_difference": ".evaluation.compare.run_difference",
     "select": ".optimizer.selection.select",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from .evaluation.kept_judge import KeptJudge as KeptJudge
     from .evaluation.open_judge import Judged as Judged
     from .evaluation.open_judge import OpenJudge as OpenJudge
+    from .evaluation.raters.agreement import rater_agreement as rater_agreement
     from .evaluation.write_questions import aquestions_from as aquestions_from
     from .evaluation.write_questions import awrite_questions as awrite_questions
     from .evaluation.write_questions import questions_from as questions_from

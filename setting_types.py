@@ -122,6 +122,7 @@ class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
     stop_within: float | None
     pass_mark: float | None
     by: str | None
+    by_rater: bool
     own_questions: bool
     writer: str | NamedModel | None
     own_decay: float
@@ -247,6 +248,7 @@ class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     """Settings of :class:`AlignOptions`."""
 
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"]
+    combine: Literal["auto", "mean", "majority", "model"]
     disagreement_threshold: float
     writer: str | NamedModel | None
     regenerate_questions: bool

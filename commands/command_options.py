@@ -58,7 +58,7 @@ FIRST = {
     "questions": "from_prompt data model output dimensions max_requirements config no_cache quiet",
     "generate": "generator prompt schema output generator_version max_output_tokens limit min_coverage dry_run config",
     "evaluate": "checklist own_questions model judge_file prompt output pass_threshold by dry_run config",
-    "diagnose": "checklist model prompt verdicts output repeat limit pairs dry_run config",
+    "diagnose": "checklist model prompt verdicts output of_raters limit pairs dry_run config",
     "select": "model candidates k output verdicts task dimensions prompt dry_run config",
     "migrate": "prompt checklist source targets judge requirements run verify dry_run config",
     "align": "checklist model prompt from_run run update optimise_for max_iterations dry_run config",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from ..evaluation.evaluate import prepare
 from ..evaluation.judge_file import load_judge
 from ..evaluation.kept_judge import SETTINGS
 from ..evaluation.options import LEAST_COVERAGE, DiagnoseOptions, EvaluateOptions
+from ..evaluation.raters.agreement import rater_agreement
 from ..models.progress import showing
 from ..prompts.errors import InputError
 from ..settings import flag
 from .command_options import GroupedCommand, beside_judge, buying_options, load_dotenv, need, settings, settings_options
-from .output import check_output, echo_estimate, tell_judged
+from .output import check_output, echo_estimate, echo_json, show, tell_judged
 from .terminal import echo
 
 
@@ -86,6 +88,12 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
 )
 @click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
 @click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
+@click.option(
+    "--raters",
+    "of_raters",
+    is_flag=True,
+    help="Look at people alone: how far several raters agree, and which outputs to talk about. Nothing is asked.",
+)
 @buying_options
 @click.option(
     "--scores",
@@ -95,7 +103,9 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     "[default: soft]",
 )
 @settings_options(DiagnoseOptions, without=("weights", "scores"))
-def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
+def diagnose_command(
+    config: Path | None, as_json: bool, quiet: bool, dry_run: bool, of_raters: bool, **given: Any
+) -> None:
     """Say which questions of a checklist are worth asking of DATA (JSONL or CSV).
 
     Yes-rates, questions that never vary or that run against people, pairs that are answered alike, how many
@@ -104,6 +114,9 @@ def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     load_dotenv()
     options, inputs = settings(DiagnoseOptions, config, given)
     need(inputs, "data")
+    if of_raters:
+        _tell_raters(inputs["data"], options, given, as_json=as_json)
+        return
     if inputs["model"] is None and inputs["verdicts"] is None:
         raise InputError("--model or --verdicts is needed, on the command line or in the --config file.")
     output = inputs.pop("output")
@@ -119,3 +132,19 @@ def diagnose_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
         return
     least = float(options.get("min_coverage", LEAST_COVERAGE))
     tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)
+
+
+OF_RATERS = ("data", "field", "labels", "label_scale", "limit", "seed")
+"""Settings that ``diagnose --raters`` takes."""
+
+
+def _tell_raters(data: str, options: Mapping[str, Any], given: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the agreement of raters. Raises UsageError where an option is given that is about judges."""
+    for name, value in given.items():
+        if name not in OF_RATERS and value not in (None, (), False):
+            raise click.UsageError(f"--raters looks at people alone; leave out {flag(name)}, or --raters.")
+    found = rater_agreement(data, **{name: options[name] for name in OF_RATERS if name in options})
+    if as_json:
+        echo_json(found.to_dict())
+    else:
+        show(found)

@@ -33,6 +33,8 @@ from .evaluation_result import Agreement, Evaluation, slice_rows, slice_values
 from .options import EvaluateOptions, JudgeOptions
 from .own_judge import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
+from .raters.agreement import agreement_of_raters
+from .raters.by_rater import check_several, rater_rows
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
 
@@ -172,10 +174,13 @@ class EvaluationJob:
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
         """Judge the examples; what is raised is as in :func:`evaluate`."""
+        targets = None
         if self._is_rated(say=True):  # refuses ratings that fit nothing before a call
             targets = human_targets(self.examples, self.checklist, self.settings.human_scale)
             if said := targets.without_scale():
                 logger.warning("%s", said)
+        if self.settings.by_rater:
+            check_several(self.examples, targets.dimensions if targets is not None else ())
         if self.settings.by is not None:
             slice_values(self.examples, self.settings.by)
         with watching(watcher, progress) as shown, self.settings.open_store(beside=self.answers) as store:
@@ -235,22 +240,26 @@ class EvaluationJob:
             seen = replace(seen, not_asked=asking.not_asked)
         sampling = Resampling(documents(examples), settings.resamples, seed=settings.seed)
         agreement: list[Agreement] = []
-        targets = labels = None
+        targets = labels = raters = None
         if self._is_rated():
             watcher.phase("comparing with the human scores")
             targets = human_targets(examples, checklist, settings.human_scale)
             agreement = _agreement(examples, targets, scores, sampling)
             labels = pass_labels(examples, targets)
+            raters = agreement_of_raters(examples, targets.dimensions, sampling)
         threshold = self.pass_threshold(targets, labels)
         passing = None if threshold is None else judge_passes(scores, examples, threshold, labels, sampling)
         slices = None
         if settings.by is not None:
             slices = slice_rows(settings.by, examples, scores, targets, labels, threshold, sampling)
+        by_rater = None
+        if settings.by_rater and targets is not None:
+            turned = settings.human_scale is not None and settings.human_scale[0] > settings.human_scale[1]
+            by_rater = rater_rows(examples, scores, targets, sampling, lower_is_better=turned)
         name, prompt = asked.model.name, self.prompt.hash
         spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
-        return Evaluation(
-            name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, passing, slices, own
-        )
+        beside = (passing, slices, own, raters, by_rater)
+        return Evaluation(name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, *beside)
 
     async def _ask(
         self, asked: Evaluator, models: Models, gateway: Gateway, watcher: Watcher

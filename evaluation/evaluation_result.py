@@ -17,6 +17,8 @@ from ..prompts.rows import column
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
+from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells
+from .raters.by_rater import by_rater_lines, by_rater_rows
 from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
 from .view import Shown, View, correlation_figures
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from ..stats.correlation import Correlations, PerGroup
     from .adaptive import AdaptiveEvaluation
     from .pass_fail import PassFail, PassLabels, PassThreshold
+    from .raters.agreement import RaterAgreement
     from .scoring import Coverage, ExampleScore, Targets
     from .view import Rows
 
@@ -68,6 +71,10 @@ class Evaluation(Shown):
     """The figures of each value of a metadata field, where they were asked for."""
     own: Mapping[str, Checklist] | None = None
     """The questions of each example, by its id, where they were written for it alone."""
+    raters: RaterAgreement | None = None
+    """Agreement of people with each other, where several rated."""
+    by_rater: Mapping[str, Any] | None = None
+    """By dimension, the judge beside each rater, where that was asked for."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension and over all questions, on the scale asked for; the names are those of
@@ -97,6 +104,8 @@ class Evaluation(Shown):
             **({} if self.own is None else {"own_questions": {name: _own(each) for name, each in self.own.items()}}),
             **({"faults": list(self.faults)} if self.faults else {}),
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
+            **({} if self.raters is None else {"rater_agreement": self.raters.by_dimension()}),
+            **({} if self.by_rater is None else {"by_rater": dict(self.by_rater)}),
             **({} if self.passing is None else self.passing.to_dict()),
             **({} if self.slices is None else {"by": dict(self.slices)}),
             "scores": scores,
@@ -168,6 +177,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     """View of an evaluation, from what ``--json`` prints."""
     seen, means, (low, high) = data["coverage"], data["means"], data["scale"]
     asked, found, faults = data.get("asked", {}), data["agreement"], data.get("faults", ())
+    raters = data.get("rater_agreement", {})
     pooled = {name: each["pooled"] for name, each in found.items()}
     tables: dict[str, Callable[[], Rows]] = {
         "scores": lambda: [
@@ -186,8 +196,11 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
             for name, rate in data["yes_rates"].items()
         ],
         "agreement": lambda: [
-            {"dimension": name, "n": row["n"], **correlation_figures(row)} for name, row in pooled.items()
+            {"dimension": name, "n": row["n"], **correlation_figures(row), **ceiling_cells(raters, name)}
+            for name, row in pooled.items()
         ],
+        "rater_agreement": lambda: alpha_rows(raters),
+        "by_rater": lambda: by_rater_rows(data.get("by_rater", {})),
         "per_document": lambda: [
             {"dimension": name, "documents": row["documents"], "undefined": row["undefined"], "n": row["n"]}
             | {"spearman": Figure.of(row)}
@@ -205,6 +218,8 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "means": f"mean score by dimension (criterion), from {low:g} to {high:g}",
         "yes_rates": "yes rate",
         "agreement": "human agreement",
+        "rater_agreement": CAPTIONS["rater_agreement"],
+        "by_rater": "Spearman with each rater, of the judge and of another rater on the same outputs",
         "per_document": "human agreement inside documents; mean over those where it is defined",
         "per_system": "human agreement of systems' means",
         "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
@@ -219,7 +234,12 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
             *([_own_line(data["own_questions"])] if "own_questions" in data else []),
             coverage_line(seen),
             *([_not_asked(seen, data.get("largest_error"))] if "not_asked" in seen else []),
-            *(f"Spearman with people, {name}: {Figure.of(row, key='spearman')}" for name, row in pooled.items()),
+            *(
+                f"Spearman with people, {name}: {Figure.of(row, key='spearman')}{beside(raters, name)}"
+                for name, row in pooled.items()
+            ),
+            *cases_lines(raters),
+            *by_rater_lines(data.get("by_rater", {})),
         ],
         tables,
         tuple(captions),

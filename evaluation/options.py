@@ -325,6 +325,9 @@ class EvaluateOptions(OwnWords, PassOptions):
     by: Annotated[str | None, Heading.SCORES.at(8)] = Field(
         None, description="Give the figures of each value of this metadata field, too."
     )
+    by_rater: Annotated[bool, Heading.SCORES.at(8)] = Field(
+        False, description="Say whether the judge agrees with one rater more than with another, too."
+    )
     own_questions: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         False, description="Have questions written for each example, from its input."
     )

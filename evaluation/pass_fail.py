@@ -70,17 +70,20 @@ class PassLabels:
 def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | None:
     """The labels, where people gave labels, or 0 and 1, on every wanted dimension; None otherwise.
 
-    The majority of several raters counts. With several dimensions an output passes if it passes each of them.
+    The majority of several raters counts, or what a rule made of them. With several dimensions an output passes if it passes each of them.
     """
     if targets.kind != "human":
         return None
     for name in targets.dimensions:
         ratings = [rating for each in examples for rating in known_ratings(each.human.get(name, ()))]
-        as_they_are = all(targets.wanted[each.id].get(name) == each.human_score(name) for each in examples)
+        as_they_are = all(
+            each.id in targets.combined or targets.wanted[each.id].get(name) == each.human_score(name)
+            for each in examples
+        )
         if not as_they_are or not (are_labels(ratings) or set(ratings) == {0, 1}):
             return None
     return PassLabels(
-        {each.id: _majority([each.human_score(name) for name in targets.dimensions]) for each in examples}
+        {each.id: _majority([targets.wanted[each.id].get(name) for name in targets.dimensions]) for each in examples}
     )
 
 

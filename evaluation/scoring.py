@@ -342,6 +342,8 @@ class Targets:
     dimensions: tuple[str, ...]
     wanted: Mapping[str, Mapping[str, float | None]]
     """Example id to dimension to score."""
+    combined: frozenset[str] = frozenset()
+    """Ids of the examples whose scores are not the mean of their raters, but combined by another rule."""
 
     def without_scale(self) -> str | None:
         """A sentence on dimensions that people rated and that have no wanted score; None where there is none."""
@@ -366,13 +368,18 @@ class Targets:
         return _of(scores, dimension)
 
 
-def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scale | None = None) -> Targets:
+def human_targets(
+    examples: Sequence[Example],
+    checklist: Checklist,
+    scale: Scale | None = None,
+    combined: Mapping[str, Mapping[str, float]] | None = None,
+) -> Targets:
     """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
     scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
-    are all the same have no place on it, and no example a wanted score. Raises InputError where the checklist asks
-    about no dimension that people rated, or a score is outside the scale.
+    are all the same have no place on it, and no example a wanted score. ``combined``, dimension to example id to rating,
+    takes the place of the mean of an example's raters. Raises InputError where the checklist asks about no dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     asked = scored_dimensions(checklist)
@@ -400,11 +407,13 @@ def human_targets(examples: Sequence[Example], checklist: Checklist, scale: Scal
         raise InputError(nothing_in_common(asked, rated))
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted: dict[str, Mapping[str, float | None]] = {}
+    instead = combined or {}
     alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
     for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
-        scores = tuple([_unit(name, human, dimension, bounds[dimension]) for dimension in dimensions])
+        scores = tuple([_unit(name, human, each, bounds[each], instead.get(each, {}).get(name)) for each in dimensions])
         wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
-    return Targets("human", dimensions, wanted)
+    taken = frozenset(name for each in dimensions for name in instead.get(each, ()))
+    return Targets("human", dimensions, wanted, taken)
 
 
 def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
@@ -434,8 +443,10 @@ def _scale(examples: Sequence[Example], dimension: str, given: Scale | None) -> 
     return (low, high) if low < high else None
 
 
-def _unit(example: str, human: Mapping[str, Ratings], dimension: str, scale: Scale | None) -> float | None:
-    score = mean_rating(human, dimension)
+def _unit(
+    example: str, human: Mapping[str, Ratings], dimension: str, scale: Scale | None, combined: float | None
+) -> float | None:
+    score = mean_rating(human, dimension) if combined is None else combined
     if score is None or scale is None:
         return None
     low, high = scale

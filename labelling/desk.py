@@ -17,6 +17,8 @@ from ..prompts.conversations.chat import pictures_of
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.human_feedback import Comment, known_ratings
+from ..prompts.raters import by_place
+from ..prompts.rows import column
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
 from .next_output import WORDS, Queue
 
@@ -65,6 +67,7 @@ class Desk:
         self._places = {each.id: place for place, each in enumerate(self.asked)}
         self._texts = {each.id: texts_of(each) for each in self.asked}
         self._rows: dict[str, str] = {}
+        self._named = False
         self._back: str | None = None
         """The example that was taken back last, and is asked about again."""
 
@@ -204,14 +207,19 @@ class Desk:
     # what comes of it
 
     def to_jsonl(self) -> str:
-        """The labelled data: all examples, each rater's labels and comments after those that were there before."""
+        """The labelled data: all examples, each rater's labels and comments after those that were there before.
+
+        Raters have names there as soon as there are several, or some in the data have.
+        """
+        named = len(self.said.raters) > 1 or any(column(self.examples, "raters"))
+        if named != self._named:
+            self._named, self._rows = named, {}
         standing = [(rater, self.said.standing(rater)) for rater in self.said.raters]
         for each in self.examples:
             if each.id not in self._rows:
                 entries = [theirs[each.id] for _, theirs in standing if each.id in theirs]
-                labelled = labelled_example(
-                    each, [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
-                )
+                said = [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
+                labelled = labelled_example(each, said, named=named)
                 row = labelled.model_dump(exclude_defaults=True)
                 if each.output is None:
                     row["output"] = None  # other commands leave out such a row and refuse one that has no such field
@@ -241,13 +249,25 @@ def majority(ratings: Sequence[float]) -> bool | None:
     return None if mean == 0.5 else mean > 0.5
 
 
-def labelled_example(example: Example, entries: Sequence[Entry]) -> Example:
-    """The example with what raters said of it, one entry a rater."""
+def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool = False) -> Example:
+    """The example with what raters said of it, one entry a rater; ``named`` keeps their names.
+
+    A rater with a name who rated in the data already says it anew.
+    """
     if not entries:
         return example
-    human = dict(example.human)
+    if not named:
+        human: dict[str, tuple[float | None, ...]] = dict(example.human)
+        for entry in entries:
+            for name, value in entry.human.items():
+                human[name] = (*human.get(name, ()), value)
+        comments = (*example.comment, *(Comment(entry.comment) for entry in entries if entry.comment))
+        return example.model_copy(update={"human": human, "comment": comments})
+    row = example.model_dump(include={"human", "raters", "comment"})
+    said = dict(row.get("raters") or {})
     for entry in entries:
-        for name, value in entry.human.items():
-            human[name] = (*human.get(name, ()), value)
-    comments = (*example.comment, *(Comment(entry.comment) for entry in entries if entry.comment))
-    return example.model_copy(update={"human": human, "comment": comments})
+        before = said.get(entry.rater, {})
+        mine = {**before.get("human", {}), **entry.human}
+        said[entry.rater] = {"human": mine, "comment": entry.comment or before.get("comment")}
+    placed = by_place({**row, "raters": said})
+    return Example.model_validate({**{name: getattr(example, name) for name in example.model_fields_set}, **placed})

@@ -6,7 +6,7 @@ here are kept. Dimensions, lessons and versions are named as in the rest of the 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -138,6 +138,9 @@ class RunRecord(ResultPart):
     """Every question of the start that the accepted judge asks in other words, or no more."""
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
+    rater_agreement: dict[str, Any] = Field(default_factory=dict)
+    """By dimension, where several people rated: their agreement, the ceiling of a judge, and how their labels were
+    combined (``evaluation/raters/agreement.py``)."""
     asked_both_ways: BothWaysRecord | None = None
     """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()

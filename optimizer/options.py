@@ -242,6 +242,11 @@ class AlignOptions(OwnWords, LoopOptions):
         "version's best threshold) where labels are pass or fail.",
     )
 
+    combine: Annotated[Literal["auto", "mean", "majority", "model"], Heading.DATA.at(5)] = Field(
+        "auto",
+        description="How labels of several raters become one, on development and validation (test keeps the mean); "
+        "model: of the raters' errors; auto: what best predicts a rater left out.",
+    )
     disagreement_threshold: Annotated[float, Heading.LESSONS.at(-1)] = Field(
         0.3, gt=0, lt=1, description="Distance from the human score, in [0, 1], from which the judge disagrees."
     )
@@ -272,6 +277,7 @@ class AlignOptions(OwnWords, LoopOptions):
     as_in_the_papers: ClassVar[dict[str, object]] = {
         **LoopOptions.as_in_the_papers,
         "mode": "each",
+        "combine": "mean",
         "scores": "hard",
         "explain": "always",
         "regenerate_questions": True,

@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..evaluation.pass_fail import NAMES, confusion_text, form_of
+from ..evaluation.raters.agreement_view import (
+    CAPTIONS,
+    alpha_rows,
+    case_rows,
+    cases_lines,
+    ceiling_lines,
+    ceiling_of_all,
+    combined_lines,
+)
 from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
@@ -103,7 +112,7 @@ def run_view(result: RunRecord, directory: Path) -> View:
         tuple(people),
         f"{gains[-1] if gains else 'Nothing was accepted'}; {counted}.",
         captions={name: each.caption for name, each in people.items()},
-        most={"not_learned": 5, "shown_examples": 6},
+        most={"contradictions": 5, "not_learned": 5, "shown_examples": 6},
         notes={name: each.notes for name, each in people.items()},
         listed=[name for name, each in people.items() if each.listed],
     )
@@ -126,6 +135,12 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         "shown_examples": _Table(f"The judge is now shown {shown} that people judged", _shown_examples, True),
         "pass_fail": _Table(_pass_fail_caption(result), _pass_fail, notes=[*_confusions(result)]),
         "figures": _Table(f"{_measured(result)}, 95% intervals", _figures, notes=[CROSSED] * result.crossed),
+        "rater_agreement": _Table(
+            CAPTIONS["rater_agreement"], lambda result: map(dict, alpha_rows(result.rater_agreement))
+        ),
+        "contradictions": _Table(
+            "Outputs to talk about", lambda result: map(dict, case_rows(result.rater_agreement)), True
+        ),
         "candidates": _Table("Candidates at the acceptance test", _candidates, True),
         "changes": _Table("Accepted edits of the prompt", _changes, True),
         "questions_changed": _Table("Questions that are asked otherwise", _questions_changed, True),
@@ -169,7 +184,14 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
         yield f"In place of the source: {result.certificate.reason}"
     yield f"{counted}; {count(len(result.lessons), 'lesson')}."
     yield from gains
+    yield from people_lines(result)
     yield f"{result.spending}; coverage {coverage_text(result.coverage)}"
+
+
+def people_lines(result: RunRecord) -> Iterator[str]:
+    """Yield how far several raters agree, what a judge could reach, and how their labels were combined."""
+    for lines in (ceiling_lines, cases_lines, combined_lines):
+        yield from lines(result.rater_agreement)
 
 
 def _files(result: RunRecord, directory: Path) -> Iterator[str]:
@@ -291,9 +313,10 @@ def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
 def _figures(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield what the start and the accepted version measure on each split, and the difference."""
     same = None if result.changed else f"the same {result.thing}"
+    people = result.rater_agreement if result.yardstick == "Spearman" else {}
     for split, before, after, gain in result.splits:
         row = {"split": split, "n": before and before.n, "at the start": _measure(before), "accepted": _measure(after)}
-        yield row | {"difference": Figure.of(gain, "+.3f") if gain else same}
+        yield row | {"difference": Figure.of(gain, "+.3f") if gain else same} | ceiling_of_all(people)
 
 
 def _measure(row: MeasureRecord | None) -> Figure | str:

@@ -48,6 +48,7 @@ from .human_feedback import (
 from .json_documents import at, looked_at
 from .mapping.table import proposes_mapping
 from .messages import StructuredText
+from .raters import UNNAMED, by_name, by_place, unnamed_said
 from .rows import column, source_rows, validate_row
 from .spilled_bytes import IN_MEMORY, SpilledBytes
 from .tables import plain, source_name
@@ -89,6 +90,9 @@ class Example(BaseModel):
     human: dict[str, Ratings] = Field(default_factory=dict)
     """Dimension, or question id, to ratings, one a rater (None: this one gave none): numbers on the scale of the data,
     or labels as ``True`` and ``False``, which count as 1 and 0."""
+    raters: tuple[Sendable, ...] = ()
+    """The name of the rater at each place of the lists in ``human``, empty text where one has no name; empty where no
+    rater has one. In files it is an object: name to ``human`` and ``comment``."""
     comment: tuple[Comment, ...] = ()
     """People's remarks on the output."""
 
@@ -133,6 +137,9 @@ class Example(BaseModel):
     def _as_in_files(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         row: dict[str, Any] = dump(self)
         as_it_is = {"human": self.human, "comment": dump_comments(self.comment)}  # as numbers, labels would be lost
+        if self.raters:
+            as_it_is = by_name(self.raters, self.human, self.comment)
+            row = {name: each for name, each in row.items() if name not in ("human", "comment") or name in as_it_is}
         as_it_is |= {name: text.original for name in _TEXTS if isinstance(text := getattr(self, name), StructuredText)}
         return {name: as_it_is.get(name, value) for name, value in row.items()}
 
@@ -142,12 +149,29 @@ class Example(BaseModel):
         """Keep columns that are not ours under ``metadata``, where nothing reads them by accident."""
         if not isinstance(value, dict):
             return value
+        raters = value.get("raters")
+        if isinstance(raters, Mapping):
+            value = by_place(value)
+        elif not isinstance(raters, (list, tuple, type(None))):
+            raise ValueError(
+                "raters: an object from each rater's name to 'human' and 'comment' is needed (a column that is "
+                "something else: --field metadata.raters=raters)"
+            )
         extra = {name: value[name] for name in value if name not in FIELDS}
         if not extra:
             return value
         known = {name: value[name] for name in value if name in FIELDS}
         metadata = known.get("metadata") or {}
         return known | {"metadata": extra | metadata} if isinstance(metadata, dict) else value
+
+    @model_validator(mode="after")
+    def _every_place_has_its_rater(self) -> Example:
+        for name, ratings in self.human.items() if self.raters else ():
+            if len(ratings) != len(self.raters):
+                raise ValueError(f"raters: there are {len(self.raters)}, and '{name}' has {len(ratings)} ratings")
+        if len(set(self.raters)) + self.raters.count(UNNAMED) - (UNNAMED in self.raters) < len(self.raters):
+            raise ValueError("raters: a name stands there twice")
+        return self
 
     def human_score(self, dimension: str) -> float | None:
         """Mean rating on one dimension, on the scale of the data; None where nobody rated it."""
@@ -293,7 +317,8 @@ def load_examples(
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
         fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
             column to the human dimension ``D``, ``comment.D`` one to the comments on it; these may be several, one a
-            rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``.
+            rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``. Where one dimension alone has several, the
+            columns' names are the raters'.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
         labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``; those under
@@ -428,7 +453,9 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
     comments = {
         name: given for name, given in zip(column(examples, "id"), column(examples, "comment"), strict=True) if given
     }
-    for said in (contradictions_said(rated), long_comments_said(comments)):
+    named = any(column(examples, "raters"))
+    beside = [(each.id, each.raters, each.human) for each in examples] if named else []
+    for said in (contradictions_said(rated), long_comments_said(comments), unnamed_said(beside)):
         if said is not None:
             logger.warning("%s: %s", name, said)
 

@@ -14,14 +14,17 @@ from .errors import InputError, did_you_mean
 from .human_feedback import HumanValues, is_missing, is_number
 from .json_documents import at, without_marks
 from .messages import told
+from .raters import with_read_ratings
 from .tables import as_written, plain
 
 TEXTS = ("id", "input", "output", "context", "reference", "system")
-FIELDS = (*TEXTS, "metadata", "human", "comment")
-NESTED = ("human", "metadata", "comment")
+FIELDS = (*TEXTS, "metadata", "human", "raters", "comment")
+NESTED = ("human", "metadata", "raters", "comment")
 """Fields whose parts a field map can name."""
 SEVERAL = ("human", "comment")
 """Fields that several columns can hold: one a rater."""
+
+_OF_RATER = re.compile(r"(?P<rater>.+?)\.(?:human\.(?P<human>.+)|comment(?:\.(?P<comment>.+))?)")
 
 Columns = str | Sequence[str]
 """A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with
@@ -62,6 +65,11 @@ def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
         if dot and (name not in NESTED or not part):
             raise InputError(
                 f"Field map: '{ours}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have a dot."
+            )
+        if name == "raters" and dot and _OF_RATER.fullmatch(part) is None:
+            raise InputError(
+                f"Field map: '{ours}' is not one of our fields; a rater's are raters.NAME.human.DIMENSION, "
+                "raters.NAME.comment and raters.NAME.comment.DIMENSION."
             )
         columns = _listed(given)
         if not columns or not all(isinstance(each, str) and each for each in columns):
@@ -110,8 +118,14 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
         for name, value in row.items()
         if name not in taken and value is not None and not (alike and str(name).casefold() in alike)
     }
+    several = [ours for ours, columns in sources.items() if ours.startswith("human.") and len(columns) > 1]
     for ours, columns in sources.items():
         values = [at(row, column) for column in columns]
+        if several == [ours] and not any(isinstance(each, (list, tuple)) for each in values):  # the columns are people
+            if len(values) > values.count(None):
+                for column, value in zip(columns, values, strict=True):
+                    put(found, f"raters.{column}.{ours}", [value], several=False)
+            continue
         if not (ours.partition(".")[0] == "human" and len(columns) > 1):  # whose places are raters
             values = [value for value in values if value is not None]
         if len(values) > values.count(None):
@@ -119,6 +133,8 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
     _make_texts(found, human, where)
     if "human" in found:
         found["human"] = human.read(found["human"], where)
+    if "raters" in found:
+        found["raters"] = with_read_ratings(found["raters"], lambda given: human.read(given, where))
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -157,12 +173,23 @@ def numbered_id(name: str, taken: Counter[str]) -> str:
 
 def _is_ours_with_a_dot(name: object) -> bool:
     ours, _, part = str(name).partition(".")
-    return isinstance(name, str) and ours in NESTED and bool(part)
+    return (
+        isinstance(name, str)
+        and ours in NESTED
+        and bool(part)
+        and (ours != "raters" or bool(_OF_RATER.fullmatch(part)))
+    )
 
 
 def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:
     """Put a field's values where they belong in a row that is being made."""
     name, _, part = ours.partition(".")
+    if name == "raters" and (of_one := _OF_RATER.fullmatch(part)):
+        said = dict(row.get(name, {}))
+        mine = dict(said.get(of_one["rater"], {}))
+        put(mine, part.removeprefix(f"{of_one['rater']}."), values, several=several)
+        row[name] = {**said, of_one["rater"]: mine}
+        return
     if name == "comment":
         given = values if several else values[0]
         given = {part: given} if part else given

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -139,9 +139,14 @@ class HumanValues:
     def read(self, human: Any, where: str) -> Any:
         """A row's ``human`` with numbers and labels for what is known; anything else is left for the record to check.
 
+        A list of objects, one a rater, becomes an object of lists.
+
         Raises:
             InputError: A dimension has shares of different wholes, such as 4/5 and 8/10.
         """
+        if isinstance(human, (list, tuple)) and human and all(isinstance(each, Mapping) for each in human):
+            names = dict.fromkeys(name for each in human for name in each)
+            human = {name: [each.get(name) for each in human] for name in names}
         if not isinstance(human, Mapping):
             return None if is_missing(human) else human
         found: dict[str, Any] = {}
@@ -335,6 +340,8 @@ class Comment:
     text: str
     about: str | None = None
     """The dimension or the id of the question that it is about; None where it is about the output as a whole."""
+    rater: str | None = None
+    """The name of the person who wrote it, where that is known."""
 
 
 def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
@@ -348,7 +355,8 @@ def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
     if value is None:
         return ()
     if isinstance(value, Comment):
-        return read_comments(value.text, value.about if about is None else about)
+        found = read_comments(value.text, value.about if about is None else about)
+        return tuple(replace(each, rater=value.rater) for each in found)
     if isinstance(value, str):
         return (Comment(sendable(value).strip(), about),) if value.strip() else ()
     if isinstance(value, (list, tuple)):

@@ -79,7 +79,9 @@ def render_judging(found: JudgedFile) -> str:
         yes = {"drawn": ("yes",), "id": "questions"}
         sections = [*view_sections(evaluation_view(data), "yes_rates", yes_rates=yes), *sections]
         sections += [_pass_fail(data), *view_sections(evaluation_view(data), "slices")]
-        sections += view_sections(evaluation_view(data), "agreement", "per_document", "per_system", "means")
+        sections += view_sections(
+            evaluation_view(data), "agreement", "rater_agreement", "by_rater", "per_document", "per_system", "means"
+        )
         sections += [_spread(found), found.examples or _examples(data)]
     sections.append(_missing(found))
     return render_result_page(_screen(found), sections)

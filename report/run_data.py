@@ -11,8 +11,9 @@ from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
-from ..prompts.human_feedback import one_line, read_comments
+from ..prompts.human_feedback import one_line
 from ..prompts.messages import told
+from ..prompts.raters import comments_in
 from ..prompts.tables import read_rows
 from ..prompts.verdicts import read_verdicts
 from .page import PictureRoom, clipped, json_data, packed, packed_places, probability_byte, thousandth
@@ -110,9 +111,7 @@ def read_run(path: Path) -> RunData:
         examples={name: row for name, row in inputs.items() if name in wanted},
         kept=kept,
         comments={
-            name: [one_line(each.text) for each in read_comments(row.get("comment"))]
-            for name, row in inputs.items()
-            if name in sources
+            name: [one_line(each.text) for each in comments_in(row)] for name, row in inputs.items() if name in sources
         },
         has_judge=(path / JUDGE_FILE).is_file(),
     )

@@ -15,7 +15,7 @@ from typing import Any
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..optimizer.mode import mode_of
-from ..optimizer.run_result import run_view
+from ..optimizer.run_result import people_lines, run_view
 from ..prompts.errors import shown_from
 from ..prompts.formatting import count, missing_share
 from ..prompts.text_files import write_whole
@@ -64,6 +64,7 @@ def render_report(data: RunData) -> str:
         finish=finish_sentence(data.result),
         reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
+        people_lines=[*people_lines(data.result)],
         crossed=CROSSED,
         unit=data.result.yardstick,
         case="disagreement" if data.is_judge else "failure",
@@ -106,7 +107,7 @@ def _measures(data: RunData) -> dict[str, Any]:
     }
 
 
-MOST_ROWS = {"not_learned": 200, "shown_examples": 20}
+MOST_ROWS = {"not_learned": 200, "shown_examples": 20, "contradictions": 50}
 """Rows of a table of the View that the page has at most; the others are in the run's files."""
 
 

@@ -17,7 +17,7 @@ Of many tests at once, p-values are adjusted for how many there are (Holm, Scand
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,16 @@ def paired_difference(
     scaled_a, scaled_b, scaled_people = (_standardised(column, statistic) for column in (left, right, people))
     p_value = _swap_p_value(scaled_a, scaled_b, scaled_people, _signs(resampling, keep))
     return _difference(float(point[1] - point[0]), n, values[1] - values[0], resampling.level, p_value)
+
+
+def two_sided_difference(a: Column, b: Column, human: Column, resampling: Resampling = USUAL) -> Difference:
+    """Difference of two versions' Spearman correlations with human scores; its p-value is twice the smaller of the
+    one-sided ones. Raises InputError where the columns do not match."""
+    ahead = paired_difference(a, b, human, resampling)
+    behind = paired_difference(b, a, human, resampling)
+    if ahead.p_value is None or behind.p_value is None:
+        return ahead
+    return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
 
 
 def label_difference(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...stats.differences import Difference
     from ...stats.distribution import ScoreDistribution
     from ...stats.resampling import Statistic
+    from ..raters.agreement import RaterAgreement
     from ..scoring import Coverage
     from ..view import Rows
     from .protocol import Entrant, JudgeScore
@@ -161,6 +162,8 @@ class Comparison(Shown):
     paid: Spent
     """Calls, tokens and money of this run."""
     cached_calls: int
+    raters: RaterAgreement | None = None
+    """Agreement of people with each other on the examples compared, where several rated."""
     left_out: tuple[str, ...] = ()
     """Judges that scored no example on every dimension in every repeat: they have coverage and costs only."""
 
@@ -198,6 +201,7 @@ class Comparison(Shown):
                 dimension: {name: statistic_dict(found) for name, found in each.items()}
                 for dimension, each in self.among_people.items()
             },
+            **({} if self.raters is None else {"rater_agreement": self.raters.by_dimension()}),
             "differences": [each.to_dict() for each in self.differences],
             **asdict(self.paid),
             "cached_calls": self.cached_calls,
@@ -218,9 +222,17 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     cells = [(row["judge"], name, each) for row in data["judges"] for name, each in row["dimensions"].items()]
     rated = [(judge, name, each) for judge, name, each in cells if "pooled" in each]
     among = [("one person and the others", name, {"pooled": each}) for name, each in data["among_people"].items()]
+    raters = data.get("rater_agreement", {})
     tables: dict[str, Callable[[], Rows]] = {
         "judges": lambda: [_judge_row(row) for row in data["judges"]],
-        "agreement": lambda: [_correlations(judge, name, each["pooled"]) for judge, name, each in [*rated, *among]],
+        "agreement": lambda: [
+            *(_correlations(judge, name, each["pooled"]) for judge, name, each in [*rated, *among]),
+            *(
+                {"judge": label, "dimension": name, "n": row[key]["n"], "spearman": Figure.of(row[key])}
+                for name, row in raters.items()
+                for key, label in (("one_rater", "one person and another"), ("ceiling", "a perfect judge"))
+            ),
+        ],
         "per_document": lambda: [
             _correlations(judge, name, inside, documents=inside["documents"], undefined=inside["undefined"])
             for judge, name, each in rated

@@ -20,12 +20,14 @@ from ...agents.agent import ParseError, ask_for
 from ...agents.buying import Estimate, all_together
 from ...models.base import ModelError
 from ...prompts.examples import documents
+from ...prompts.raters import rater_columns
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
-from ...stats.differences import Difference, holm, paired_difference
+from ...stats.differences import Difference, holm, two_sided_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
+from ..raters.agreement import agreement_of_raters
 from ..scoring import coverage
 from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, spent
@@ -160,6 +162,7 @@ def compare_ratings(
         human=human,
         paid=spent(budget),
         cached_calls=budget.cached_calls,
+        raters=agreement_of_raters(kept, dimensions, _resampling(kept, options)) if kept else None,
         left_out=left_out,
     )
 
@@ -261,7 +264,7 @@ def _among_people(
     resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
-        raters = rater_columns(kept, dimension)
+        raters = list(rater_columns(kept, dimension).values())
         if len(raters) > 1:
             found[dimension] = {method: leave_one_out(raters, method, resampling) for method in METHODS}
     return found
@@ -292,25 +295,7 @@ def _differences(
             wanted = [human[example.id][dimension] for example in kept]
             nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
             first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
-            difference = _two_sided(first, other, wanted, resampling)
+            difference = two_sided_difference(first, other, wanted, resampling)
             found.append((each.name, dimension, difference))
     adjusted = holm([difference.p_value for _, _, difference in found])
     return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
-
-
-def _two_sided(
-    first: Sequence[float | None], other: Sequence[float | None], wanted: Sequence[float | None], resampling: Resampling
-) -> Difference:
-    """The difference of the Spearman correlations; its p-value is twice the smaller of the one-sided ones."""
-    ahead = paired_difference(first, other, wanted, resampling)
-    behind = paired_difference(other, first, wanted, resampling)
-    if ahead.p_value is None or behind.p_value is None:
-        return ahead
-    return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
-
-
-def rater_columns(examples: Sequence[Example], dimension: str) -> list[list[float | None]]:
-    """The ratings of one dimension, a column for each rater; the same place in every example is the same rater."""
-    most = max((len(example.human.get(dimension, ())) for example in examples), default=0)
-    every = [example.human.get(dimension, ()) for example in examples]
-    return [[ratings[rater] if rater < len(ratings) else None for ratings in every] for rater in range(most)]

@@ -38,6 +38,7 @@ from ..questions.choice import Chooser
 from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.presentation import asked_at_the_start, mode_for
 from ..questions.proposers import CommentProposer, Finder, KindProposer
+from ..raters import raters_of
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
@@ -133,7 +134,8 @@ class Align:
         """Make the parts; calls are bought only to calibrate another model, and to see how questions can be asked."""
         job, options = context.job, context.job.options_as(AlignOptions)
         model = context.model("model")
-        targets = human_targets(job.examples, job.questions, options.human_scale)
+        raters = raters_of(context, options.combine)
+        targets = human_targets(job.examples, job.questions, options.human_scale, raters.combined)
         subject = JudgeSubject.of(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         how: dict[str, Any] = {"by_score": options.paper, "of_scores": options.reads is not None}
@@ -146,6 +148,7 @@ class Align:
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
             again = QuestionsAgain(writer, job.questions.dimensions, context.events)
         set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
+        set_up = replace(set_up, known_facts={**set_up.known_facts, **raters.facts})
         if job.earlier_judge is not None:
             set_up = replace(set_up, start=await _start(context, job.earlier_judge, subject, targets))
         set_up = await asked_as_it_thinks(context, subject, set_up)

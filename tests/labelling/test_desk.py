@@ -36,8 +36,13 @@ def test_labels_answers_and_comments_stand_beside_what_was_there(sit_down: Any, 
     desk = sit_down(given, "ben")
     desk.save("a", {"overall": False}, "")
     found = read_back(desk)
-    assert found["a"].human == {"overall": (False, True, False), "tone": (3,), "promises": (False,)}
-    assert [each.text for each in found["a"].comment] == ["Old.", "Fine.\nReally."]
+    assert found["a"].raters == ("anna", "ben", "")
+    assert found["a"].human == {
+        "overall": (True, False, False),
+        "tone": (None, None, 3),
+        "promises": (False, None, None),
+    }
+    assert [(each.text, each.rater) for each in found["a"].comment] == [("Fine.\nReally.", "anna"), ("Old.", None)]
     assert found["a"].metadata == {"shop": 1}
     assert (found["b"], found["c"]) == (given[1], given[2])
 

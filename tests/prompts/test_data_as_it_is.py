@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from askance.evaluation.compare.statistics import rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import load_examples
 from askance.prompts.human_feedback import parse_label_scale, parse_labels
 from askance.prompts.messages import as_text
+from askance.prompts.raters import rater_columns
 from tests.said import says
 
 PAIR = {"input": "a", "output": "b"}
@@ -315,4 +315,4 @@ def test_several_columns_are_raters_in_their_order_with_empty_cells_in_their_pla
     read = load_examples(path, fields={"human.overall": "anna,ben,cem"})
     assert [each.human.get("overall") for each in read] == [(4, None, 2), None, (None, 5, None)]
     columns = rater_columns(read, "overall")
-    assert columns == [[4, None, None], [None, None, 5], [2, None, None]]
+    assert columns == {"anna": [4, None, None], "ben": [None, None, 5], "cem": [2, None, None]}

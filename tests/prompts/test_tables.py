@@ -283,7 +283,8 @@ def test_several_raters_in_several_columns_add_up(tmp_path: Path, pairs: list[st
 def test_a_configuration_may_list_the_columns_and_a_column_may_have_a_comma_in_its_name() -> None:
     row = GOOD | {"anna": 1, "ben": 2, "tone, overall": 3}
     [example] = load_examples([row], fields={"human.a": ["anna", "ben"], "human.b": "tone, overall"})
-    assert example.human == {"a": (1.0, 2.0), "b": (3.0,)}
+    assert example.human == {"a": (1.0, 2.0, None), "b": (None, None, 3.0)}
+    assert example.raters == ("anna", "ben", "")
 
 
 def test_comments_of_several_columns_are_all_kept() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from askance.evaluation.compare.statistics import rater_columns
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
+from askance.prompts.raters import rater_columns
 from askance.stats.agreement import leave_one_out
 from askance.stats.resampling import Resampling
 from tests.said import naming, says
@@ -28,7 +28,7 @@ def rated(n: int = 60, raters: int = 3, seed: int = 0) -> list[Example]:
 
 def test_each_rater_is_correlated_with_the_mean_of_the_others() -> None:
     examples = rated()
-    columns = np.array(rater_columns(examples, "x"))
+    columns = np.array(list(rater_columns(examples, "x").values()))
     expected = np.mean([stats.spearmanr(columns[k], np.delete(columns, k, axis=0).mean(axis=0))[0] for k in range(3)])
     found = leave_one_out(columns.tolist(), resampling=Resampling(resamples=200))
     assert found.value == pytest.approx(expected)
@@ -38,7 +38,7 @@ def test_each_rater_is_correlated_with_the_mean_of_the_others() -> None:
 def test_items_that_a_rater_left_out_are_left_out() -> None:
     examples = rated()
     examples[0] = examples[0].model_copy(update={"human": {"x": (3.0, 4.0)}})
-    columns = rater_columns(examples, "x")
+    columns = list(rater_columns(examples, "x").values())
     assert columns[2][0] is None
     assert leave_one_out(columns, resampling=Resampling(resamples=50)).n == 59
 
@@ -76,7 +76,7 @@ def test_the_experts_of_summeval_agree_with_each_other_so_far(dimension: str, sp
         )
         for row in rows
     ]
-    raters = rater_columns(examples, dimension)
+    raters = list(rater_columns(examples, dimension).values())
     found = leave_one_out(raters, resampling=Resampling(resamples=100))
     assert found.value == pytest.approx(spearman, abs=5e-4)
     means = [each.human_score(dimension) for each in examples]

@@ -1,0 +1,1 @@
+"""Several raters: how far they agree, which outputs to talk about, and what a judge could reach."""

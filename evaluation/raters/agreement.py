@@ -1,0 +1,320 @@
+"""Agreement of people with each other, before any judge is asked (METHOD part 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...prompts.errors import InputError
+from ...prompts.examples import documents, human_dimensions, load_examples
+from ...prompts.human_feedback import WHOLE, are_labels, known_ratings
+from ...prompts.raters import rater_columns
+from ...stats.agreement import cohen_kappa, observed_agreement
+from ...stats.correlation import statistic_dict
+from ...stats.raters import (
+    FEWEST_TOGETHER,
+    LEVELS,
+    as_table,
+    ceiling,
+    krippendorff_alpha,
+    leniency,
+    one_with_another,
+    steps_of,
+    with_the_rest,
+)
+from ...stats.resampling import Resampling, Statistic
+from ..view import Shown, View
+from .agreement_view import ALL, agreement_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ...prompts.examples import Example
+    from ...prompts.field_map import FieldMap
+    from ...prompts.human_feedback import Labels
+
+Ratings = Mapping[str, Sequence[float | None]]
+"""Ratings by rater, one an output."""
+MOST_STEPS = 11
+"""Ratings with more different values than this are numbers, and have no kappa."""
+MOST_PAIRS = 45
+"""Pairs of raters that are compared one by one, those with the most outputs in common: all pairs of ten raters."""
+APART = 0.5
+"""Share of the scale: two ratings of an output that are further apart contradict each other."""
+
+
+@dataclass(frozen=True)
+class OneRater:
+    """One rater beside the others."""
+
+    name: str
+    n: int
+    """Outputs with a rating."""
+    mean: float
+    leniency: Statistic
+    """Own rating less the mean of the others' on the same outputs, on the scale of the data."""
+    with_rest: Statistic
+    """Spearman's correlation with the mean of the others."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in results."""
+        return {
+            "rater": self.name,
+            "n": self.n,
+            "mean": self.mean,
+            "leniency": statistic_dict(self.leniency),
+            "with_the_rest": statistic_dict(self.with_rest),
+        }
+
+
+@dataclass(frozen=True)
+class TwoRaters:
+    """Two raters on the outputs that both rated."""
+
+    raters: tuple[str, str]
+    agreed: Statistic
+    """Share of outputs with the same rating."""
+    kappa: Statistic
+    """Cohen's kappa, with quadratic weights on a scale of more than two steps."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in results."""
+        return {
+            "raters": list(self.raters),
+            "agreed": statistic_dict(self.agreed),
+            "kappa": statistic_dict(self.kappa),
+        }
+
+
+@dataclass(frozen=True)
+class OpposedRatings:
+    """An output that raters say opposite things about: a case to talk about."""
+
+    example: str
+    ratings: Mapping[str, float]
+    """By rater; ``True`` and ``False`` are labels."""
+    apart: float
+    """Largest difference between two ratings, as a share of the scale; more than :data:`APART`."""
+    comments: Sequence[tuple[str | None, str, Sequence[str]]]
+    """Each comment with its rater, where known, and the raters whose rating it stands against."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in results."""
+        return {
+            "example": self.example,
+            "ratings": dict(self.ratings),
+            "apart": self.apart,
+            "comments": [
+                {"rater": rater, "text": text, "against": list(raters)} for rater, text, raters in self.comments
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class RatersOn:
+    """The raters' agreement on one dimension."""
+
+    outputs: int
+    """Outputs with two ratings or more."""
+    per_output: float
+    """Raters of an output on average, over the outputs that anybody rated."""
+    kind: str
+    """``labels``, ``steps`` of a scale, or ``numbers``."""
+    alpha: Mapping[str, Statistic]
+    """Krippendorff's alpha by level of measurement; of labels all levels are the same, and ``nominal`` stands alone."""
+    one_rater: Statistic
+    """Spearman's correlation of one rater with another."""
+    ceiling: Statistic
+    """Correlation that a perfect judge could have with the mean of the raters."""
+    raters: Sequence[OneRater]
+    pairs: Sequence[TwoRaters] = ()
+    contradictions: Sequence[OpposedRatings] = ()
+    """The furthest apart first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in results."""
+        return {
+            "outputs": self.outputs,
+            "raters_per_output": self.per_output,
+            "kind": self.kind,
+            "alpha": {name: statistic_dict(each) for name, each in self.alpha.items()},
+            "one_rater": statistic_dict(self.one_rater),
+            "ceiling": statistic_dict(self.ceiling),
+            "raters": [each.to_dict() for each in self.raters],
+            "pairs": [each.to_dict() for each in self.pairs],
+            "contradictions": [each.to_dict() for each in self.contradictions],
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class RaterAgreement(Shown):
+    """How far several raters agree, on each dimension."""
+
+    examples: int
+    dimensions: Mapping[str, RatersOn]
+    """By dimension; with several also :data:`ALL`, their mean."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        return {"examples": self.examples, "rater_agreement": self.by_dimension()}
+
+    def by_dimension(self) -> dict[str, Any]:
+        """``rater_agreement`` of a result file."""
+        return {name: each.to_dict() for name, each in self.dimensions.items()}
+
+    def _view(self) -> View:
+        return agreement_view(self.to_dict())
+
+
+def agreement_of_raters(
+    examples: Sequence[Example], dimensions: Sequence[str], resampling: Resampling
+) -> RaterAgreement | None:
+    """The raters' agreement on the dimensions that two raters or more rated; None where there is none.
+
+    The groups of ``resampling`` belong to the examples.
+    """
+    columns = {name: rater_columns(examples, name) for name in dimensions}
+    several = {name: each for name, each in columns.items() if (_counts(each) > 1).any()}
+    found = {name: _on(name, each, examples, resampling) for name, each in several.items()}
+    if len(several) > 1 and len(several) == len(dimensions):
+        together = _means(list(several.values()))
+        if (_counts(together) > 1).any():
+            found[ALL] = _on(None, together, examples, resampling)
+    return RaterAgreement(len(examples), found) if found else None
+
+
+def _counts(columns: Ratings) -> NDArray[np.int64]:
+    """How many raters rated each output."""
+    given = zip(*columns.values(), strict=True)
+    return np.array([sum(each is not None for each in ratings) for ratings in given], dtype=np.int64)
+
+
+def _means(several: Sequence[Ratings]) -> dict[str, list[float | None]]:
+    """Each rater's mean over dimensions, each in [0, 1] of its own range; none where one rating is missing."""
+    scaled: list[dict[str, Any]] = []
+    for columns in several:
+        table = as_table(list(columns.values())).T
+        low, high = np.nanmin(table), np.nanmax(table)
+        scaled.append(dict(zip(columns, (table - low) / (high - low or 1.0), strict=True)))
+    names = [name for name in scaled[0] if all(name in each for each in scaled)]
+    means = {name: np.mean([each[name] for each in scaled], axis=0) for name in names}
+    return {name: [None if np.isnan(each) else float(each) for each in mean] for name, mean in means.items()}
+
+
+def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampling: Resampling) -> RatersOn:
+    """The agreement on one dimension; ``name`` is None for the mean over dimensions."""
+    raters, counts = list(columns.values()), _counts(columns)
+    given = [each for column in raters for each in known_ratings(column)]
+    values = sorted(set(map(float, given)))
+    labels = are_labels(given) or set(values) <= {0.0, 1.0}
+    kind = "labels" if labels else "steps" if name is not None and len(values) <= MOST_STEPS else "numbers"
+    levels = LEVELS[:1] if labels else LEVELS if kind == "steps" else LEVELS[2:]
+    per_output = float(counts[counts > 0].mean())
+    r = one_with_another(raters, resampling)
+    return RatersOn(
+        int(np.count_nonzero(counts > 1)),
+        per_output,
+        kind,
+        {each: krippendorff_alpha(raters, each, resampling) for each in levels},
+        r,
+        ceiling(r, per_output),
+        [
+            OneRater(
+                rater,
+                len(known := known_ratings(column)),
+                float(np.mean(known)),
+                leniency(raters, place, resampling),
+                with_the_rest(raters, place, resampling),
+            )
+            for place, (rater, column) in enumerate(columns.items())
+        ],
+        _pairs(columns, kind, resampling),
+        () if name is None else _contradictions(name, columns, examples, values[-1] - values[0]),
+    )
+
+
+def pairs_together(columns: Ratings, *also: Sequence[float | None]) -> list[tuple[str, str]]:
+    """Pairs of raters with enough outputs in common that ``also`` have a value; those with the most first."""
+    together = {
+        (one, other): sum(None not in row for row in zip(columns[one], columns[other], *also, strict=True))
+        for one, other in combinations(columns, 2)
+    }
+    most = sorted(together, key=lambda pair: -together[pair])[:MOST_PAIRS]
+    return [pair for pair in most if together[pair] >= FEWEST_TOGETHER]
+
+
+def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRaters]:
+    """The agreement of every pair; none where ratings are numbers."""
+    if kind == "numbers":
+        return []
+    steps = steps_of(columns)
+    return [
+        TwoRaters(
+            pair,
+            observed_agreement(steps[pair[0]], steps[pair[1]], resampling),
+            cohen_kappa(
+                steps[pair[0]], steps[pair[1]], resampling, weights="none" if kind == "labels" else "quadratic"
+            ),
+        )
+        for pair in pairs_together(columns)
+    ]
+
+
+def _contradictions(
+    dimension: str, columns: Ratings, examples: Sequence[Example], scale: float
+) -> list[OpposedRatings]:
+    found = []
+    for place, example in enumerate(examples):
+        ratings = {name: each for name, column in columns.items() if (each := column[place]) is not None}
+        apart = max(ratings.values(), default=0) - min(ratings.values(), default=0)
+        if scale <= 0 or apart / scale <= APART:
+            continue
+        comments = []
+        for remark in example.comment:
+            if remark.about in (None, WHOLE, dimension):
+                own = ratings.get(remark.rater or "")
+                far = [name for name, given in ratings.items() if own is not None and abs(given - own) / scale > APART]
+                comments.append((remark.rater, remark.text, far))
+        found.append(OpposedRatings(example.id, ratings, apart / scale, comments))
+    return sorted(found, key=lambda each: -each.apart)
+
+
+def rater_agreement(
+    data: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    field: FieldMap | None = None,
+    labels: Labels | None = None,
+    label_scale: Sequence[str] | None = None,
+    limit: int | None = None,
+    seed: int = 42,
+    resamples: int = 2000,
+) -> RaterAgreement:
+    """How far several raters of the same outputs agree; no model is asked.
+
+    Args:
+        data: JSONL or CSV file, or rows, with ``raters``, or lists of ratings in ``human``.
+        field: Renames columns, as in :func:`~askance.prompts.examples.load_examples`.
+        labels: Further words that people's labels are in.
+        label_scale: Words from worst to best, which count as 1, 2 and so on.
+        limit: Use only the first examples.
+        seed: Seed of the intervals.
+        resamples: Bootstrap resamples of the intervals.
+
+    Raises:
+        InputError: Bad data, or no output has two raters.
+    """
+    examples = load_examples(data, fields=field, limit=limit, labels=labels, label_scale=label_scale)
+    sampling = Resampling(documents(examples), resamples, seed=seed)
+    found = agreement_of_raters(examples, human_dimensions(examples), sampling)
+    if found is None:
+        raise InputError(
+            "No output has ratings of two people, so there is no agreement to look at. Give each rater's under 'raters' "
+            "(name to human and comment), as lists in 'human', or name the columns: --field human.overall=anna,ben."
+        )
+    return found

@@ -1,0 +1,195 @@
+"""Agreement of people with each other: Krippendorff's alpha, each rater's leniency, and the ceiling of a judge.
+
+Alpha is that of Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
+counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted
+items, as its interval draws them anew; the package ``krippendorff`` is under the GPL, and has no intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .agreement import MOST_LABELS, leave_one_out
+from .correlation import Column, affordable, correlation_kernel
+from .resampling import (
+    MINIMUM_ITEMS,
+    USUAL,
+    Kernel,
+    Resampling,
+    Statistic,
+    Vector,
+    Weights,
+    bootstrapped,
+    complete,
+    mean_with_interval,
+    tied,
+    without_false_certainty,
+)
+
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+FEWEST_TOGETHER = 10
+"""Items that two raters must both have rated to be compared with each other."""
+
+
+def as_table(raters: Sequence[Column]) -> Weights:
+    """Ratings in a table of shape (items, raters), NaN where there is none. Raises InputError where columns do not
+    match."""
+    for each in raters:
+        complete(raters[0], each)  # refuses columns of other lengths
+    return np.column_stack([np.asarray(each, dtype=np.float64) for each in raters])
+
+
+def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resampling = USUAL) -> Statistic:
+    """Krippendorff's alpha of the raters' values, one column a rater, None where this one gave none; at most 1.
+
+    ``nominal`` takes values for names, ``ordinal`` for ranks, ``interval`` for numbers. ``n`` is the number of items with
+    two ratings or more. Undefined where all ratings are the same. Raises InputError where the columns do not match.
+    """
+    table = as_table(raters)
+    keep = np.count_nonzero(~np.isnan(table), axis=1) > 1
+    n = int(keep.sum())
+    if n < MINIMUM_ITEMS:
+        return Statistic(None, n, reason=f"fewer than {MINIMUM_ITEMS} items have two ratings or more (there are {n})")
+    rated = tied(table[keep])
+    values = np.unique(rated[~np.isnan(rated)])
+    if len(values) == 1:
+        return Statistic(None, n, reason=f"all ratings are the same ({values[0]:g})")
+    if len(values) > MOST_LABELS:
+        return Statistic(None, n, reason=f"there are more than {MOST_LABELS} different ratings")
+    counts = np.stack([np.count_nonzero(rated == value, axis=1) for value in values], axis=1).astype(np.float64)
+    found = bootstrapped(_alpha(counts, values, level), keep, affordable(resampling, "spearman", n))
+    return without_false_certainty(found, "all raters agree on every item")
+
+
+def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
+    """Alpha for weighted items; ``counts`` (items, values) says how many raters gave each value."""
+    first, second = np.triu_indices(len(values), 1)
+    pairs = counts[:, first] * counts[:, second] / (counts.sum(axis=1, keepdims=True) - 1)
+
+    def kernel(drawn: Weights) -> Vector:
+        given = counts.T @ drawn
+        if level == "ordinal":  # the distance of two ranks is the number of ratings between their middles
+            ranks = np.cumsum(given, axis=0) - given / 2
+            distance = (ranks[first] - ranks[second]) ** 2
+        elif level == "interval":
+            distance = ((values[first] - values[second]) ** 2)[:, np.newaxis]
+        else:
+            distance = np.ones((1, 1))
+        observed = (pairs.T @ drawn * distance).sum(axis=0)
+        expected = (given[first] * given[second] * distance).sum(axis=0)
+        alpha = np.full(drawn.shape[1], np.nan)
+        varies = expected > 0
+        alpha[varies] = 1 - (given.sum(axis=0)[varies] - 1) * observed[varies] / expected[varies]
+        return alpha
+
+    return kernel
+
+
+def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
+    """The mean of the other raters' ratings of each item that this one rated; None where nobody else rated it."""
+    table = as_table(raters)
+    others = np.delete(table, place, axis=1)
+    there = ~np.isnan(others)
+    count = there.sum(axis=1)
+    means = np.where(there, others, 0).sum(axis=1) / np.maximum(count, 1)
+    return [
+        None if np.isnan(own) or not n else float(mean)
+        for own, n, mean in zip(table[:, place], count, means, strict=True)
+    ]
+
+
+def leniency(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
+    """How much higher this rater rates than the others rate the same items, on the scale of the ratings."""
+    own = raters[place]
+    gaps = [
+        None if other is None else float(mine) - other
+        for mine, other in zip(as_table([own])[:, 0], others_mean(raters, place), strict=True)
+    ]
+    found = mean_with_interval(gaps, resampling, "nobody else rated the same items")
+    return without_false_certainty(found, "the difference is always the same")
+
+
+def with_the_rest(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
+    """Spearman's correlation of one rater with the mean of the others, on the items that somebody else rated too."""
+    return leave_one_out([raters[place], others_mean(raters, place)], "spearman", resampling)
+
+
+def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel:
+    """The mean of statistics that are each of a part of the items (a mask), weighted by the size of the part.
+
+    A part whose statistic is undefined in a resample is left out of it; NaN where all are.
+    """
+    sizes = np.array([mask.sum() for _, mask in parts], dtype=np.float64)[:, np.newaxis]
+
+    def kernel(drawn: Weights) -> Vector:
+        rows = np.vstack([each(drawn[mask]) for each, mask in parts])
+        weights = np.where(np.isnan(rows), 0.0, sizes)
+        total = weights.sum(axis=0)
+        mean = (np.nan_to_num(rows) * weights).sum(axis=0) / np.maximum(total, 1.0)
+        found: Vector = np.where(total > 0, mean, np.nan)
+        return found
+
+    return kernel
+
+
+def one_with_another(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
+    """Spearman's correlation of one rater with another: the mean over pairs of raters, by the number of their items.
+
+    Pairs with fewer than :data:`FEWEST_TOGETHER` items in common are left out; ``n`` counts the items of the others.
+    Raises InputError where the columns do not match.
+    """
+    table = as_table(raters)
+    there = ~np.isnan(table)
+    used = np.zeros(len(table), dtype=np.bool_)
+    found: list[tuple[Kernel, NDArray[np.bool_]]] = []
+    for one, other in combinations(range(table.shape[1]), 2):
+        both = there[:, one] & there[:, other]
+        a, b = table[both, one], table[both, other]
+        if len(a) >= FEWEST_TOGETHER and np.ptp(a) > 0 and np.ptp(b) > 0:
+            used |= both
+            found.append((correlation_kernel("spearman", a, b), both))
+    n = int(used.sum())
+    if not found:
+        reason = f"no two raters gave different ratings to {FEWEST_TOGETHER} or more of the same items"
+        return Statistic(None, n, reason=reason)
+    kernel = mean_over_parts([(each, both[used]) for each, both in found])
+    return bootstrapped(kernel, used, affordable(resampling, "spearman", n))
+
+
+def ceiling(one_rater: Statistic, k: float) -> Statistic:
+    """Correlation that a perfect judge could have with the mean of ``k`` raters: √(k r / (1 + (k - 1) r)).
+
+    ``one_rater`` is r, the correlation of one rater with another (:func:`one_with_another`): Spearman and Brown's
+    reliability of the mean, and its root for a judge without error. The interval comes from that of r.
+    """
+    if one_rater.value is None:
+        return one_rater
+    if one_rater.value <= 0:
+        return Statistic(None, one_rater.n, reason="one rater does not agree with another beyond chance")
+
+    def best(r: float | None) -> float | None:
+        return None if r is None else sqrt(k * max(r, 0.0) / (1 + (k - 1) * max(r, 0.0)))
+
+    return replace(one_rater, value=best(one_rater.value), low=best(one_rater.low), high=best(one_rater.high))
+
+
+def steps_of(raters: Mapping[str, Column]) -> dict[str, list[float | None]]:
+    """Ratings as whole steps of their scale: themselves where all are whole, else their places among the different
+    ones."""
+    table = as_table(list(raters.values()))
+    values = np.unique(tied(table[~np.isnan(table)]))
+    if np.array_equal(values, np.round(values)):
+        codes = table
+    else:
+        codes = np.where(np.isnan(table), np.nan, np.searchsorted(values, tied(table) - 1e-9))
+    return {
+        name: [None if np.isnan(each) else float(each) for each in codes[:, place]] for place, name in enumerate(raters)
+    }
