@@ -1,8 +1,13 @@
-"""Count the rules of the two prompts of the shared data that the outputs of a migration keep, whatever it found itself.
+"""The two prompts of the shared data, moved to a smaller model, and the rules that outputs then keep.
 
-The rules are those of ``shared/migrate/rules.py``, which no migration sees::
+``rows`` writes what a migration reads: inputs of the shared data with the old outputs, which the embedded 1.5B model wrote
+(``moved_prompts_old.jsonl``; ``askance generate``, temperature 0, at most 220 tokens). ``count`` counts by the rules of
+``shared/migrate/rules.py``, which no migration sees::
 
-    python -m tests.measured.moved_prompts news RUN
+    python -m tests.measured.moved_prompts rows news news.jsonl
+    askance migrate news.jsonl --prompt ../shared/migrate/news.md --kind generator --source recorded --run RUN \\
+        --target local/qwen2.5-coder-0.5b-instruct --max-output-tokens 220 --max-iterations 1 --yes
+    python -m tests.measured.moved_prompts count news RUN
 """
 
 from __future__ import annotations
@@ -15,13 +20,29 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from askance.experiments.command_line import RESULTS
 from askance.memory.certificate_file import TARGETS
 from askance.stats.pass_fail import rate
 from askance.stats.resampling import Statistic
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
+OLD = RESULTS / "moved_prompts_old.jsonl"
 _NAME = re.compile(r"(?<![.!?:\"“]\s)(?<!^)\b[A-Z][a-z]{2,}\b", re.MULTILINE)
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+
+
+def write_rows(prompt: str, file: Path) -> None:
+    """Write the examples of a migration: 30 teach, 24 accept, 60 test, 30 of them those that were counted by hand."""
+    data = json.loads((SHARED / "migrate" / "inputs.json").read_text(encoding="utf-8"))[prompt]["data"]
+    shared = {each["id"]: each for each in _rows(SHARED / "data" / data)}
+    with file.open("w", encoding="utf-8") as out:
+        for old in (each for each in _rows(OLD) if each["prompt"] == prompt):
+            row = shared[old["id"]]
+            given = f"Article: {row['input']}"
+            if prompt == "reply":
+                given = f"Question: {row['input']}\n\nPassage: {row['output']}"
+            told = {"id": old["id"], "input": given, "output": old["output"], "metadata": {"split": old["split"]}}
+            out.write(json.dumps(told, ensure_ascii=False) + "\n")
 
 
 def rules_of(prompt: str) -> Callable[[str], Mapping[str, bool]]:
@@ -79,12 +100,16 @@ def _rows(file: Path) -> Sequence[Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Write the rows, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rows", "count"])
     parser.add_argument("prompt", choices=["news", "reply"])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("place", type=Path, help="file of the rows, or directory of the migration")
     given = parser.parse_args(arguments)
-    print("\n".join(table(given.prompt, given.run)))
+    if given.what == "rows":
+        write_rows(given.prompt, given.place)
+    else:
+        print("\n".join(table(given.prompt, given.place)))
 
 
 if __name__ == "__main__":
