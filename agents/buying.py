@@ -157,6 +157,10 @@ class Estimate:
     """US dollars for these tokens; None where a price is not known."""
     without_thinking: tuple[str, ...] = ()
     """Models that were never asked, so that what they may think before they answer is not counted."""
+    known_usd: float = 0.0
+    """US dollars of the calls whose price is known."""
+    unpriced: tuple[str, ...] = ()
+    """Models whose price is not known."""
 
     @classmethod
     def priced(
@@ -168,7 +172,8 @@ class Estimate:
         written += calls * (thought or 0)
         cost = 0.0 if not calls else None if price is None else price.of(sent, written)
         unknown = (model.name,) if calls and thought is None else ()
-        return cls(verdicts, calls, stored, sent + written, cost, unknown)
+        unpriced = (model.name,) if cost is None else ()
+        return cls(verdicts, calls, stored, sent + written, cost, unknown, cost or 0.0, unpriced)
 
     def __add__(self, other: Estimate) -> Estimate:
         return Estimate(
@@ -178,6 +183,8 @@ class Estimate:
             self.tokens + other.tokens,
             None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd,
             tuple(dict.fromkeys((*self.without_thinking, *other.without_thinking))),
+            self.known_usd + other.known_usd,
+            tuple(dict.fromkeys((*self.unpriced, *other.unpriced))),
         )
 
     @property
@@ -185,7 +192,13 @@ class Estimate:
         """Tokens and dollars in words."""
         if not self.calls:
             return "no tokens"
-        price = "price unknown" if self.cost_usd is None else f"at most {money(self.cost_usd)}"
+        price = "price unknown"
+        if self.cost_usd is not None:
+            price = f"at most {money(self.cost_usd)}"
+        elif self.known_usd and self.unpriced:
+            price = (
+                f"at most {money(self.known_usd)} and what {' and '.join(self.unpriced)} costs, whose price is unknown"
+            )
         names = " and ".join(self.without_thinking)
         unknown = f", without what {names} may think first, as that was never asked" if names else ""
         return f"about {self.tokens:,} tokens, {price}{unknown}"

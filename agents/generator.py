@@ -122,7 +122,9 @@ class Generator:
         found = store.get_many(keys) if store is not None else {}
         to_buy = {request.key: request for request in requests if request.key not in found}
         if isinstance(self.model, Program):  # nobody knows what it spends
-            return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, None if to_buy else 0.0)
+            unpriced = (self.model.name,) if to_buy else ()
+            cost = None if to_buy else 0.0
+            return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, cost, unpriced=unpriced)
         tokens = sum(reserved_tokens(request) for request in to_buy.values())
         written = self.most_tokens * len(to_buy)
         return Estimate.priced(

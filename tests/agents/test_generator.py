@@ -181,6 +181,13 @@ async def test_outputs_that_are_all_there_cost_nothing_though_the_price_is_unkno
         assert (generator.estimate(EXAMPLES) + judging).cost_usd == 0.02
 
 
+def test_what_is_known_of_a_price_is_said_beside_the_model_whose_price_is_not() -> None:
+    known = Estimate(6, 6, 0, 600, 0.02, known_usd=0.02)
+    both = known + Estimate(0, 4, 0, 400, None, unpriced=("openai/mine",))
+    assert both.cost_usd is None
+    assert both.size == "about 1,000 tokens, at most $0.0200 and what openai/mine costs, whose price is unknown"
+
+
 async def test_comments_on_an_output_are_not_taken_for_comments_on_another() -> None:
     given = Example(id="a", input="in 0", output="old", comment="Too long.")
     model = ScriptedModel(echo)

@@ -23,6 +23,7 @@ def test_a_figure_has_its_interval_with_one_decimal_less_and_a_hyphen_only_in_a_
     assert found.number() == "\N{MINUS SIGN}0.123"
     assert found.span() == ("\N{MINUS SIGN}0.20", "0.00")
     assert str(Figure(0.875, 0.8, 0.9, ".1%")) == "87.5% [80.0%, 90.0%]"
+    assert str(Figure(0.036, 0.0355, 0.08)) == "0.036 [0.035, 0.080]", "no number stands outside its own interval"
 
 
 def test_what_is_undefined_is_called_so_and_keeps_its_reason() -> None:
