@@ -10,6 +10,7 @@ import pytest
 
 from askance.commands import first_steps as demo
 from askance.models.embedded.registry import RegisteredModel, resolve
+from askance.optimizer.migration.inputs import WriterMigration
 from askance.prompts.errors import InputError
 
 
@@ -48,3 +49,22 @@ def test_the_fastest_that_can_reads_unless_one_is_named(
     else:
         with pytest.raises(InputError, match="onnx/smollm2-135m-instruct: cannot"):
             demo.made_ready(asked, model, Path("m.gguf"))
+
+
+@pytest.mark.parametrize(
+    ("given", "target"),
+    [((), "local/qwen2.5-coder-0.5b-instruct"), (("--model", "smollm2-135m-instruct"), "local/smollm2-135m-instruct")],
+)
+def test_the_demo_of_migrate_moves_the_workshops_prompt(
+    monkeypatch: pytest.MonkeyPatch, cli: Any, given: tuple[str, ...], target: str
+) -> None:
+    asked: list[WriterMigration] = []
+
+    def stopped(migration: WriterMigration, *_: Any, **__: Any) -> None:
+        asked.append(migration)
+        raise InputError("far enough")
+
+    monkeypatch.setattr(demo, "fetch", lambda _: Path("m.gguf"))
+    monkeypatch.setattr(demo, "run_writer_migration", stopped)
+    said = cli("demo", "migrate", *given)
+    assert (said.code, [*asked[0].targets], len(asked[0].examples)) == (2, [target], 96)

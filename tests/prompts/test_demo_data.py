@@ -11,8 +11,10 @@ from statistics import mean
 import pytest
 from scipy import stats
 
+from askance.optimizer.migration.requirements import free_requirements
 from askance.prompts.checklist import load_checklist
 from askance.prompts.examples import Example, load_examples
+from askance.prompts.prompt import Prompt
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
 DEMO, STARTER = PROMPTS / "demo", PROMPTS / "starter"
@@ -137,3 +139,13 @@ def test_the_workshops_replies_are_labelled_in_words_and_commented_in_part() -> 
     assert sum(each in failed for each in commented) == 43 and len(commented) == 50
     assert len({each.output for each in replies}) == 150
     assert [question.id for question in load_checklist(DEMO / "align" / "checklist.yaml").questions] == ["good_to_send"]
+
+
+def test_every_output_of_the_old_model_keeps_every_rule_of_the_workshops_prompt() -> None:
+    messages = load_examples(DEMO / "migrate" / "messages.jsonl")
+    assert Counter(each.metadata["split"] for each in messages) == {"development": 18, "validation": 16, "test": 62}
+    found = free_requirements(Prompt((DEMO / "migrate" / "writer.md").read_text(encoding="utf-8")), messages)
+    assert {each.id for each in found.criteria} == {
+        *("no_code_fence", "json_alone", "keys", "key_customer", "key_topic", "key_urgent", "key_summary"),
+    }
+    assert {each.support for each in found.criteria} == {1.0}
