@@ -148,6 +148,7 @@ class CompareSettings(OwnBesideSettings, ScoreSettings, total=False):
     points: int
     agreement_tolerance: int | None
     k: int
+    embedder: str | None
     panel_size: int
     panel_by: Literal["seeds", "prompts"]
     panel_vote: Literal["majority", "mean"]

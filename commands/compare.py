@@ -71,7 +71,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     check_output(output := inputs.pop("output"))
     inputs |= {name: names_of(inputs[name]) for name in ("judges", "panel", "dimensions")}
     if given["candidates"] is not None and not set(POOLED).intersection(check_names(inputs["judges"])):
-        raise InputError(f"--candidates: only the judges {' and '.join(POOLED)} ask them.")
+        raise InputError(f"--candidates: only the judges {', '.join(POOLED)} ask them.")
     if dataset is not None:
         inputs["data"] = load_rated(dataset, inputs["data"])
     job = prepare(**inputs, options=options)

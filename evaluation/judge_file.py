@@ -388,7 +388,9 @@ def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> Acce
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
     low, high, spearman = (_short(each) for each in (row.low, row.high, row.spearman))
     figures: dict[str, Any] = {name: _figure(found) for name in FIGURES if (found := getattr(row, name)) is not None}
-    return AcceptedOn(spearman=spearman, n=row.n, low=low, high=high, reason=row.reason, **figures)
+    return AcceptedOn(
+        spearman=spearman, mean=_short(row.mean), n=row.n, low=low, high=high, reason=row.reason, **figures
+    )
 
 
 def _figure(row: Statistic) -> Statistic:

@@ -418,6 +418,9 @@ class CompareOptions(OwnBeside, ScoreOptions):
     k: Annotated[int, Heading.COMPARED.at(1)] = Field(
         5, ge=1, description="Questions that random_k draws in all, in turn from each dimension."
     )
+    embedder: Annotated[str | None, Heading.COMPARED.at(1)] = Field(
+        None, description="Embedding model by which auto_rubric tells questions apart."
+    )
     panel_size: Annotated[int, Heading.COMPARED.at(2)] = Field(
         3, ge=2, description="Members of poll where no models are named with --panel."
     )
@@ -439,6 +442,7 @@ class CompareOptions(OwnBeside, ScoreOptions):
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("scale", "calibration"), lambda _: True, "judges are compared in [0, 1], as their answers are"),
         Idle(("k",), _lacks_judge("random_k"), "only the judge random_k draws questions"),
+        Idle(("embedder",), _lacks_judge("auto_rubric"), "only the judge auto_rubric embeds questions"),
         Idle(("panel_size", "panel_by", "panel_vote"), _lacks_judge("poll"), "only the judge poll has a panel"),
         Idle(tuple(OwnBeside.model_fields), _lacks_judge("own"), "only the judge own is asked in your own words"),
         Idle(("cot_tokens",), _lacks_judge("cot"), "only the judge cot thinks aloud"),

@@ -35,6 +35,8 @@ JUDGE_FILE = "judge.yaml"
 """The whole judge, in runs that improve one."""
 JUDGE_FOLDER = "judge"
 """The run of a judge that learns in a further round of ``tune``."""
+CANDIDATES_FILE = "candidates.yaml"
+"""All questions that were proposed from pairs, as a checklist."""
 OUTPUTS_FILE = "outputs.jsonl"
 """The outputs that an accepted prompt wrote, in runs that improve a generator."""
 LABELLED_FILE = "outputs-labelled.jsonl"
@@ -50,6 +52,7 @@ WRITTEN = (
     "changes.diff",
     "journal.jsonl",
     OUTPUTS_FILE,
+    CANDIDATES_FILE,
     "result.json",
     "report.html",
 )

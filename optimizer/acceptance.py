@@ -364,7 +364,7 @@ class HeldOutAcceptance:
 
 
 def acceptance_of(
-    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard
+    options: LoopOptions, yardstick: Yardstick, validation: Sequence[Example], guard: Guard | None
 ) -> Acceptance:
     """Return the acceptance test that the settings name."""
     if options.paper:

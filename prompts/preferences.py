@@ -34,6 +34,9 @@ PAIR_FIELDS = (
     "group",
     "document",
     "metadata",
+    "comment",
+    "comment_a",
+    "comment_b",
 )
 """Ours that ``--field`` gives a column; beside ``chosen``, ``rejected``, ``scores_a`` and ``scores_b``."""
 KNOWN_FIELDS = (*PAIR_FIELDS, "prompt", "chosen", "rejected", "scores_a", "scores_b")
@@ -62,6 +65,22 @@ class Preference(BaseModel):
     document: str | None = None
     """Neither are those of one document, where no group is named."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    comment: tuple[str, ...] = ()
+    """People's words on the pair; a text or a list of texts."""
+    comment_a: tuple[str, ...] = ()
+    comment_b: tuple[str, ...] = ()
+
+    @property
+    def comments(self) -> tuple[str, ...]:
+        """All that people wrote on the pair and on either output, each once."""
+        return tuple(dict.fromkeys((*self.comment, *self.comment_a, *self.comment_b)))
+
+    @field_validator("comment", "comment_a", "comment_b", mode="before")
+    @classmethod
+    def _is_several(cls, value: Any) -> Any:
+        several = [value] if isinstance(value, str) else value
+        is_texts = isinstance(several, (list, tuple)) and all(isinstance(each, str) for each in several)
+        return tuple(each.strip() for each in several if each.strip()) if is_texts else value
 
     @field_validator("input", "output_a", "output_b")
     @classmethod
@@ -202,9 +221,11 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
     first = sha256(f"{seed}:{identity}".encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
     a, b = (chosen, rejected) if first else (rejected, chosen)
     pair = {"id": identity, "input": prompt, "output_a": a, "output_b": b, "preferred": "a" if first else "b"}
-    others = {
-        name: value for name, value in given.items() if name in ("section", "dataset", "group", "document", "metadata")
-    }
+    named = ("section", "dataset", "group", "document", "metadata", "comment")
+    others = {name: value for name, value in given.items() if name in named}
+    for side, ours in (("chosen", pair["preferred"]), ("rejected", "b" if first else "a")):
+        if (said := given.get(f"comment_{side}")) is not None:
+            others[f"comment_{ours}"] = said
     return validate_row(Preference, others | pair, where)
 
 

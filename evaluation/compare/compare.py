@@ -86,7 +86,7 @@ def compare(
         judges: Names from :data:`~askance.evaluation.compare.judges.KNOWN`; the first one, with the first model and
             the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
-        candidates: Pool of questions of ``random_k`` and ``all_candidates``; the checklist by default.
+        candidates: Pool of questions of ``random_k``, ``all_candidates`` and ``auto_rubric``; the checklist by default.
         prompt: Prompt of the judges that ask questions; of several, each of these judges is there with each. The others
             show the example as the first one does.
         criteria: What counts, in words, for the judges without a checklist.

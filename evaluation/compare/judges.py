@@ -10,23 +10,28 @@ from itertools import islice, zip_longest
 from types import MappingProxyType
 from typing import Annotated
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...agents.agent import ask_for
 from ...agents.buying import NOTHING, Estimate
+from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.templates import render
+from ...stats.coding_rate import spread_by_rate
 from .checkeval import CheckEval, evenly_weighted
 from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
 from .questionnaire import (
     ExpectedNumbers,
     Questionnaire,
     candidate_pool,
+    covering,
     needed_checklist,
     number_judge,
     own_words,
     rating_checklist,
+    with_questions,
     yes_no,
 )
 
@@ -249,6 +254,20 @@ def all_candidates(setup: Setup) -> Questionnaire:
     return yes_no("all_candidates", setup, pool, soft=setup.options.soft)
 
 
+def auto_rubric(setup: Setup) -> Questionnaire:
+    """``auto_rubric``: candidates from pairs, taken one by one for what each adds to the coding rate of their words.
+
+    It ends where the best of the others adds nothing (Auto-Rubric, Xie et al. 2025). What people preferred plays no part
+    in the choice, and all questions count the same.
+    """
+    pool = candidate_pool(setup, "auto_rubric")
+    asked = [each for each in pool.asked if each.weight > 0]
+    vectors = embedder(setup.options.embedder or DEFAULT_EMBEDDER).embed([each.text for each in asked])
+    taken = [asked[place] for place in sorted(spread_by_rate(vectors.astype(np.float64)))]
+    chosen = covering(with_questions(pool, taken), setup, "auto_rubric")
+    return yes_no("auto_rubric", setup, evenly_weighted(chosen), soft=setup.options.soft)
+
+
 JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     {
         "binary": binary,
@@ -262,6 +281,7 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
         "unit_tests": unit_tests,
         "random_k": random_k,
         "all_candidates": all_candidates,
+        "auto_rubric": auto_rubric,
     }
 )
 """Builders of the judges, by name."""
@@ -269,7 +289,7 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType({**JUDGES, OWN: own})
 """These, and the judge that needs a prompt of its own."""
 
-POOLED = ("random_k", "all_candidates")
+POOLED = ("random_k", "all_candidates", "auto_rubric")
 """Judges that ask the candidates."""
 
 

@@ -19,29 +19,33 @@ from ...evaluation.own_judge import improved_in_own_words, judge_asked
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
 from ...memory.records import CriterionRecord
+from ...memory.run_directory import CANDIDATES_FILE
 from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import Checklist, dump_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, human_dimensions
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
-from ..acceptance import Yardstick
+from ..acceptance import Yardstick, acceptance_of
 from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
 from ..mode import RunContext, SetUp
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
+from ..questions.candidates import as_question
 from ..questions.choice import Chooser
 from ..questions.learner import QuestionLearner, learning_facts
+from ..questions.pairs import PairChooser, PairYardstick, are_pairs, decided_pairs, examples_of_pairs
 from ..questions.presentation import asked_at_the_start, mode_for
 from ..questions.proposers import CommentProposer, Finder, KindProposer
 from ..raters import raters_of
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft
+from ..weights.judged_pairs import holds_pairs, load_pairs
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 logger = logging.getLogger(__name__)
@@ -60,7 +64,13 @@ def prepare(
     earlier = None if from_run is None else earlier_run(from_run)
     if earlier is not None:
         checklist, model, prompt, options = _of_the_judge(earlier, checklist, model, prompt, options)
+    if not isinstance(data, (str, Path)):
+        data = list(data)
+    if pairs := holds_pairs(data, dict(options).get("field")):
+        options = {"update": "questions"} | dict(options)
     settings = parse_options(AlignOptions, dict(options))
+    if pairs:
+        data, settings = _of_pairs(data, settings)
     if model is None or (checklist is None and prompt is None):
         missing = "model" if model is None and checklist is not None else "checklist"
         raise InputError(f"A {missing} is needed (or an earlier run to go on from, which brings its own).")
@@ -85,6 +95,23 @@ def prepare(
     if stray is not None:
         logger.warning("%s", stray)
     return job
+
+
+def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOptions]:
+    """Both outputs of every pair as examples, and the settings without those of reading the pairs.
+
+    Raises:
+        InputError: A pair is wrong, or a setting has no use for pairs.
+    """
+    for name, usual in (("update", "questions"), ("optimise_for", "spearman"), ("calibrate", False)):
+        if getattr(settings, name) != usual:
+            raise InputError(f"{name}: from pairs questions are learned, so that more pairs are told; leave it out.")
+    how: dict[str, Any] = {"fields": settings.field, "labels": settings.labels, "seed": settings.seed}
+    pairs = load_pairs(data, limit=settings.limit, **how)
+    if all(each.preferred == "tie" for each in pairs):
+        raise InputError("In none of the pairs did people prefer one output.")
+    read: dict[str, Any] = {"field": {}, "labels": {}, "limit": None}
+    return examples_of_pairs(pairs), settings.model_copy(update=read)
 
 
 def _of_the_judge(
@@ -143,12 +170,17 @@ class Align:
             targets, context.splits.development, judge, threshold=options.disagreement_threshold, **how
         )
         again = None
+        pairs = decided_pairs(job.examples) if are_pairs(job.examples) else None
         if options.regenerate_questions:
             writes = context.helper("writer", model)
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
             again = QuestionsAgain(writer, job.questions.dimensions, context.events)
         set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
         set_up = replace(set_up, known_facts={**set_up.known_facts, **raters.facts})
+        if pairs is not None:
+            told = PairYardstick(pairs, options.resamples, options.seed)
+            accepts = acceptance_of(options, told, context.splits.validation, None)
+            set_up = replace(set_up, yardstick=told, acceptance=accepts, bought_facts=())
         if job.earlier_judge is not None:
             set_up = replace(set_up, start=await _start(context, job.earlier_judge, subject, targets))
         set_up = await asked_as_it_thinks(context, subject, set_up)
@@ -166,6 +198,8 @@ class Align:
         if options.update in ("auto", "questions"):
             learns = learner(context, subject, targets, model)
             steps, free = (learns, *steps), (partial(learning_facts, learns, context), *free)
+            if pairs is not None:
+                free = (*free, partial(_keep_candidates, context, learns))
         set_up = replace(set_up, steps=steps, free_facts=free)
         return replace(set_up, steps=(), last=(), without_rounds="calibrated") if options.calibrate else set_up
 
@@ -173,6 +207,14 @@ class Align:
         """The judge's price on all examples."""
         judge = models.get(job.models["model"])
         return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
+
+
+def _keep_candidates(context: RunContext, learns: QuestionLearner, *_: object) -> dict[str, Any]:
+    """Write all questions that were proposed from pairs as a checklist, e.g. for ``compare --candidates``."""
+    asked = tuple(as_question(each, each.id, each.good or "yes") for each in learns.learned)
+    text = dump_checklist(Checklist(task=context.job.questions.task, questions=asked)) if asked else None
+    context.run.write_or_remove(CANDIDATES_FILE, text)
+    return {}
 
 
 def _examples_step(
@@ -221,8 +263,7 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
         if context.remembering is not None:
             each.waiting = [*each.waiting, *context.remembering.candidates(options.max_questions)]
             each.removed = context.remembering.removed_questions
-    keeps, most = aligning.keep_questions, options.max_questions
-    both = Chooser(subject, targets, every, events, most, parts=2, mode=mode, keeps_start=keeps)
+    both = _chooser(context, subject, targets, every, mode, parts=2)
     return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
 
 
@@ -251,9 +292,25 @@ def _finder(
         read,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
-    keeps = job.options_as(AlignOptions).keep_questions
-    chooser = Chooser(subject, targets, examples, events, most, mode=mode, keeps_start=keeps)
+    chooser = _chooser(context, subject, targets, examples, mode)
     return Finder(chooser, context.embedder, events, options.max_iterations, (comments, kinds))
+
+
+def _chooser(
+    context: RunContext,
+    subject: JudgeSubject,
+    targets: Targets,
+    examples: Sequence[Example],
+    mode: Literal["auto", "each", "batched"],
+    parts: int = 1,
+) -> Chooser:
+    """The chooser among candidates by some of the examples."""
+    options = context.job.options_as(AlignOptions)
+    how: dict[str, Any] = {"parts": parts, "mode": mode, "keeps_start": options.keep_questions}
+    means = subject, targets, examples, context.events, options.max_questions
+    if are_pairs(context.job.examples):
+        return PairChooser(*means, **how, soft=options.soft, seed=options.seed)
+    return Chooser(*means, **how)
 
 
 def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:

@@ -16,7 +16,7 @@ from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import BothWaysRecord, CriterionRecord
-from ...prompts.checklist import Sees
+from ...prompts.checklist import Question, Sees
 from ...prompts.examples import Example
 from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
@@ -333,6 +333,12 @@ class Chooser:
         both = sides.get(self._rated(candidate.dimension))
         return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
 
+    def _asked(self, question: Question, table: Mapping[str, float], sides: Sides) -> Asked:
+        """The answers to a question that is asked already."""
+        fine, poor = sides.get(self._rated(question.dimension), ([], []))
+        rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
+        return Asked(question, rejected, accepted)
+
     def _rated(self, dimension: str) -> str:
         """The rated dimension that a dimension of the checklist is held to."""
         return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
@@ -366,10 +372,7 @@ class Chooser:
         logits, sides = yes_logits(seen.verdicts), self.sides()
         asked: dict[str, Asked] = {}
         for question in best.questions.questions:
-            fine, poor = sides.get(self._rated(question.dimension), ([], []))
-            table = logits.get(question.id, {})
-            rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
-            asked[question.id] = Asked(question, rejected, accepted)
+            asked[question.id] = self._asked(question, logits.get(question.id, {}), sides)
         joined = {each.dimension for each in chosen.values()}
         fates = fates_of(asked, joined)
         left = {asked[name].question.dimension for name, fate in fates.items() if fate not in OUT} | joined

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from ...prompts.field_map import FieldMap, check_field_map, numbered_id
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Labels, is_missing, known_ratings, parse_labels
 from ...prompts.mapping.table import proposes_mapping
-from ...prompts.preferences import KNOWN_FIELDS, Preference, preference_of, with_our_names
+from ...prompts.preferences import KNOWN_FIELDS, SIDES, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
@@ -302,8 +302,7 @@ def load_pairs(
     fields, labels = fields or {}, parse_labels(labels or {})
     check_field_map(fields, KNOWN_FIELDS)
     texts = {*TEXTS, *(str(column) for ours, column in fields.items() if ours in TEXTS)}
-    for where, given in islice(source_rows(source, texts, say=logger.warning), limit):
-        row = given
+    for where, row in islice(_one_rejected_each(source_rows(source, texts, say=logger.warning)), limit):
         if not isinstance(row, Mapping):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         row = with_our_names(row, fields, labels)
@@ -321,6 +320,30 @@ def load_pairs(
     if unnamed:
         logger.warning("A hash of the texts is the id of %s, which had none.", count(unnamed.total(), "pair"))
     return pairs
+
+
+def _one_rejected_each(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The rows, and of the best of n outputs (``rejected`` is a list of texts) one for each of the others."""
+    for where, row in rows:
+        others = row.get("rejected") if isinstance(row, Mapping) else None
+        if not isinstance(others, (list, tuple)) or not others or not all(isinstance(each, str) for each in others):
+            yield where, row
+            continue
+        for number, other in enumerate(others, 1):
+            name = {} if is_missing(row.get("id")) else {"id": f"{row['id']}#{number}"}
+            yield where, {**row, "rejected": other, **name}
+
+
+def holds_pairs(source: Any, fields: FieldMap | None = None) -> bool:
+    """Whether the first row of a file, a data frame or rows is a pair of outputs; of standard input nobody knows.
+    Raises InputError where it cannot be read."""
+    if str(source) == "-" or isinstance(source, Iterator):
+        return False
+    _, row = next(iter(source_rows(source)), ("", None))
+    if not isinstance(row, Mapping):
+        return False
+    names = {*row, *(ours for ours, column in (fields or {}).items() if column in row)}
+    return names >= set(SIDES) or names >= {"output_a", "output_b"}
 
 
 def separate_examples(pair: Preference) -> list[Example]:
@@ -370,6 +393,11 @@ def _ids(questions: Checklist) -> list[str]:
     return [question.id for question in questions.questions]
 
 
+def context_of(pair: Preference) -> str:
+    """The context of a pair, as of :func:`~.score_tables.context_name`; pairs of one are never divided."""
+    return context_name(pair.group, pair.document, pair.input, pair.id)
+
+
 def _pair_scores(
     pairs: Sequence[Preference], tests: Sequence[str], score: Callable[[str, str, str], float | None]
 ) -> PreferenceScores:
@@ -379,7 +407,7 @@ def _pair_scores(
         [[score(pair.id, test, "a") for test in tests] for pair in pairs],
         [[score(pair.id, test, "b") for test in tests] for pair in pairs],
         [pair.preferred for pair in pairs],
-        groups=[context_name(pair.group, pair.document, pair.input, pair.id) for pair in pairs],
+        groups=[context_of(pair) for pair in pairs],
         sections=[pair.section for pair in pairs],
         datasets=[pair.dataset for pair in pairs],
     )

@@ -154,6 +154,24 @@ def test_random_k_draws_k_in_all_and_some_of_each_dimension() -> None:
         JUDGES["random_k"](replace(given, options=given.options.model_copy(update={"k": 3})))
 
 
+def test_auto_rubric_leaves_what_repeats_another_and_counts_all_alike() -> None:
+    texts = [
+        "Does it greet the reader?",
+        "Does it greet the reader?",
+        "Are all figures right?",
+        "Does it end politely?",
+    ]
+    pool = [
+        Question(id=f"q{place}", text=text, dimension="consistency", weight=place + 1.0)
+        for place, text in enumerate(texts)
+    ]
+    given, _ = setup(embedder="words")
+    judge = JUDGES["auto_rubric"](replace(given, candidates=Checklist(questions=tuple(pool))))
+    kept = judge.evaluator.checklist.questions  # type: ignore[attr-defined]
+    assert [each.id for each in kept] == ["q0", "q2", "q3"]
+    assert {each.weight for each in kept} == {1.0}
+
+
 def test_all_candidates_asks_the_candidates_and_not_the_checklist() -> None:
     given, model = setup(lambda request: 0.5)
     pool = Checklist(questions=(Question(id="c", text="A candidate?", dimension="consistency"),))

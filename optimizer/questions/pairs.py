@@ -1,0 +1,284 @@
+"""Questions learned from pairs of which people liked one output better (METHOD.md, part 7).
+
+The effect of a question is the mean of good(chosen) less good(rejected) over pairs, where good is P(the answer that speaks
+for the output). Its sign gives the polarity. Weights are those of Bradley and Terry on the same differences, mixed with
+equal ones as far as cross-validation says. A judge is better where it tells more held-out pairs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...evaluation.calibration import sigmoid
+from ...evaluation.scoring import ExampleScore, mean_score
+from ...memory.records import CriterionRecord
+from ...prompts.checklist import Question
+from ...prompts.examples import Example, document_of
+from ...prompts.preferences import Preference
+from ...stats.differences import Difference, mean_difference
+from ...stats.resampling import Resampling, Vector
+from ..subject import Draft, Observation
+from ..weights.evidence import PairDifferences, codes_of
+from ..weights.judged_pairs import context_of
+from ..weights.learner_choice import Auto
+from ..weights.learners import LearningFailedError, Logistic, Robust
+from .candidates import CONTRAST_NOISE, FEWEST_OTHERS, LEAST_NOISE, SAID_NOISE, Asked, Standing, yes_logits
+from .choice import Chooser, Chosen, Widened
+from .racing import Sides
+
+PAIR_OF = "preference_pair"
+"""Key of an output's metadata with the id of its pair."""
+PREFERRED = "overall"
+"""What people's choice is about: 1 for the chosen output, 0 for the rejected one."""
+_FEWEST_WEIGHED = 8
+"""Pairs from which weights are learned; with fewer they stay equal."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A pair in which people preferred one output, by example ids."""
+
+    chosen: str
+    rejected: str
+    prompt: str
+    """Pairs of one prompt are never divided."""
+
+
+def examples_of_pairs(pairs: Iterable[Preference]) -> list[Example]:
+    """Return both outputs of every pair as examples, with people's choice as a label.
+
+    The outputs of one prompt are one document, so that no fold divides them. A tie has no labels. All comments of a
+    pair are about its rejected output: what is said for the chosen one is what the rejected one lacks.
+    """
+    found = []
+    for pair in pairs:
+        prompt = context_of(pair)
+        for side, output in (("a", pair.output_a), ("b", pair.output_b)):
+            is_chosen = pair.preferred == side
+            row: dict[str, Any] = {"id": f"{pair.id}/{side}", "input": pair.input, "output": output}
+            row["metadata"] = {**pair.metadata, "document": prompt, PAIR_OF: pair.id}
+            if pair.preferred != "tie":
+                row["human"] = {PREFERRED: float(is_chosen)}
+                row |= {"comment": list(pair.comments)} if pair.comments and not is_chosen else {}
+            found.append(Example.model_validate(row))
+    return found
+
+
+def are_pairs(examples: Sequence[Example]) -> bool:
+    """Whether all examples are outputs of pairs."""
+    return bool(examples) and all(PAIR_OF in each.metadata for each in examples)
+
+
+def decided_pairs(examples: Iterable[Example]) -> list[Decided]:
+    """Return the pairs of which both outputs are there and people preferred one, in the order of the examples."""
+    sides: dict[str, dict[float, Example]] = defaultdict(dict)
+    for each in examples:
+        if (label := each.human_score(PREFERRED)) is not None:
+            sides[each.metadata[PAIR_OF]][label] = each
+    whole = (both for both in sides.values() if len(both) == 2)
+    return [Decided(both[1.0].id, both[0.0].id, document_of(both[1.0])) for both in whole]
+
+
+@dataclass(frozen=True)
+class PairYardstick:
+    """The share of pairs that a judge tells: 1 where it scores the chosen output higher, a half where both alike."""
+
+    pairs: Sequence[Decided]
+    """All pairs of the run; of them those are measured that have scores."""
+    resamples: int
+    seed: int
+    name = "share of pairs told"
+
+    def value(self, scores: Sequence[ExampleScore]) -> float | None:
+        """The share over the pairs that have scores."""
+        return mean_score(_told(self._among(scores), scores))
+
+    def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
+        """The share, with an interval by prompt, and nothing that is for single outputs."""
+        pairs = self._among(scores)
+        told = _told(pairs, scores)
+        found = self._gain([None if each is None else 0.0 for each in told], told, pairs)
+        reason = found.reason or "pairs are told or not; there is nothing to correlate with"
+        interval = {"n": found.n, "low": found.low, "high": found.high}
+        return {**dict.fromkeys(("spearman", "kendall", "pearson")), **interval, "mean": found.value, "reason": reason}
+
+    def difference(
+        self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
+    ) -> Difference:
+        """Paired difference of the shares; prompts are swapped and resampled whole."""
+        pairs = self._among(after)
+        return self._gain(_told(pairs, before), _told(pairs, after), pairs)
+
+    def _among(self, scores: Sequence[ExampleScore]) -> list[Decided]:
+        known = {each.example for each in scores}
+        return [each for each in self.pairs if each.chosen in known and each.rejected in known]
+
+    def _gain(
+        self, before: Sequence[float | None], after: Sequence[float | None], pairs: Sequence[Decided]
+    ) -> Difference:
+        prompts = [each.prompt for each in pairs]
+        return mean_difference(before, after, Resampling(prompts, self.resamples, seed=self.seed))
+
+
+def _told(pairs: Sequence[Decided], scores: Iterable[ExampleScore]) -> list[float | None]:
+    """Credit of a judge on each pair; None where a score is missing."""
+    by_id = {each.example: each.overall for each in scores}
+    both = ((by_id.get(each.chosen), by_id.get(each.rejected)) for each in pairs)
+    return [None if a is None or b is None else 1.0 if a > b else 0.5 if a == b else 0.0 for a, b in both]
+
+
+def pair_effect(differences: Vector, prompts: Sequence[str]) -> tuple[float, float]:
+    """Mean of the differences, shape (pairs,), and its standard error by prompt."""
+    mean = float(differences.mean())
+    rest: dict[str, float] = defaultdict(float)
+    for prompt, value in zip(prompts, differences - mean, strict=True):
+        rest[prompt] += float(value)
+    groups = len(rest)
+    error = np.sqrt(sum(each**2 for each in rest.values()) * groups / max(groups - 1, 1)) / len(differences)
+    return mean, float(error)
+
+
+@dataclass(frozen=True)
+class StandingOfPairs(Standing):
+    """Evidence for a question from pairs, whose sign gives the polarity."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it may not join: fewer standard errors than a question of its origin needs."""
+        needed = SAID_NOISE if self.support else CONTRAST_NOISE
+        assert self.effect is not None, "there are pairs"
+        return None if self.effect >= needed * self.noise else "it tells pairs no more than by chance"
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether it tells pairs no more than by chance."""
+        return self.problem is not None
+
+
+@dataclass(frozen=True)
+class AskedOfPairs(Asked):
+    """Differences of a question that is asked already, in place of its answers on either side."""
+
+    differences: tuple[float, ...] = ()
+    """P(yes) of the chosen output less that of the rejected one."""
+    prompts: tuple[str, ...] = ()
+
+    def strength(self, *, turned: bool = False) -> float:
+        """Standard errors by which it speaks for chosen outputs, or would with the other answer as the good one."""
+        mean, noise = pair_effect(np.array(self.differences), self.prompts)
+        return (1.0 if self.question.is_fault is turned else -1.0) * mean / max(noise, LEAST_NOISE)
+
+
+@dataclass
+class PairChooser(Chooser):
+    """Chooses among candidates by pairs; both outputs of a pair are always judged together."""
+
+    soft: bool = True
+    """Whether scores come from P(yes)."""
+    seed: int = 42
+
+    async def _own_cases(
+        self,
+        best: Draft,
+        named: Mapping[str, CriterionRecord],
+        sides: Sides,
+        waiting: Mapping[str, CriterionRecord],
+        part: Collection[str],
+    ) -> dict[str, dict[str, float]]:
+        sources = {each for candidate in named.values() for each in candidate.sources}
+        return await super()._own_cases(best, named, sides, waiting, self._whole({*part, *sources}))
+
+    async def _raced(
+        self,
+        best: Draft,
+        racing: Mapping[str, CriterionRecord],
+        named: Mapping[str, CriterionRecord],
+        part: Collection[str] | None,
+        iteration: int,
+    ) -> dict[str, dict[str, float]]:
+        return await super()._raced(best, racing, named, None if part is None else self._whole(part), iteration)
+
+    def _whole(self, part: Collection[str]) -> set[str]:
+        """The outputs with the other ones of their pairs."""
+        pairs = decided_pairs(self.examples)
+        both = (
+            each for pair in pairs for each in (pair.chosen, pair.rejected) if {pair.chosen, pair.rejected} & {*part}
+        )
+        return {*part, *both}
+
+    def _standing(
+        self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
+    ) -> Standing | None:
+        """The evidence of the pairs but for the one whose comment the question was made of."""
+        told = next(iter(candidate.sources), None)
+        others = [each for each in decided_pairs(self.examples) if told not in (each.chosen, each.rejected)]
+        found, prompts = self._differences(logits.get(name, {}), others)
+        if len(found) < FEWEST_OTHERS:
+            return None
+        mean, noise = pair_effect(found, prompts)
+        spread = float(found.std()) or LEAST_NOISE
+        return StandingOfPairs(-mean / spread, abs(mean), noise, support=len(candidate.sources))
+
+    def _asked(self, question: Question, table: Mapping[str, float], sides: Sides) -> Asked:
+        plain = super()._asked(question, table, sides)
+        found, prompts = self._differences(table, decided_pairs(self.examples))
+        if len(found) < FEWEST_OTHERS:
+            return Asked(question, (), ())
+        return AskedOfPairs(question, plain.rejected, plain.fine, tuple(found.tolist()), tuple(prompts))
+
+    @staticmethod
+    def _differences(table: Mapping[str, float], pairs: Iterable[Decided]) -> tuple[Vector, list[str]]:
+        """P(yes) of chosen less rejected outputs where both have an answer, and the prompts of these pairs."""
+        both = [each for each in pairs if each.chosen in table and each.rejected in table]
+        sides = (np.array([table[getattr(each, side)] for each in both]) for side in ("chosen", "rejected"))
+        chosen, rejected = (sigmoid(each) for each in sides)
+        return chosen - rejected, [each.prompt for each in both]
+
+    def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
+        """The judge with the chosen questions, all of them weighed together by the pairs."""
+        found = super().drafts(best, chosen, seen)
+        if found.whole is best:
+            return found
+        tables = {**yes_logits(seen.verdicts), **chosen.logits}
+        whole = self._weighed(found.whole, tables)
+        return Widened(whole, whole if found.lean is found.whole else self._weighed(found.lean, tables), found.idle)
+
+    def _weighed(self, draft: Draft, tables: Mapping[str, Mapping[str, float]]) -> Draft:
+        """The draft with weights learned from the pairs that have all answers, the mean weight 1."""
+        asked = [each for each in draft.questions.questions if each.id in tables]
+        pairs = [
+            each
+            for each in decided_pairs(self.examples)
+            if all(each.chosen in tables[one.id] and each.rejected in tables[one.id] for one in asked)
+        ]
+        if len(asked) < 2 or len(pairs) < _FEWEST_WEIGHED:
+            return draft
+        good: Callable[[Question, str], float] = lambda one, example: self._good(one, tables[one.id][example])  # noqa: E731
+        rows = [[good(one, each.chosen) - good(one, each.rejected) for one in asked] for each in pairs]
+        codes = codes_of([each.prompt for each in pairs])
+        size = len(pairs)
+        data = PairDifferences(np.array(rows), np.zeros(size, bool), codes, np.zeros(size, codes.dtype), np.ones(size))
+        try:
+            learned = Auto(learners=(Robust(), Logistic())).learn(data, seed=self.seed) * len(asked)
+        except LearningFailedError:
+            return draft
+        weights = dict(zip((each.id for each in asked), learned.round(3).tolist(), strict=True))
+        questions = tuple(
+            each.model_copy(update={"weight": weights.get(each.id, each.weight)}) for each in draft.questions.questions
+        )
+        checklist = draft.questions.model_copy(update={"questions": questions, "section_weights": {}})
+        return replace(draft, checklist=checklist)
+
+    def _good(self, question: Question, logit: float) -> float:
+        """The worth of an answer: P(the good one), or whether it was given."""
+        good = -logit if question.is_fault else logit
+        return float(sigmoid(np.array([good]))[0]) if self.soft else float(good >= 0)
+
+    async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
+        """The drafts as they are: two outputs for one prompt are compared, so no scale has to be fitted."""
+        return list(drafts)
