@@ -418,7 +418,7 @@ class CompareOptions(OwnBeside, ScoreOptions):
     k: Annotated[int, Heading.COMPARED.at(1)] = Field(
         5, ge=1, description="Questions that random_k draws in all, in turn from each dimension."
     )
-    embedder: Annotated[str | None, Heading.COMPARED.at(1)] = Field(
+    embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
         None, description="Embedding model by which auto_rubric tells questions apart."
     )
     panel_size: Annotated[int, Heading.COMPARED.at(2)] = Field(

@@ -128,7 +128,7 @@ def test_a_judge_learns_from_pairs_and_weigh_takes_what_it_learned(tmp_path: Pat
     how: dict[str, Any] = {"resamples": 200, "embedder": "words", "max_iterations": 1, "explain": "never"}
     done = askance.align(pairs, checklist=world.checklist, model=judge, run=tmp_path / "run", **how)
     result = done.result
-    assert result["yardstick"] == "share of pairs told"
+    assert result["yardstick"] == PairYardstick.name
     assert [each["id"] for each in result["questions"] if each["joined"]]
     assert result["best"]["validation"]["mean"] > result["baseline"]["validation"]["mean"]
     asked = askance.load_judge(tmp_path / "run").checklist
