@@ -301,8 +301,8 @@ def tune(
         found = prepare_round(data, from_run, writes, judges, given)
         with watching(watcher, progress) as shown:
             return run_round_and_report(found, run, shown, callbacks).require_coverage()
-    for name, part in {"data": data, "generator": generator, "prompt": prompt}.items():
-        if part is None:
+    for name, needed in {"data": data, "generator": generator, "prompt": prompt}.items():
+        if needed is None:
             raise InputError(f"{name} is needed (or an earlier run to go on from, which brings its own).")
     assert data is not None and prompt is not None, "refused above"
     job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given, schema)

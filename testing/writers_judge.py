@@ -72,8 +72,8 @@ class WritersJudge(AnsweringJudge):
         if not fields and _GENERAL in request.messages[0][1]:
             return "none"  # its questions are about a kind of thing already
         if last.endswith("Questions about an output:"):
-            asked = [rule.criterion for rule in self._spoken_of(last)]
-            return "\n".join(f"{each.good}: {each.text}" for each in asked) or "none"
+            criteria = [rule.criterion for rule in self._spoken_of(last)]
+            return "\n".join(f"{each.good}: {each.text}" for each in criteria) or "none"
         if not fields and last.startswith("Text: "):  # what it does, as of the contrast
             return _DOES
         case = request.messages[min(1, len(request.messages) - 1)][1]
