@@ -29,7 +29,7 @@ from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
-from ..prompts.checklist import Checklist, Question, Sees, refuse_checks
+from ..prompts.checklist import Checklist, Question, Sees, refuse_computed
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
@@ -89,7 +89,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
             "without them. Export it --to python, inspect or mlflow."
         )
     if to == "openai-grader":
-        refuse_checks(kept.checklist, "OpenAI's graders take no code of ours")
+        refuse_computed(kept.checklist, "OpenAI's graders take no code of ours")
     if asked is not None:
         _check(kept, asked, to)
         if not (kept.asked.startswith("openai/") or to == "pytest"):

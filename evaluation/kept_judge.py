@@ -155,7 +155,7 @@ class KeptJudge:
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
-    """Whether its file was edited since, or that of a function among its checks: its figures are of another judge."""
+    """Whether its file was edited since, or the code of a check or a measure: its figures are of another judge."""
 
     @property
     def hash(self) -> str:
@@ -167,7 +167,7 @@ class KeptJudge:
             settings = {name: value for name, value in settings.items() if name not in OwnWords.model_fields}
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
-        functions = [versions] if (versions := versions_of(self.checklist.checks)) else []
+        functions = [versions] if (versions := versions_of(self.checklist.computed)) else []
         whole = [self.model, self.prompt.hash, asked, *read, *named, *functions]
         return sha256(json.dumps(whole).encode()).hexdigest()[:16]
 
@@ -397,7 +397,7 @@ class KeptJudge:
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
             for each in (self.with_options({}), self.with_options(options))
         )
-        functions = ", or that of a function among its checks" if versions_of(self.checklist.checks) else ""
+        functions = ", or the code of a check or a measure" if versions_of(self.checklist.computed) else ""
         others = [f"its file was edited{functions}"] if self.edited else []
         others += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
         others += [

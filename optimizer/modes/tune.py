@@ -109,7 +109,7 @@ def prepare(
     elif (writing := writing_for(prompt, settings, schema)).stated:
         names["writing"] = writing.to_yaml()
     if questions is not None:
-        make_ready(questions.checks)
+        make_ready(questions.computed)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
 
 
@@ -126,7 +126,7 @@ def _check_who_judges(
     checklist: Checklist | None, judge: str | Model | None, checker: object, settings: TuneOptions
 ) -> None:
     asks = (checklist is not None and checklist.asked) or settings.own_questions
-    checks = checklist is not None and checklist.checks
+    checks = checklist is not None and checklist.computed
     if judge is None and checker is None and not checks:
         raise InputError(
             "Nothing says how good an output is: give a --judge with a --checklist, a checklist with checks, or a "
@@ -164,7 +164,7 @@ class Tune:
         if judge is not None:
             output_judge = OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft)
         if job.checklist is not None:
-            make_ready(job.checklist.checks)
+            make_ready(job.checklist.computed)
         subject = GeneratorSubject(
             _generator(job, gateway, generator),
             output_judge,
