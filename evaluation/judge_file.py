@@ -299,6 +299,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=accepted_on(best.validation, best.reason),
             test=accepted_on(best.test, best.reason),
+            without_measures=None if best.without_measures is None else accepted_on(best.without_measures),
         )
     )
 

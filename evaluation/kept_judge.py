@@ -107,6 +107,8 @@ class JudgeFigures(_Part):
     """Whose scores its own were correlated with: people's, or another judge's."""
     validation: AcceptedOn
     test: AcceptedOn
+    without_measures: AcceptedOn | None = None
+    """The figures on test of the same judge without its measures; None where it has none, or asks nothing else."""
     of: str | None = None
     """The :attr:`KeptJudge.hash` of the judge that was measured; None where nobody wrote it down."""
 
@@ -354,6 +356,28 @@ class KeptJudge:
     def examples(self) -> ShownExamples | None:
         """The judged examples that it is shown, where it is; they belong to its prompt."""
         return None if self.prompt.shown is None else self.prompt.shown.record
+
+    def without_measures(self) -> KeptJudge:
+        """The judge without its measures, with the figures on test that it then has; its threshold is of the whole one.
+
+        Raises:
+            InputError: It asks nothing else that counts.
+        """
+        checklist = self.checklist.of((*self.checklist.asked, *self.checklist.checks))
+        if checklist is None:
+            raise InputError("This judge has measures alone: without them there is nothing to ask.")
+        if not self.checklist.measures:
+            return self
+        test = None if self.figures is None else self.figures.without_measures
+        figures = (
+            None
+            if test is None or self.figures is None
+            else self.figures.model_copy(
+                update={"validation": AcceptedOn(n=0), "test": test, "without_measures": None, "of": None}
+            )
+        )
+        origins = {name: each for name, each in self.origins.items() if name in {one.id for one in checklist.questions}}
+        return replace(self, checklist=checklist, threshold=None, figures=figures, origins=origins)
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The judge's settings with those that are given; these win, and what they leave without use of the judge's is

@@ -9,12 +9,13 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_serializer, model_validator
 
 from .question import Computed, refuse_what_is_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pydantic import SerializerFunctionWrapHandler
 
 Against = Literal["input", "context", "reference"]
 TEXTS: tuple[Against, ...] = ("input", "context", "reference")
@@ -149,12 +150,22 @@ class ComputedMeasure(Computed):
             raise ValueError(f"field 'range': {self.measure} is no share; say which values stand for 0 and 1: [0, 5]")
         return self
 
+    @model_serializer(mode="wrap")
+    def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The good end is always written: which one is usual depends on the measure."""
+        return handler(self) | {"good": "low" if self.is_fault else "high"}
+
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; the directory does not matter."""
         return isinstance(other, ComputedMeasure) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
         return hash((self.id, self.measure, self.range, self.curve))
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that a low number is good where it is."""
+        return f"{self.text} (low is good)" if self.is_fault else self.text
 
     @property
     def name(self) -> str:
