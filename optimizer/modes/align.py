@@ -269,8 +269,8 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
             each.removed = context.remembering.removed_questions
     table = _measures(context, aligning)
     both = _chooser(context, subject, targets, every, mode, parts=2)
-    for each in (finder.chooser, mirror.chooser, both):
-        each.table = table
+    for chooser in (finder.chooser, mirror.chooser, both):
+        chooser.table = table
     return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
 
 

@@ -153,7 +153,8 @@ class ComputedMeasure(Computed):
     @model_serializer(mode="wrap")
     def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """The good end is always written: which one is usual depends on the measure."""
-        return handler(self) | {"good": "low" if self.is_fault else "high"}
+        fields: dict[str, Any] = handler(self)
+        return fields | {"good": "low" if self.is_fault else "high"}
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; the directory does not matter."""
