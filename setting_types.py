@@ -255,6 +255,8 @@ class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     regenerate_questions: bool
     learn_from: Literal["both", "development"]
     keep_questions: bool
+    measures: Literal["relations", "all", "none"]
+    measure: Sequence[str]
     shown_examples: int
     calibrate: bool
 

@@ -1,4 +1,5 @@
-"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call.
+"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call; and the verdicts of
+measures, which are numbers.
 
 A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A user's own function is one of their kinds;
 ``--checker module:function`` may also return several checks of its own for each example.
@@ -6,7 +7,6 @@ A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A us
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..models.base import ModelError
-from ..models.functions import find_function, function_version, kind_of, what_happened
-from ..prompts.checklist import ComputedCheck
+from ..models.functions import find_function, function_version, kind_of, must_take_an_example, what_happened
+from ..prompts.checklist import ComputedCheck, ComputedMeasure
 from ..prompts.conversations.chat import reply_text
 from ..prompts.criteria.patterns import RunawayPatternError
 from ..prompts.errors import AskanceError, InputError, did_you_mean, import_optional
 from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
 from .decided import decided
+from .measures.values import make_measure_ready, values_of, version_of_measure
 from .traces.call_checks import CALL_KINDS, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
-    from ..models.base import Answer, Request
+    from ..models.base import Answer, AnswerStore, Request
     from ..prompts.examples import Example
 
     class Written(Protocol):
@@ -88,7 +89,7 @@ def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(),
         function = source
         module = getattr(source, "__module__", None) or type(source).__module__
         name = f"{module}:{getattr(source, '__qualname__', type(source).__qualname__)}"
-    _must_take_an_example(f"{where} {name}", function)
+    must_take_an_example(f"{where} {name}", function)
     return Checker(name, function)
 
 
@@ -120,35 +121,40 @@ def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> 
 
 
 def computed_verdicts(
-    checks: Sequence[ComputedCheck],
+    criteria: Sequence[ComputedCheck | ComputedMeasure],
     examples: Sequence[Example],
     prompt: str,
     unwritten: Mapping[str, str] | None = None,
+    store: AnswerStore | None = None,
 ) -> list[Verdict]:
-    """The verdicts of checks on outputs, by example and check in the order given; nothing is asked.
+    """The verdicts of checks and measures on outputs, by example and criterion in the order given; nothing is asked.
 
     Args:
-        checks: What is checked.
+        criteria: What is computed.
         examples: With their outputs.
         prompt: Content hash of the prompt that stands in the verdicts.
         unwritten: Why an example has no output, by its id; its verdicts have no answer.
+        store: Keeps the values of measures; those that are there are not computed again.
 
     Raises:
-        InputError: A function or a language is not known.
-        MissingExtraError: A package is missing that finds out the language.
+        InputError: A function or a language is not known, or a function gives something else than it should.
+        MissingExtraError: A package is missing that finds out the language, or embeds sentences.
     """
-    make_ready(checks)
+    make_ready(criteria)
     without = unwritten or {}
-    return [
-        _verdict(
-            example,
-            check.id,
-            prompt,
-            _failed(_not_written(without.get(example.id))) if example.output is None else compute(check, example),
-        )
-        for example in examples
-        for check in checks
-    ]
+    measures = [each for each in criteria if isinstance(each, ComputedMeasure)]
+    values = values_of(measures, [each for each in examples if each.output is not None], store)
+    versions = {each.id: version_of_measure(each) for each in measures}
+
+    def told(example: Example, each: ComputedCheck | ComputedMeasure) -> Verdict:
+        if example.output is None:
+            return _verdict(example, each.id, prompt, _failed(_not_written(without.get(example.id))))
+        if isinstance(each, ComputedMeasure):
+            found = _measured(each, example, values[each.id][example.id])
+            return _verdict(example, each.id, prompt, found, versions[each.id])
+        return _verdict(example, each.id, prompt, compute(each, example))
+
+    return [told(example, each) for example in examples for each in criteria]
 
 
 class Nobody:
@@ -193,11 +199,13 @@ def compute(check: ComputedCheck, example: Example) -> Told:
     return _told(holds=holds, reason=None if check.is_good(holds) else reason)
 
 
-def make_ready(checks: Sequence[ComputedCheck]) -> None:
-    """Load what checks need, so that a mistake is told before anything is bought; errors as
+def make_ready(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> None:
+    """Load what checks and measures need, so that a mistake is told before anything is bought; errors as
     :func:`computed_verdicts`."""
-    for check in checks:
-        if check.kind == "checker":
+    for check in criteria:
+        if isinstance(check, ComputedMeasure):
+            make_measure_ready(check)
+        elif check.kind == "checker":
             _loaded(check)
         elif check.kind == "language":
             known = set(_identifier().labels) if hasattr(_identifier(), "labels") else set(_identifier().nb_classes)
@@ -208,9 +216,15 @@ def make_ready(checks: Sequence[ComputedCheck]) -> None:
                 )
 
 
-def versions_of(checks: Sequence[ComputedCheck]) -> dict[str, str | None]:
-    """The version of each function that checks name, by the check's id: what they answer depends on it."""
-    return {each.id: function_version(each.value or "", each.folder) for each in checks if each.kind == "checker"}
+def versions_of(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> dict[str, str | None]:
+    """The version of each measure, and of each function that checks name, by id: what they give depends on it."""
+    return {
+        each.id: version_of_measure(each)
+        if isinstance(each, ComputedMeasure)
+        else function_version(each.value or "", each.folder)
+        for each in criteria
+        if isinstance(each, ComputedMeasure) or each.kind == "checker"
+    }
 
 
 SURE = 0.5
@@ -271,8 +285,17 @@ def _failed(error: str) -> Told:
     return Told(None, status="api_error", error=error)
 
 
-def _verdict(example: Example, name: str, prompt: str, told: Told) -> Verdict:
-    return Verdict(example.id, name, None, prompt, *told)
+def _verdict(example: Example, name: str, prompt: str, told: Told, version: str | None = None) -> Verdict:
+    return Verdict(example.id, name, None, prompt, *told, version=version)
+
+
+def _measured(measure: ComputedMeasure, example: Example, value: float | str) -> Told:
+    if isinstance(value, str):
+        return _failed(value)
+    try:
+        return Told(None, measure.share(value), "computed", value=value)
+    except ValueError as error:
+        raise InputError(f"measure '{measure.id}', on the example '{example.id}': {error}.") from None
 
 
 def _all_of(returned: object) -> object:
@@ -315,16 +338,3 @@ def _validated(returned: object, checker: Checker, example: Example) -> list[Che
             raise InputError(f"{where}returned two checks named '{check.name}'; give each a name of its own.")
         names.add(check.name)
     return checks
-
-
-def _must_take_an_example(where: str, function: Any) -> None:
-    if not callable(function):
-        raise InputError(f"{where}: this is {kind_of(function)}, not a function that takes an example.")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise InputError(f"{where}: this is an async function; a plain function is needed.")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError as error:
-        raise InputError(f"{where}: it is called with one example alone, which fails ({error}).") from None
-    except ValueError:
-        return  # a builtin that does not say what it takes

@@ -51,15 +51,15 @@ class Evaluator:
         Raises InputError where the words are the wrong way round, or a check's function or language is not known.
         """
         words_read(self.prompt, (), self.answers)
-        make_ready(self.checklist.checks)
+        make_ready(self.checklist.computed)
 
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
     ) -> VerdictColumns:
-        """Ask every question about every example, and compute every check.
+        """Ask every question about every example, and compute every check and measure.
 
         Returns one verdict per example, question and replicate, in that order, whatever the order of completion; those
-        of an example's checks, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of how
+        of its checks and measures, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of how
         many are there.
 
         Raises:
@@ -69,6 +69,9 @@ class Evaluator:
         if not examples:
             return VerdictColumns()
         self._refuse_images(examples)
+        # first, so that a mistake in a function ends the command before anything is bought
+        criteria, store = self.checklist.computed, self.gateway.store
+        computed = computed_verdicts(criteria, examples, self.prompt.hash, store=store) if criteria else []
         verdicts = VerdictColumns()
         if self.checklist.asked:
             provenance = await self.settle(examples)
@@ -76,8 +79,7 @@ class Evaluator:
             verdicts = await self._collect(examples, provenance, draws, on_verdicts)
             if draws > 1:
                 verdicts = _merge_draws(verdicts, draws, len(self.checklist.asked))
-        if self.checklist.checks:
-            computed = computed_verdicts(self.checklist.checks, examples, self.prompt.hash)
+        if computed:
             verdicts = _example_by_example(verdicts, computed, len(examples))
         if self.tally:
             self.tally(verdicts)
@@ -104,7 +106,7 @@ class Evaluator:
 
         Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
         """
-        checked = len(examples) * len(self.checklist.checks)
+        checked = len(examples) * len(self.checklist.computed)
         if not self.checklist.asked:
             return Estimate(checked, 0, 0, 0, 0.0)
         self._refuse_images(examples)

@@ -69,7 +69,7 @@ def with_literal(source: str, name: str, value: Any) -> str:
 
 def asked_of(checklist: Checklist) -> Checklist | None:
     """The questions alone; None where none of them counts."""
-    asked = checklist.without_checks
+    asked = checklist.asked_alone
     return asked if asked is not None and any(each.weight > 0 for each in asked.questions) else None
 
 

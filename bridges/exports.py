@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,7 +29,7 @@ from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
 from ..prompts import messages
-from ..prompts.checklist import Checklist, Question, Sees, refuse_checks
+from ..prompts.checklist import Checklist, ComputedMeasure, Question, Sees, refuse_computed
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
@@ -63,22 +63,37 @@ class ExportedJudge:
     """Texts of the files that must lie beside it, by name."""
 
 
-def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
+def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool = False) -> ExportedJudge:
     """The judge of a run, or of a ``judge.yaml``, as a file for another tool. Of a migration of a prompt that writes
     it is the requirements, as tests.
 
     Args:
         judge: A run's directory, a ``judge.yaml``, or a judge.
         to: One of :data:`TOOLS`.
+        questions_only: Leave out the judge's measures, which no file of another tool computes.
 
     Raises:
-        InputError: There is no such judge or tool, or the judge is asked in a way that the file cannot ask in.
+        InputError: There is no such judge or tool, the judge has measures, or the judge is asked in a way that the file cannot ask in.
     """
     if to not in TOOLS:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
     root = migration_root(judge)
-    tests = judge_tests(load_judge(judge)) if root is None else migration_tests(Path(str(judge)), root)
+    measures: tuple[ComputedMeasure, ...] = ()
+    if root is None:
+        whole = load_judge(judge)
+        measures = whole.checklist.measures
+        tests = judge_tests(whole.without_measures() if questions_only else whole)
+    else:
+        tests = migration_tests(Path(str(judge)), root)
     kept, notices = tests.judge, needs_of(tests.judge.checklist.checks)
+    if measures and not questions_only:
+        names = ", ".join(f"{each.id}: {each.measure}" for each in measures)
+        raise InputError(
+            f"--to {to}: the file cannot compute this judge's measures ({names}). Give --questions-only to export the "
+            "judge without them."
+        )
+    if measures:
+        notices.append(_without_measures(kept, measures))
     asked = asked_of(kept.checklist)
     calls = [
         each.id for each in kept.checklist.questions if each.sees == "call" or getattr(each, "kind", None) in CALL_KINDS
@@ -89,7 +104,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
             "without them. Export it --to python, inspect or mlflow."
         )
     if to == "openai-grader":
-        refuse_checks(kept.checklist, "OpenAI's graders take no code of ours")
+        refuse_computed(kept.checklist, "OpenAI's graders take no code of ours")
     if asked is not None:
         _check(kept, asked, to)
         if not (kept.asked.startswith("openai/") or to == "pytest"):
@@ -109,6 +124,13 @@ def export_judge(judge: str | Path | KeptJudge, to: str) -> ExportedJudge:
         return ExportedJudge(code, name, CHECK_USES[to].format(name=name), tuple(notices))
     text, is_called = promptfoo_file(tests, name)
     return ExportedJudge(text, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if is_called else {})
+
+
+def _without_measures(kept: KeptJudge, measures: Sequence[ComputedMeasure]) -> str:
+    """A sentence on the judge that is exported in place of the whole one, with its figure on test."""
+    test = None if kept.figures is None else kept.figures.test
+    figure = "" if test is None or test.value is None else f" On test it has {test.value:.2f} without them."
+    return f"The measures are left out ({', '.join(each.id for each in measures)}).{figure or ' What it is worth without them was not measured.'}"
 
 
 def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = False) -> str:

@@ -256,7 +256,7 @@ def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _missing(seen: Observation, example: str) -> str:
-    failed = next(each for each in seen.verdicts if each.example == example and each.answer is None)
+    failed = next(each for each in seen.verdicts if each.example == example and each.status != "ok")
     return (
         f"{failed.model} gave no verdict on '{failed.question}' of the example '{example}' "
         f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is "

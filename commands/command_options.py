@@ -378,6 +378,8 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         return click.option(long, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
+        if name == "measure":
+            return click.option(long, name, multiple=True, metavar="NAME", help=info.description)
         if parts[0] is str:
             return click.option(
                 long, name, metavar="WORDS" if name == "label_scale" else "YES,NO", default=None, help=help_text

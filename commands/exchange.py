@@ -191,16 +191,19 @@ def _changes(
 @click.command(name="export")
 @click.argument("judge_file", metavar="RUN")
 @click.option("--to", required=True, type=click.Choice(TOOLS), help="The tool.")
+@click.option("--questions-only", is_flag=True, help="Leave out the judge's measures, which no other tool computes.")
 @click.option("-o", "--output", default=None, help="File to write; default: standard output.")
 @common_options
-def export_command(judge_file: str, to: str, output: str | None, as_json: bool, quiet: bool) -> None:
+def export_command(
+    judge_file: str, to: str, questions_only: bool, output: str | None, as_json: bool, quiet: bool
+) -> None:
     """Write the judge of the run RUN (or a judge.yaml) as a file that another tool judges with, without askance.
 
     It asks what askance asks and reads, calibrates and weighs the answers alike. No key and no address is in it.
     """
     check_output(output)
     check_apart(output, {"RUN": judge_file})
-    made = export_judge(judge_file, to)
+    made = export_judge(judge_file, to, questions_only=questions_only)
     _check_suffix(output, made)
     if made.beside and not output and not as_json:
         raise InputError(

@@ -193,7 +193,7 @@ def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
 def _weights(checklist: Checklist, order: Sequence[str], example: Example, *, heaviest_first: bool) -> dict[str, float]:
     """Weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
-    free = {each.id for each in checklist.checks}
+    free = {each.id for each in checklist.computed}
     asked = sorted(order, key=lambda each: (each not in free, -given[each] if heaviest_first else 0))
     return {question: given[question] for question in asked if given[question] > 0}
 

@@ -94,7 +94,7 @@ class Calibration(BaseModel):
         return {question: fit.reason for question, fit in self.questions.items() if fit.reason}
 
     def apply(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """Calibrate verdicts, in the same order; those without an answer are left alone.
+        """Calibrate verdicts, in the same order; those without an answer, and measures, are left alone.
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
         With ``thresholds`` P(yes) becomes 1 or 0 (``hard``). With ``platt`` and ``accepted`` it is replaced, and the
@@ -103,11 +103,12 @@ class Calibration(BaseModel):
         not calibrated.
         """
         verdicts = list(verdicts)
-        for verdict in verdicts:
+        asked = [each for each in verdicts if each.version is None]  # a measure has its own curve
+        for verdict in asked:
             self.check(verdict.example, verdict.question, verdict.model, verdict.prompt)
         means = {
             pair: sum(known) / len(known)
-            for pair, values in replicates(verdicts).items()
+            for pair, values in replicates(asked).items()
             if (known := [value for value in values if value is not None])
         }
         scaled = {} if self.method == "thresholds" else self._scaled(means)

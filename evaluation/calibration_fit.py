@@ -21,7 +21,7 @@ from .scoring import complete_mean
 from .verdict_table import only_judge
 
 if TYPE_CHECKING:
-    from ..prompts.checklist import Checklist
+    from ..prompts.checklist import Checklist, Question
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
     from .scoring import Targets
@@ -131,11 +131,13 @@ def _fit(
     groups = documents(examples)
     codes = np.arange(len(ids)) if groups is None else group_codes(groups, np.ones(len(ids), dtype=bool))
     chosen = set(ids)
-    mine = [verdict for verdict in verdicts if verdict.example in chosen]
+    measured = {each.id for each in checklist.measures}  # which have their own curves
+    mine = [verdict for verdict in verdicts if verdict.example in chosen and verdict.question not in measured]
     model, prompt = _judge(mine, checklist)
-    said = _mean_answers(mine, checklist, ids)
+    criteria = (*checklist.asked, *checklist.checks)
+    said = _mean_answers(mine, criteria, ids)
     fits = {}
-    for place, question in enumerate(checklist.questions):
+    for place, question in enumerate(criteria):
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
         wanted = np.array([targets.wanted[example].get(dimension) for example in ids], dtype=np.float64)
         rated = wanted[~np.isnan(wanted)]
@@ -150,11 +152,11 @@ def _fit(
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
 
-def _mean_answers(verdicts: Sequence[Verdict], checklist: Checklist, ids: Sequence[str]) -> NDArray[np.float64]:
+def _mean_answers(verdicts: Sequence[Verdict], criteria: Sequence[Question], ids: Sequence[str]) -> NDArray[np.float64]:
     """Mean P(yes) over replicates, NaN where one is missing; shape (questions, examples)."""
     answers = replicates(verdicts)
-    rows = [[complete_mean(answers.get((name, each.id), [])) for name in ids] for each in checklist.questions]
-    return np.array(rows, dtype=np.float64).reshape(len(checklist.questions), len(ids))
+    rows = [[complete_mean(answers.get((name, each.id), [])) for name in ids] for each in criteria]
+    return np.array(rows, dtype=np.float64).reshape(len(criteria), len(ids))
 
 
 @dataclass(frozen=True, slots=True)

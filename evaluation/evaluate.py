@@ -209,7 +209,7 @@ class EvaluationJob:
         asked = self.evaluator(gateway, model, self.prompt, self.checklist, self.settings.judging)
         if (calibration := self.read_with) is not None and not self.settings.own_questions:
             calibration.check_questions(self.checklist)
-            for each in self.checklist.questions:
+            for each in (*self.checklist.asked, *self.checklist.checks):
                 calibration.check("the first", each.id, asked.model.name, asked.prompt.hash)
         return asked
 

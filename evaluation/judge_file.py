@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..agents.checks import versions_of
 from ..agents.own_words import own_checklist
 from ..memory.certificate_file import TARGETS, target_folder
 from ..memory.decision import decide
@@ -119,7 +120,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
     store = run.path / "verdicts.db"
     folder = run.began_in if run.config_file.is_file() else file.parent
     judge = replace(judge, checklist=found_in(judge.checklist, folder))
-    if judge.figures is not None and any(each.kind == "checker" for each in judge.checklist.checks):
+    if judge.figures is not None and versions_of(judge.checklist.computed):
         judge = replace(judge, edited=judge.figures.of not in (None, judge.hash))  # its functions are found by now
     return replace(judge, answers=store if run.config_file.is_file() and store.is_file() else None)
 
@@ -258,8 +259,8 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
     if best.checklist is not None:
         written = best.checklist.model_dump(mode="json", exclude_unset=True)
         checklist = validate_row(Checklist, written, f"{where}: result.json, field 'best.checklist'")
-        if start.checks:
-            checklist = found_in(checklist, start.checks[0].folder)
+        if start.computed:
+            checklist = found_in(checklist, start.computed[0].folder)
     if config.get("answer_words"):
         checklist = checklist.model_copy(update={"answers": tuple(config["answer_words"])})
     calibration = None
@@ -298,6 +299,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             reference="human" if result.reference == "human" else "source" if result.reference == "source" else None,
             validation=accepted_on(best.validation, best.reason),
             test=accepted_on(best.test, best.reason),
+            without_measures=None if best.without_measures is None else accepted_on(best.without_measures),
         )
     )
 

@@ -107,6 +107,8 @@ class JudgeFigures(_Part):
     """Whose scores its own were correlated with: people's, or another judge's."""
     validation: AcceptedOn
     test: AcceptedOn
+    without_measures: AcceptedOn | None = None
+    """The figures on test of the same judge without its measures; None where it has none, or asks nothing else."""
     of: str | None = None
     """The :attr:`KeptJudge.hash` of the judge that was measured; None where nobody wrote it down."""
 
@@ -155,7 +157,7 @@ class KeptJudge:
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
-    """Whether its file was edited since, or that of a function among its checks: its figures are of another judge."""
+    """Whether its file was edited since, or the code of a check or a measure: its figures are of another judge."""
 
     @property
     def hash(self) -> str:
@@ -167,7 +169,7 @@ class KeptJudge:
             settings = {name: value for name, value in settings.items() if name not in OwnWords.model_fields}
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
-        functions = [versions] if (versions := versions_of(self.checklist.checks)) else []
+        functions = [versions] if (versions := versions_of(self.checklist.computed)) else []
         whole = [self.model, self.prompt.hash, asked, *read, *named, *functions]
         return sha256(json.dumps(whole).encode()).hexdigest()[:16]
 
@@ -355,6 +357,28 @@ class KeptJudge:
         """The judged examples that it is shown, where it is; they belong to its prompt."""
         return None if self.prompt.shown is None else self.prompt.shown.record
 
+    def without_measures(self) -> KeptJudge:
+        """The judge without its measures, with the figures on test that it then has; its threshold is of the whole one.
+
+        Raises:
+            InputError: It asks nothing else that counts.
+        """
+        checklist = self.checklist.of((*self.checklist.asked, *self.checklist.checks))
+        if checklist is None:
+            raise InputError("This judge has measures alone: without them there is nothing to ask.")
+        if not self.checklist.measures:
+            return self
+        test = None if self.figures is None else self.figures.without_measures
+        figures = (
+            None
+            if test is None or self.figures is None
+            else self.figures.model_copy(
+                update={"validation": AcceptedOn(n=0), "test": test, "without_measures": None, "of": None}
+            )
+        )
+        origins = {name: each for name, each in self.origins.items() if name in {one.id for one in checklist.questions}}
+        return replace(self, checklist=checklist, threshold=None, figures=figures, origins=origins)
+
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The judge's settings with those that are given; these win, and what they leave without use of the judge's is
         left out.
@@ -397,7 +421,7 @@ class KeptJudge:
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
             for each in (self.with_options({}), self.with_options(options))
         )
-        functions = ", or that of a function among its checks" if versions_of(self.checklist.checks) else ""
+        functions = ", or the code of a check or a measure" if versions_of(self.checklist.computed) else ""
         others = [f"its file was edited{functions}"] if self.edited else []
         others += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
         others += [

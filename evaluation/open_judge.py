@@ -140,7 +140,7 @@ def _key(verdict: Verdict) -> tuple[str, str]:
 
 def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
     """The missing verdicts on an output, with their reasons."""
-    failed = next(each for each in verdicts if each.answer is None)
+    failed = next(each for each in verdicts if each.status != "ok")
     question = checklist.question(failed.question).text
     return (
         f"{failed.model or 'The check'} gave no verdict on '{question}' ({failed.error or failed.status}), so this output has no "

@@ -138,7 +138,7 @@ def check_regression(
     judged_with["calibration"] = None if job.read_with is None else _digest(job.read_with.to_json())
     if settings.scores == "expected":
         judged_with["score_scale"] = list(settings.score_scale)
-    functions = versions_of(questions.checks)
+    functions = versions_of(questions.computed)
     checklist_hash = _digest(dump_checklist(questions) + (json.dumps(functions) if functions else ""))
     facts = {"model": _known_as(found.model), "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
     whole = whole_name(found.scores[0].dimensions)

@@ -180,14 +180,12 @@ def _question_means(
     columns = verdicts.places("question", [question.id for question in checklist.questions])
     if (unknown := np.flatnonzero(rows < 0)).size:
         raise KeyError(verdicts[int(unknown[0])].example)
-    answers, faults = verdicts.numbers("answer"), np.array([each.is_fault for each in checklist.questions], dtype=bool)
-    values = verdicts.numbers("p_yes") if soft else answers
+    values, faults = verdicts.said(soft=soft), np.array([each.is_fault for each in checklist.questions], dtype=bool)
     total, count = np.zeros(shape), np.zeros(shape, dtype=np.int32)
     for start in range(0, len(verdicts), AT_ONCE):
         asked = start + np.flatnonzero(columns[start : start + AT_ONCE] >= 0)
         cells = rows[asked] * shape[1] + columns[asked]
-        said = np.where(answers[asked] < 0, np.nan, values[asked])
-        good = np.where(faults[columns[asked]], 1.0 - said, said)
+        good = np.where(faults[columns[asked]], 1.0 - values[asked], values[asked])
         np.add.at(total.ravel(), cells, good)  # in the order of the verdicts
         np.add.at(count.ravel(), cells, 1)
     total[count == 0] = np.nan

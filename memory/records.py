@@ -163,6 +163,8 @@ class SideRecord(ResultPart):
     hash: str | None = None
     validation: MeasureRecord | None = None
     test: MeasureRecord | None = None
+    without_measures: MeasureRecord | None = None
+    """The figures on test of the same judge without its measures, where it has some."""
     reason: str | None = None
     """Why there is no test."""
     checklist: ChecklistRecord | None = None
@@ -287,8 +289,15 @@ class CriterionRecord(Fate):
         return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
 
     @property
+    def is_measure(self) -> bool:
+        """Whether it is a measure, which nobody proposed."""
+        return self.origin == "measure"
+
+    @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one."""
+        """The text, and that yes is a fault, or a low number good, where it is so."""
+        if self.is_measure:
+            return f"{self.text} (low is good)" if self.good == "no" else self.text
         return marked(self.text, self.good or "yes")
 
     @property

@@ -118,8 +118,13 @@ class RunDirectory:
             header["no_cache"] = True
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
-        computed = () if checklist is None else checklist.checks
-        if config.get("checker") or config.get("program") or any(each.kind == "checker" for each in computed):
+        computed = () if checklist is None else checklist.computed
+        if (
+            config.get("checker")
+            or config.get("program")
+            or config.get("measure")
+            or any(each.names_function for each in computed)
+        ):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False

@@ -119,6 +119,20 @@ def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleTy
         raise InputError(f"{where}: importing it fails with {type(error).__name__}: {said} (line {line}).") from error
 
 
+def must_take_an_example(where: str, function: Any) -> None:
+    """See that a function can be called with one example. Raises InputError where it cannot."""
+    if not callable(function):
+        raise InputError(f"{where}: this is {kind_of(function)}, not a function that takes an example.")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InputError(f"{where}: this is an async function; a plain function is needed.")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError as error:
+        raise InputError(f"{where}: it is called with one example alone, which fails ({error}).") from None
+    except ValueError:
+        return  # a builtin that does not say what it takes
+
+
 def kind_of(value: object) -> str:
     """The type of a value in words, with its module unless it is one of Python's own."""
     if value is None:

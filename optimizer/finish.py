@@ -161,6 +161,10 @@ def _build_result(
         row["validation"] = yardstick.measure(held_out[version.number], examples)
         if version.number in tested:
             row["test"] = yardstick.measure(tested[version.number], splits.test)
+            if (measured := measures_of(draft)) and (observed := tests[version.number]):
+                soft = context.job.options.soft
+                scores = draft.scores_without(measured, splits.test, observed.verdicts, soft=soft)
+                row["without_measures"] = yardstick.measure(scores, splits.test)
         else:
             row |= {"test": None, "reason": why_no_test}
         for split, figures in pass_fail.get(version.number, {}).items():
@@ -202,6 +206,11 @@ def _build_result(
     record = RunRecord.model_validate(row)
     advice = decide(record, len(splits.test))
     return record.model_copy(update={"decision": advice.choice, "decision_reason": advice.sentence})
+
+
+def measures_of(draft: Draft) -> set[str]:
+    """Ids of a draft's measures."""
+    return set() if draft.checklist is None else {each.id for each in draft.checklist.measures}
 
 
 def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:

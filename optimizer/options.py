@@ -267,6 +267,16 @@ class AlignOptions(OwnWords, LoopOptions):
         description="Keep every question of the checklist as it is: none is left out or turned round for what it says "
         "of the examples.",
     )
+    measures: Annotated[Literal["relations", "all", "none"], Heading.CHANGED.at(3)] = Field(
+        "relations",
+        description="Measures that may join the judge beside questions, without a call: how the output relates to its "
+        "input, context and reference; all: its form, too; none.",
+    )
+    measure: Annotated[tuple[str, ...], Heading.CHANGED.at(3)] = Field(
+        (),
+        description="A further measure that may join, as nearest_sentence(input), words, package.module:function or "
+        "file.py:function; may be repeated.",
+    )
     shown_examples: Annotated[int, Heading.CHANGED.at(4)] = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )
@@ -287,14 +297,14 @@ class AlignOptions(OwnWords, LoopOptions):
         Idle(
             (
                 *("paper", "update", "note_taker", *_EDITS, "max_questions", "learn_from", "regenerate_questions"),
-                *("keep_questions", "shown_examples"),
+                *("keep_questions", "measures", "measure", "shown_examples"),
             ),
             where(calibrate=True),
             "nothing is improved, only calibrated (calibrate)",
         ),
         Idle((*_EDITS, "regenerate_questions"), where(update=("questions", "examples")), _NO_EDIT),
         Idle(
-            ("max_questions", "learn_from", "keep_questions"),
+            ("max_questions", "learn_from", "keep_questions", "measures", "measure"),
             where(update=("edits", "rewrite", "examples")),
             "no question is learned (update auto or questions)",
         ),

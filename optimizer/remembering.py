@@ -170,7 +170,7 @@ class Remembering:
             remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
             for each in lessons
         ]
-        found += [_question(facts, each, best) for each in learned]
+        found += [_question(facts, each, best) for each in learned if not each.is_measure]
         texts = {each.id: each.text for each in self.loaded.lessons}
         before, after = MemoryDirectory(self.path).add(facts["fingerprint"], found, texts)
         if more := len(after.entries) - len(before.entries):

@@ -32,7 +32,11 @@ from ..prompts.lessons import Edit
 from ..prompts.text import shorten
 from ..stats.differences import Difference
 
-FOUND = {"memory": "the lesson memory", "contrast": "what rejected outputs do and accepted ones do not"}
+FOUND = {
+    "memory": "the lesson memory",
+    "contrast": "what rejected outputs do and accepted ones do not",
+    "measure": "computed, without a call",
+}
 """Where a question was found that comes from no comment of this run, by its origin."""
 READINGS = {"uncalibrated": "as they are", "platt": "Platt"}
 """Ways to read the same verdicts, where the name in the file does not say it."""
@@ -166,6 +170,7 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     """Yield what the run came to, what it did not and why, and what it cost."""
     yield from (each.sentence for each in result.revised_questions)
     yield from _learning(result)
+    yield from _measures_said(result)
     yield from (f"Not shown: {left.name}: {left.reason}" for left in result.not_shown)
     if result.asked_both_ways:
         yield result.asked_both_ways.sentence
@@ -208,7 +213,8 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
 
 def _learning(result: RunRecord) -> list[str]:
     """A sentence about the questions from comments; none where the run was not to learn any."""
-    learned, proposed = result.learned, len(result.questions)
+    learned = [each for each in result.learned if not each.is_measure]
+    proposed = sum(not each.is_measure for each in result.questions)
     if result.shown is not None and not learned:
         return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
     if learned:
@@ -220,6 +226,19 @@ def _learning(result: RunRecord) -> list[str]:
     if proposed:
         return [f"No question was learned from comments: of {count(proposed, 'question')} none joined the judge."]
     return [f"No question was learned, as {result.why_no_questions}."] if result.why_no_questions else []
+
+
+def _measures_said(result: RunRecord) -> list[str]:
+    """A sentence on the measures that joined, with the judge's figure on test with and without them."""
+    joined = [each.id for each in result.learned if each.is_measure]
+    alone, whole = result.best.without_measures, result.best.test
+    figures = ""
+    if alone is not None and whole is not None:
+        whole_text, alone_text = (number_text(each.value, each.low, each.high) for each in (whole.shown, alone.shown))
+        figures = f" On test the judge has {whole_text} with its measures, {alone_text} with its questions alone."
+    if not joined:
+        return [figures.strip()] if figures else []
+    return [f"{count(len(joined), 'measure')} joined, computed without a call: {', '.join(joined)}.{figures}"]
 
 
 def _measured(result: RunRecord) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -57,6 +57,30 @@ class Draft:
         """The scores of examples from verdicts on all questions."""
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         return score_examples(examples, self.questions, read, soft=soft)
+
+    def scores_without(
+        self, left_out: Collection[str], examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool
+    ) -> Sequence[ExampleScore]:
+        """The scores from the same verdicts without those on some criteria.
+
+        The others are read as before, beside those that are left out. A judge that asks nothing about a dimension says
+        the same of every output there, .5.
+        """
+        left = tuple(each for each in self.questions.questions if each.id not in left_out)
+        read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
+        sections = {
+            section: {name: weight for name, weight in weights.items() if name not in left_out}
+            for section, weights in self.questions.section_weights.items()
+        }
+        checklist = self.questions.model_copy(update={"questions": left, "section_weights": sections})
+        mine = [each for each in read if each.question not in left_out]
+        scores = score_examples(examples, checklist, mine, soft=soft)
+        if unasked := dict.fromkeys({*self.questions.dimensions} - {*checklist.dimensions}, 0.5):
+            scores = [
+                replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
+                for each in scores
+            ]
+        return scores
 
     def own(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         """The verdicts that answer its questions."""

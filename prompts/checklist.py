@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from .criteria.kinds import read_schema, with_its_file, with_schemas
+from .criteria.measures import ComputedMeasure as ComputedMeasure
 from .criteria.question import CHECKS as CHECKS
 from .criteria.question import FAULT as FAULT
 from .criteria.question import SEEN as SEEN
 from .criteria.question import YES_IS_GOOD as YES_IS_GOOD
+from .criteria.question import Computed as Computed
 from .criteria.question import ComputedCheck as ComputedCheck
 from .criteria.question import GoodAnswer as GoodAnswer
 from .criteria.question import Polar as Polar
@@ -26,7 +28,7 @@ from .criteria.question import Weight as Weight
 from .criteria.question import marked as marked
 from .errors import InputError, did_you_mean, like_named
 from .rows import validate_row
-from .text_files import BareWord, dump_texts, read_text, read_texts, read_yaml
+from .text_files import BareWord, OneLine, dump_texts, read_text, read_texts, read_yaml
 
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
@@ -56,9 +58,10 @@ AnswerPair = Annotated[tuple[str, str], BeforeValidator(_two_words)]
 
 
 class Checklist(BaseModel):
-    """Criteria of one task, grouped by their dimension: questions that a model is asked, and checks that code decides.
+    """Criteria of one task, grouped by their dimension: questions that a model is asked, checks and measures that code
+    computes.
 
-    :attr:`questions` are all of them, :attr:`asked` and :attr:`checks` the two kinds.
+    :attr:`questions` are all of them, :attr:`asked`, :attr:`checks` and :attr:`measures` the three kinds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
@@ -68,6 +71,8 @@ class Checklist(BaseModel):
     """The questions that a model answers."""
     checks: tuple[ComputedCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
     """The criteria that code decides."""
+    measures: tuple[ComputedMeasure, ...] = Field(default=(), exclude_if=lambda measures: not measures)
+    """The criteria that are a number."""
     section_weights: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     """By section (or data set): the weight of every question there, in place of the questions' own."""
     answers: AnswerPair | None = Field(default=None, exclude_if=lambda answers: answers is None)
@@ -76,14 +81,15 @@ class Checklist(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _by_kind(cls, data: Any) -> Any:
-        """Take checks that stand among the questions of a caller for checks; with checks there need be no questions."""
-        if isinstance(data, dict) and data.get("checks") and "questions" not in data:
+        """Sort what code computes out of the questions of a caller; beside it there need be no questions."""
+        if isinstance(data, dict) and (data.get("checks") or data.get("measures")) and "questions" not in data:
             return {**data, "questions": ()}
         questions = data.get("questions") if isinstance(data, dict) else None
-        if not isinstance(questions, (list, tuple)) or not any(isinstance(each, ComputedCheck) for each in questions):
+        if not isinstance(questions, (list, tuple)) or not any(isinstance(each, Computed) for each in questions):
             return data
-        asked, checks = _split(questions)
-        return {**data, "questions": asked, "checks": (*data.get("checks", ()), *checks)}
+        kinds = _split(questions)
+        computed = {name: (*data.get(name, ()), *kinds[name]) for name in ("checks", "measures")}
+        return {**data, "questions": kinds["asked"], **computed}
 
     @field_validator("asked")
     @classmethod
@@ -119,6 +125,7 @@ class Checklist(BaseModel):
         if not self.questions:
             raise ValueError("field 'questions': there must be at least 1")
         _refuse_twice(self.checks, "check", {each.id for each in self.asked})
+        _refuse_twice(self.measures, "measure", {each.id for each in (*self.asked, *self.checks)})
         return self
 
     @model_validator(mode="after")
@@ -142,28 +149,38 @@ class Checklist(BaseModel):
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All criteria: the questions that are asked, then the checks."""
-        return (*self.asked, *self.checks) if self.checks else self.asked
+        """All criteria: the questions that are asked, then the checks, then the measures."""
+        return (*self.asked, *self.checks, *self.measures) if self.computed else self.asked
+
+    @property
+    def computed(self) -> tuple[ComputedCheck | ComputedMeasure, ...]:
+        """The criteria that code computes: the checks, then the measures."""
+        return (*self.checks, *self.measures)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """The checklist with other values of some fields; ``questions`` are criteria of both kinds."""
+        """The checklist with other values of some fields; ``questions`` are criteria of all kinds."""
         if update is not None and "questions" in update:
-            asked, checks = _split(update["questions"])
             others = {name: value for name, value in update.items() if name != "questions"}
-            update = {**others, "asked": asked, "checks": checks}
+            update = {**others, **_split(update["questions"])}
         return super().model_copy(update=update, deep=deep)
 
     @property
-    def without_checks(self) -> Checklist | None:
+    def asked_alone(self) -> Checklist | None:
         """The checklist with what a model is asked alone; None where nothing is."""
-        if not self.checks:
+        return self.of(self.asked)
+
+    def of(self, criteria: Sequence[Question]) -> Checklist | None:
+        """The checklist with some of its criteria alone, in sections too; None where there are none with a weight."""
+        ids = {each.id for each in criteria}
+        if len(ids) == len(self.questions):
             return self
-        ids = {each.id for each in self.asked}
+        if not any(each.weight > 0 for each in criteria):
+            return None
         sections = {
             name: {each: weight for each, weight in weights.items() if each in ids}
             for name, weights in self.section_weights.items()
         }
-        return self.model_copy(update={"questions": self.asked, "section_weights": sections}) if ids else None
+        return self.model_copy(update={"questions": criteria, "section_weights": sections})
 
     @property
     def dimensions(self) -> list[str]:
@@ -206,11 +223,14 @@ class Checklist(BaseModel):
         return {question.id: question.weight for question in self.questions}
 
 
-def _split(criteria: Iterable[Question]) -> tuple[tuple[Question, ...], tuple[ComputedCheck, ...]]:
-    """The questions and the checks among criteria, each in their order."""
+def _split(criteria: Iterable[Question]) -> dict[str, tuple[Question, ...]]:
+    """Criteria by their kind, each in their order."""
     criteria = tuple(criteria)
-    checks = tuple(each for each in criteria if isinstance(each, ComputedCheck))
-    return tuple(each for each in criteria if not isinstance(each, ComputedCheck)), checks
+    return {
+        "asked": tuple(each for each in criteria if not isinstance(each, Computed)),
+        "checks": tuple(each for each in criteria if isinstance(each, ComputedCheck)),
+        "measures": tuple(each for each in criteria if isinstance(each, ComputedMeasure)),
+    }
 
 
 def _refuse_twice(criteria: Sequence[Question], what: str, seen: set[str]) -> None:
@@ -248,11 +268,11 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
 
 
 def found_in(checklist: Checklist, folder: Path) -> Checklist:
-    """The checklist, the functions of whose checks are looked for in a directory first."""
-    if not checklist.checks:
+    """The checklist, the functions of whose checks and measures are looked for in a directory first."""
+    if not checklist.computed:
         return checklist
-    checks = tuple(each.found_in(folder) for each in checklist.checks)
-    return checklist.model_copy(update={"questions": (*checklist.asked, *checks)})
+    computed = tuple(each.found_in(folder) for each in checklist.computed)
+    return checklist.model_copy(update={"questions": (*checklist.asked, *computed)})
 
 
 SCHEMA_CHECK = "schema"
@@ -282,15 +302,17 @@ def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, A
     return checklist.model_copy(update={"questions": (*checklist.questions, check), "section_weights": sections})
 
 
-def refuse_checks(checklist: Checklist, what: str) -> Checklist:
-    """The checklist, if it has no checks; ``what`` cannot use them is the beginning of the error, e.g. ``select``.
+def refuse_computed(
+    checklist: Checklist, what: str, kinds: Sequence[Literal["checks", "measures"]] = ("checks", "measures")
+) -> Checklist:
+    """The checklist, if it has no checks and no measures; ``what`` cannot use them is the beginning of the error.
 
     Raises:
         InputError: It has some; they are named.
     """
-    if checklist.checks:
-        names = ", ".join(each.id for each in checklist.checks)
-        raise InputError(f"{what}, and the checklist has checks ({names}): leave them out of it here.")
+    for kind in kinds:
+        if names := ", ".join(each.id for each in getattr(checklist, kind)):
+            raise InputError(f"{what}, and the checklist has {kind} ({names}): leave them out of it here.")
     return checklist
 
 
@@ -370,12 +392,13 @@ def dump_checklist(checklist: Checklist) -> str:
                 **fields,
             }
         blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
-    blocks += ["checks:\n"] if checklist.checks else []
-    for check in checklist.checks:
-        fields = check.stated
-        if check.is_fault:
-            fields |= {"good": BareWord(fields["good"])}
-        blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
+    for name, computed in (("checks", checklist.checks), ("measures", checklist.measures)):
+        blocks += [f"{name}:\n"] if computed else []
+        for each in computed:
+            fields = {name: OneLine(value) if isinstance(value, list) else value for name, value in each.stated.items()}
+            if fields.get("good") in ("yes", "no"):
+                fields |= {"good": BareWord(fields["good"])}
+            blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
     if checklist.section_weights:
         blocks.append(dump_texts({"section_weights": checklist.section_weights}))
     return blocks[0] + "\n" + "".join(blocks[1:])

@@ -20,6 +20,8 @@ RUN = 5
 """So many words in a row, the same as in an example, count as copied."""
 LEAST_NOUN_WORDS = 0.1
 """Share of German function words from which a text is taken to capitalise its nouns; English news stays below .03."""
+LIST_MARK = re.compile(r"\s*(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])\s")
+"""The beginning of a line that is a point of a list."""
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\d[\w.,]*\w|\w+")
 _BREAK = re.compile(r"[.!?:;…\"“”„»«(\[\n•]")
@@ -232,6 +234,17 @@ def capitals_tell(text: str) -> bool:
     german = sum(word.lower() in _GERMAN for word in words)
     capitals = sum(word[0].isupper() for word in words)
     return not (german > 1 and german >= LEAST_NOUN_WORDS * len(words)) and capitals <= len(words) / 2
+
+
+def capitalised(text: str) -> list[str]:
+    """The names of a text by their capitals, and its words with a digit; see :func:`copied_names`.
+
+    The first word of a sentence is left out where the text has it nowhere else with a capital.
+    """
+    tokens = list(_tokens(text))
+    inner = {word for word, initial in tokens if not initial}
+    telling = capitals_tell(text)
+    return [each for each in _names(text, telling) if each in inner or not each.isalpha()]
 
 
 def copied_quote(text: str, sources: Iterable[str]) -> str | None:

@@ -267,9 +267,18 @@ class BareWord(str):
     __slots__ = ()
 
 
+class OneLine(list[Any]):
+    """A list that is written on one line."""
+
+
+def _represent_line(dumper: yaml.SafeDumper, items: OneLine) -> yaml.SequenceNode:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+
+
 def _represent_bare(dumper: yaml.SafeDumper, word: BareWord) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
 
 
 _Dumper.add_representer(str, _Dumper.represent_str)
 _Dumper.add_representer(BareWord, _represent_bare)
+_Dumper.add_representer(OneLine, _represent_line)

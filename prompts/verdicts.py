@@ -32,7 +32,7 @@ class Verdict:
     example: str
     question: str
     model: str | None
-    """None where code decided (:class:`~askance.prompts.checklist.ComputedCheck`)."""
+    """None where code computed it (:class:`~askance.prompts.checklist.Computed`)."""
     prompt: str
     """Content hash of the evaluator prompt."""
     answer: bool | None
@@ -43,15 +43,23 @@ class Verdict:
     status: Status = "ok"
     error: str | None = None
     value: float | None = None
-    """Score on the judge's own scale, where it is asked in people's own words."""
+    """Score on the judge's own scale, where it is asked in people's own words; or the number of a measure, whose share
+    in [0, 1] is ``p_yes``, and which has no answer."""
     replicate: int = 0
     asked: str | None = None
     """The text of a question that was written for this example alone."""
+    version: str | None = None
+    """Version of the code that computed a measure."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is a measure's: a number, without an answer."""
+        return self.answer is None and self.status == "ok"
 
     def score(self, *, soft: bool) -> float | None:
-        """p_yes (soft) or 1/0 (hard); None when there is no answer."""
+        """p_yes (soft) or 1/0 (hard); p_yes either way of a measure; None when there is neither."""
         if self.answer is None:
-            return None
+            return self.p_yes
         return self.p_yes if soft else float(self.answer)
 
     def turned(self) -> Verdict:
@@ -83,13 +91,26 @@ class Told(NamedTuple):
 
 _Text = str | None
 VerdictFields = tuple[
-    str, str, _Text, str, bool | None, float | None, Provenance | None, _Text, Status, _Text, float | None, int, _Text
+    str,
+    str,
+    _Text,
+    str,
+    bool | None,
+    float | None,
+    Provenance | None,
+    _Text,
+    Status,
+    _Text,
+    float | None,
+    int,
+    _Text,
+    _Text,
 ]
 """Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
 fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
 """Names of a verdict's fields."""
-_RARE = {"replicate": 0, "asked": None, "value": None}
+_RARE = {"replicate": 0, "asked": None, "value": None, "version": None}
 """Fields that few verdicts have, with the value that is left out."""
 _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32", "value": "float64"}
 """Arrow's types of columns in a Parquet file that are no texts."""
@@ -130,6 +151,7 @@ class VerdictColumns(Sequence[Verdict]):
         self._error: dict[int, str] = {}
         self._asked: dict[int, str] = {}
         self._value: dict[int, float] = {}
+        self._version: dict[int, str] = {}
         for verdict in verdicts:
             try:
                 self.append(fields_of(verdict))
@@ -141,7 +163,7 @@ class VerdictColumns(Sequence[Verdict]):
 
     @property
     def _notes(self) -> tuple[dict[int, Any], ...]:
-        return self._explanation, self._error, self._asked, self._value
+        return self._explanation, self._error, self._asked, self._value, self._version
 
     @classmethod
     def due(
@@ -183,6 +205,8 @@ class VerdictColumns(Sequence[Verdict]):
         columns["replicate"][place] = fields[11]
         if fields[12] is not None:
             self._asked[place] = fields[12]
+        if fields[13] is not None:
+            self._version[place] = fields[13]
         self.put(place, Told(*fields[4:11]))
 
     def put(self, place: int, said: Told) -> None:
@@ -229,9 +253,10 @@ class VerdictColumns(Sequence[Verdict]):
         return each
 
     def said(self, *, soft: bool) -> NDArray[np.float64]:
-        """P(yes) (soft), or 1 for yes and 0 for no; NaN where there is no answer; shape (verdicts,)."""
-        answers = self.numbers("answer")
-        return np.where(answers < 0, np.nan, self.numbers("p_yes") if soft else answers)
+        """P(yes) (soft), or 1 for yes and 0 for no; P(yes) either way of a measure; NaN where there is neither; shape
+        (verdicts,)."""
+        answers, p_yes = self.numbers("answer"), self.numbers("p_yes")
+        return p_yes if soft else np.where(answers < 0, p_yes, answers)
 
     def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
         """The verdicts that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
@@ -258,7 +283,12 @@ class VerdictColumns(Sequence[Verdict]):
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
         if field not in _NUMBERS:
-            notes: dict[str, Any] = {"error": self._error, "asked": self._asked, "value": self._value}
+            notes: dict[str, Any] = {
+                "error": self._error,
+                "asked": self._asked,
+                "value": self._value,
+                "version": self._version,
+            }
             return map(notes.get(field, self._explanation).get, range(self._length))
         values = islice(self._columns[field], self._length)
         if field == "p_yes":
@@ -305,6 +335,7 @@ class VerdictColumns(Sequence[Verdict]):
             self._value.get(place),
             number["replicate"],
             self._asked.get(place),
+            self._version.get(place),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -336,10 +367,12 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
         value,
         replicate,
         asked,
+        version,
     ) in zip(*map(columns.column, _FIELDS), strict=True):
         again = f', "replicate": {replicate}' if replicate else ""
         again += f', "asked": {name(asked)}' if asked else ""
         again += "" if value is None else f', "value": {value!r}'
+        again += f', "version": {name(version)}' if version else ""
         yield (
             f'{{"example": {name(example)}, "question": {name(question)}, "model": {name(model)}, '
             f'"prompt": {name(prompt)}, "answer": {name(answer)}, "p_yes": {"null" if p_yes is None else repr(p_yes)}, '
@@ -360,7 +393,7 @@ def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
         return
     columns = VerdictColumns.of(verdicts)
     with whole_file(path) as file:
-        left_out = {"asked": not columns.are_own, "value": not columns._value}
+        left_out = {"asked": not columns.are_own, "value": not columns._value, "version": not columns._version}
         there = [field for field in _FIELDS if not left_out.get(field)]
         write_parquet(file, {field: columns.column(field) for field in there}, _TYPES)
 
@@ -476,10 +509,14 @@ class _Row(BaseModel):
     replicate: int = Field(0, ge=0, lt=2**31)
     asked: str | None = None
     value: float | None = None
+    version: str | None = None
 
     @property
     def problem(self) -> str | None:
         """Why its fields do not go together; None where they do."""
+        numbers = (self.p_yes, self.value)
+        if self.answer is None and self.status == "ok" and self.p_yes_from == "computed" and None not in numbers:
+            return None  # a measure
         if self.answer is None and self.status == "ok":
             return "field 'answer': null, although the status is 'ok'; say in 'status' what failed"
         if self.answer is not None and self.status != "ok":

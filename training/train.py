@@ -19,7 +19,7 @@ from ..models.trained.network import open_network, start_network
 from ..models.trained.scorer_file import GGUF_FILE, ONNX_FILE, SCORER_FILE, read_scorer
 from ..optimizer.earlier import Earlier, earlier_run
 from ..optimizer.weights.judged_pairs import load_pairs
-from ..prompts.checklist import load_checklist, refuse_checks
+from ..prompts.checklist import load_checklist, refuse_computed
 from ..prompts.errors import InputError
 from ..prompts.examples import human_dimensions, load_examples
 from ..prompts.prompt import bound_prompts, default_prompt, load_prompt
@@ -202,7 +202,7 @@ def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) 
         raise InputError("A checklist is needed, or a judge, which brings its own.")
     else:
         asked = earlier.judge.checklist
-    return refuse_checks(asked, "A scorer learns to answer questions")
+    return refuse_computed(asked, "A scorer learns to answer questions")
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:

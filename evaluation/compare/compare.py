@@ -209,6 +209,8 @@ class ComparisonJob:
                 candidates=self.candidates,
                 panel=tuple(models.get(each) for each in entrant.panel),
                 own=self.own,
+                examples=self.examples,
+                targets=self.targets,
             )
             asked = setup.panel or (setup.model,)
             built.append(_Built(entrant, KNOWN[entrant.judge](setup), meter, asked))

@@ -21,6 +21,7 @@ from ...prompts.examples import Example
 from ...prompts.templates import render
 from ...stats.coding_rate import spread_by_rate
 from .checkeval import CheckEval, evenly_weighted
+from .measures_alone import MeasuresAlone
 from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
 from .questionnaire import (
     ExpectedNumbers,
@@ -286,8 +287,10 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 )
 """Builders of the judges, by name."""
 
-KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType({**JUDGES, OWN: own})
-"""These, and the judge that needs a prompt of its own."""
+KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
+    {**JUDGES, OWN: own, MeasuresAlone.name: MeasuresAlone}
+)
+"""These, the judge that needs a prompt of its own, and the one that needs people's scores and asks nothing."""
 
 POOLED = ("random_k", "all_candidates", "auto_rubric")
 """Judges that ask the candidates."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...agents.buying import Estimate
     from ...prompts.verdicts import Status
     from ..options import CompareOptions
+    from ..scoring import Targets
     from .costs import Spent
 
 _KNOWN = {
@@ -138,6 +139,10 @@ class Setup:
     """The models of ``poll``; none: several members of the one model."""
     own: Prompt | None = None
     """Prompt of the judge in people's own words."""
+    examples: Sequence[Example] = ()
+    """All examples that are rated."""
+    targets: Targets | None = None
+    """People's scores of these; None where there are none."""
 
     @property
     def dimensions(self) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class Questionnaire:
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
         """The first missing answer that leaves a dimension without a score."""
-        ids, missing = self._asked_about(dimension), [each for each in verdicts if each.answer is None]
+        ids, missing = self._asked_about(dimension), [each for each in verdicts if each.status != "ok"]
         return next((each for each in missing if each.question in ids), missing[0])
 
     def _asked_about(self, dimension: str) -> set[str]:

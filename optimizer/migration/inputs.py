@@ -17,7 +17,15 @@ from ...memory.run_directory import RunDirectory
 from ...models.base import Model
 from ...models.named import used_models
 from ...models.programs import Program, writer_of
-from ...prompts.checklist import SCHEMA_CHECK, Checklist, ComputedCheck, dump_checklist, load_checklist, with_schema
+from ...prompts.checklist import (
+    SCHEMA_CHECK,
+    Checklist,
+    ComputedCheck,
+    dump_checklist,
+    load_checklist,
+    refuse_computed,
+    with_schema,
+)
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, ExampleTable, load_examples
 from ...prompts.formats.binding import binding_of, refuse_unused
@@ -169,6 +177,7 @@ def prepare_writer(
     schema = schema_beside(prompt) if schema is None else schema
     held_to = None if requirements is None else load_checklist(requirements)
     if held_to is not None:
+        refuse_computed(held_to, "A requirement is kept or it is not", ["measures"])
         make_ready(held_to.checks)
         if held_to.asked and judge is None:
             raise InputError("There are questions among the requirements but no --judge to answer them.")

@@ -49,7 +49,7 @@ class SecondOpinions:
 
     async def second(self, examples: Sequence[Example], new: Sequence[Example]) -> MigrationDecision | None:
         """The decision by the second judge's answers; None without one."""
-        migration, asked = self.migration, self.checklist.without_checks
+        migration, asked = self.migration, self.checklist.asked_alone
         if migration.second_judge is None or migration.judge is None or asked is None:
             return None
         judge = self.models.get(migration.second_judge)

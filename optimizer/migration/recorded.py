@@ -39,11 +39,11 @@ class RecordedJudge:
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
     ) -> list[Verdict]:
-        """The verdicts on some examples, with those of the checks; none where the data have scores."""
+        """The verdicts on some examples, with those that code computes; none where the data have scores."""
         if self.scores:
             return []
         said = [self.verdicts[each.id, question.id] for each in examples for question in self.checklist.asked]
-        return [*said, *computed_verdicts(self.checklist.checks, examples, RECORDED)]
+        return [*said, *computed_verdicts(self.checklist.computed, examples, RECORDED)]
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
         """No explanations: nobody can be asked for them."""

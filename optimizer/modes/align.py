@@ -12,9 +12,11 @@ from typing import Any, Literal
 from ...agents.buying import Estimate
 from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
 from ...agents.evaluator import Evaluator
+from ...agents.measures.values import make_measure_ready
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
+from ...evaluation.measures.fitting import MeasureTable, measure_named
 from ...evaluation.own_judge import improved_in_own_words, judge_asked
 from ...evaluation.pass_fail import pass_labels
 from ...evaluation.scoring import Targets, human_targets
@@ -36,7 +38,7 @@ from ..mode import RunContext, SetUp
 from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
 from ..questions.candidates import as_question
-from ..questions.choice import Chooser
+from ..questions.choice import NO_MEASURES, Chooser
 from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.pairs import PairChooser, PairYardstick, are_pairs, decided_pairs, examples_of_pairs
 from ..questions.presentation import asked_at_the_start, mode_for
@@ -79,6 +81,8 @@ def prepare(
     settings = improved_in_own_words(settings)
     if earlier is not None:
         _check_calibrated(earlier, settings)
+    for name in settings.measure:
+        make_measure_ready(measure_named(name))
     examples, questions, text = load_inputs(data, checklist, prompt, settings)
     job = Job("align", examples, questions, {"prompt": text}, {"model": model}, settings, earlier=earlier)
     strata = strata_of_people(job)  # refuses data without human scores before anything is opened
@@ -103,7 +107,7 @@ def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOp
     Raises:
         InputError: A pair is wrong, or a setting has no use for pairs.
     """
-    for name, usual in (("update", "questions"), ("optimise_for", "spearman"), ("calibrate", False)):
+    for name, usual in (("update", "questions"), ("optimise_for", "spearman"), ("calibrate", False), ("measure", ())):
         if getattr(settings, name) != usual:
             raise InputError(f"{name}: from pairs questions are learned, so that more pairs are told; leave it out.")
     how: dict[str, Any] = {"fields": settings.field, "labels": settings.labels, "seed": settings.seed}
@@ -263,8 +267,20 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
         if context.remembering is not None:
             each.waiting = [*each.waiting, *context.remembering.candidates(options.max_questions)]
             each.removed = context.remembering.removed_questions
+    table = _measures(context, aligning)
     both = _chooser(context, subject, targets, every, mode, parts=2)
+    for chooser in (finder.chooser, mirror.chooser, both):
+        chooser.table = table
     return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
+
+
+def _measures(context: RunContext, options: AlignOptions) -> MeasureTable:
+    """The measures that may join, computed on all examples; no label is looked at. None where pairs teach."""
+    if options.calibrate or are_pairs(context.job.examples):
+        return NO_MEASURES
+    embeds, folder = options.embedder != "words", context.run.began_in
+    how: dict[str, Any] = {"embeds": embeds, "folder": folder, "store": context.gateway.store}
+    return MeasureTable.of(list(context.job.examples), options.measures, options.measure, **how)
 
 
 def _finder(

@@ -21,7 +21,7 @@ from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...models.request_form import Thinking
 from ...models.writing import AS_THE_RUN
-from ...prompts.checklist import Checklist, ComputedCheck, Question
+from ...prompts.checklist import Checklist, ComputedCheck, ComputedMeasure, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
@@ -149,7 +149,7 @@ class GeneratorSubject:
         written = [each.example for each in generated]
         judged = await self._judged(version, generated)
         errors = {each.example.id: each.error or "" for each in generated}
-        computed = computed_verdicts(self._checks, written, version, errors)
+        computed = computed_verdicts(self._computed, written, version, errors)
         checked = run_checker(self.checker, generated, version) if self.checker else []
         verdicts = [*judged, *computed, *checked]
         self.tally(verdicts)
@@ -174,12 +174,12 @@ class GeneratorSubject:
     @cached_property
     def _shared(self) -> Checklist | None:
         """The questions that are asked of every example."""
-        return self.checklist.without_checks if self.checklist else None
+        return self.checklist.asked_alone if self.checklist else None
 
     @property
-    def _checks(self) -> tuple[ComputedCheck, ...]:
-        """The checks of every example."""
-        return self.checklist.checks if self.checklist else ()
+    def _computed(self) -> tuple[ComputedCheck | ComputedMeasure, ...]:
+        """The checks and measures of every example."""
+        return self.checklist.computed if self.checklist else ()
 
     def _asked_of(self, example: str) -> Checklist | None:
         """The questions that the judge is asked about an example."""
@@ -242,7 +242,7 @@ class GeneratorSubject:
     def _checklist_of(self, example: str, checked: Sequence[Verdict]) -> Checklist | None:
         """An example's questions and checks; None where there are none, so that it has no score."""
         asked = self._asked_of(example)
-        questions = [*(asked.questions if asked else ()), *self._checks]
+        questions = [*(asked.questions if asked else ()), *self._computed]
         checks = [each.question for each in checked if each.example == example]
         if same := {each.id for each in questions}.intersection(checks):
             raise InputError(
@@ -275,7 +275,7 @@ class GeneratorSubject:
         score = score_examples([example], checklist, mine, soft=soft and self.score_as == "mean")[0]
         if self.score_as == "all" and score.overall is not None:
             weights = checklist.weights(checklist.section_of(example.metadata))
-            counted = (each for each in mine if weights[each.question] > 0)
+            counted = (each for each in mine if weights[each.question] > 0 and not each.is_measured)
             passed = (checklist.question(each.question).is_good(each.answer) for each in counted)
             return replace(score, overall=float(all(passed)))
         return score
@@ -322,7 +322,7 @@ class FailureSignal:
         return bool(seen.counted) and all(
             seen.polarity(each.example, each.question).is_good(each.answer)
             for each in seen.counted
-            if self._counts(each)
+            if self._counts(each) and not each.is_measured
         )
 
     def _counts(self, verdict: Verdict) -> bool:

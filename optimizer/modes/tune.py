@@ -17,6 +17,7 @@ from ...agents.example_questions import ExampleQuestions, estimate_unwritten
 from ...agents.generator import Generator, GeneratorNoteTaker, RequirementWriter
 from ...agents.traces.replay import ReplayingGenerator, with_record
 from ...evaluation.generate import writing_for
+from ...evaluation.measures.probe import paid_for, paid_for_said
 from ...evaluation.weights_file import weighted_by
 from ...memory.records import PerOutputRecord
 from ...models.base import Model
@@ -83,7 +84,7 @@ def prepare(
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     schema = schema_beside(prompt) if schema is None else schema
-    questions = with_schema(questions, schema)
+    questions = with_schema(_without_paid(questions, examples), schema)
     _check_who_judges(questions, judge, checker, settings)
     if questions is not None and checker is None:
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
@@ -109,8 +110,28 @@ def prepare(
     elif (writing := writing_for(prompt, settings, schema)).stated:
         names["writing"] = writing.to_yaml()
     if questions is not None:
-        make_ready(questions.checks)
+        make_ready(questions.computed)
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
+
+
+def _without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
+    """The checklist without the measures that an output pleases by repeating what it was given, which is said.
+
+    A generator that is tuned finds out what pleases its judge. Raises InputError where nothing else counts.
+    """
+    if checklist is None or not checklist.measures:
+        return checklist
+    make_ready(checklist.measures)
+    if not (gains := paid_for(checklist.measures, list(examples))):
+        return checklist
+    left = checklist.of([each for each in checklist.questions if each.id not in gains])
+    if left is None:
+        raise InputError(
+            f"An output that repeats what it was given pleases all that counts in this checklist "
+            f"({paid_for_said(gains)}): tune would teach just that. Give it questions or checks."
+        )
+    logger.warning("Left out, as an output that repeats what it was given pleases them: %s.", paid_for_said(gains))
+    return left
 
 
 def schema_beside(prompt: object) -> Path | None:
@@ -126,7 +147,7 @@ def _check_who_judges(
     checklist: Checklist | None, judge: str | Model | None, checker: object, settings: TuneOptions
 ) -> None:
     asks = (checklist is not None and checklist.asked) or settings.own_questions
-    checks = checklist is not None and checklist.checks
+    checks = checklist is not None and checklist.computed
     if judge is None and checker is None and not checks:
         raise InputError(
             "Nothing says how good an output is: give a --judge with a --checklist, a checklist with checks, or a "
@@ -164,7 +185,7 @@ class Tune:
         if judge is not None:
             output_judge = OutputJudge(judge, job.prompts["judge_prompt"], options.judging, options.soft)
         if job.checklist is not None:
-            make_ready(job.checklist.checks)
+            make_ready(job.checklist.computed)
         subject = GeneratorSubject(
             _generator(job, gateway, generator),
             output_judge,

@@ -60,7 +60,7 @@ def keep_known(old: Checklist, written: Checklist) -> Checklist:
         taken.add(name)
         questions.append(question.model_copy(update={"id": name}))
     sections = {
-        section: {each.id: weights.get(each.id, each.weight) for each in (*questions, *old.checks)}
+        section: {each.id: weights.get(each.id, each.weight) for each in (*questions, *old.computed)}
         for section, weights in old.section_weights.items()
     }
     return old.model_copy(update={"asked": tuple(questions), "section_weights": sections})

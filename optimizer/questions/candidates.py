@@ -12,11 +12,11 @@ import numpy as np
 
 from ...evaluation.calibration import logit, replicates, sigmoid
 from ...evaluation.calibration_fit import centre_and_spread
+from ...evaluation.measures.fitting import fisher_weight
 from ...evaluation.scoring import complete_mean, mean_score
 from ...memory.records import CriterionRecord
 from ...prompts.checklist import GoodAnswer, Question
 from ...prompts.verdicts import Verdict
-from ...stats.correlation import spearman
 from ...stats.resampling import Vector
 
 Fate = Literal["stays", "flipped", "dropped", "idle"]
@@ -40,8 +40,6 @@ MOST_OF_ONE = 2.0
 FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
 """Rejected outputs besides its own from which a question's effect is taken; the second where they also say which
 answer is the good one."""
-PRIOR_NOISE = 0.02
-"""Addition to the standard error of an effect where a question is weighed by it."""
 LEAST_NOISE = 1e-9
 """Standard error where all answers are the same."""
 SAME_VERDICTS = 0.9
@@ -274,13 +272,6 @@ def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, F
     return fates
 
 
-def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How much two questions say the same, either way round: |rank correlation|, 0 where undefined."""
-    both = [each for each in one if each in other]
-    found = spearman([one[each] for each in both], [other[each] for each in both])
-    return 0.0 if found.value is None else abs(found.value)
-
-
 def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
     """Weights of questions that join, of this mean: the effect of each over its variance.
 
@@ -289,7 +280,7 @@ def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
     would drown the others. A question without an effect has the ``mean`` weight.
     """
     raw = {
-        name: each.effect / (each.noise**2 + PRIOR_NOISE**2)
+        name: fisher_weight(each.effect, each.noise)
         for name, each in found.items()
         if each.effect is not None and each.effect > 0
     }

@@ -14,6 +14,7 @@ from typing import Literal
 
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
+from ...evaluation.measures.fitting import FittedMeasure, MeasureTable, documents_of
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Question, Sees
@@ -29,6 +30,7 @@ from .candidates import (
     agreeing,
     as_question,
     fates_of,
+    free_id,
     standing,
     turned,
     weighed,
@@ -49,6 +51,7 @@ from .racing import (
     steps,
 )
 
+NO_MEASURES = MeasureTable({}, {})
 CHANCE = "it speaks against other rejected outputs by less than a standard error"
 SAID_OF = {
     "flipped": "turned round on trial: it speaks for what people reject",
@@ -69,6 +72,8 @@ class Chosen:
     """The best first."""
     logits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Log-odds of yes by question and example."""
+    measured: tuple[FittedMeasure, ...] = ()
+    """Measures that join, the best first."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,8 @@ class Chooser:
     """Whether the questions that are asked already stay as they are, whatever they say of the examples."""
     groups: tuple[Groups, Groups] = field(default_factory=lambda: (Groups(), Groups()))
     """Who is asked with whom at first, and in the race, where several questions are a call."""
+    table: MeasureTable = NO_MEASURES
+    """The measures that may join, with their values on all examples."""
     told: bool = True
     """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
     learned: list[CriterionRecord] = field(default_factory=list, init=False)
@@ -153,9 +160,10 @@ class Chooser:
     async def choose(
         self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
     ) -> Chosen:
-        """Choose the candidates that are worth asking beside the questions of ``best``."""
+        """Choose the measures, and the candidates that are worth asking beside them and the questions of ``best``."""
+        measured = self.measured(best, iteration)
         if not named:
-            return Chosen()
+            return Chosen(measured=measured)
         sides = self.sides()
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
         logits = await self._own_cases(best, named, sides, named, first_of(sides, 0))
@@ -185,7 +193,9 @@ class Chooser:
         said = [name for name in ranked if not _is_chance(found[name])]
         # further comments are of questions that turned out to ask the same
         remarks = {name: next(iter(each.comments), None) for name, each in named.items()}
-        last = joining(said, logits, yes_logits(seen.verdicts), room=self.most, remarks=remarks)
+        # a question that says the same as a measure costs a call an output for nothing
+        asked = yes_logits(seen.verdicts) | {each.measure.id: self.table.values[each.key] for each in measured}
+        last = joining(said, logits, asked, room=self.most, remarks=remarks)
         unused |= last.unused
         chosen = {name: named[name] for name in last.kept}
         for name, twin in last.twins.items():
@@ -198,7 +208,32 @@ class Chooser:
                 chosen[name] = agreeing(each, now.good, logits[name], fine, written)
         for name, candidate in named.items():
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
-        return Chosen(chosen, {name: logits[name] for name in chosen})
+        return Chosen(chosen, {name: logits[name] for name in chosen}, measured)
+
+    def measured(self, best: Draft, iteration: int = 1) -> tuple[FittedMeasure, ...]:
+        """Choose the measures that join, for each rated dimension, by the examples alone; nothing is asked."""
+        there = {each.measure for each in best.questions.measures}
+        table = self.table.without({name for name, each in self.table.measures.items() if each.measure in there})
+        documents, taken = documents_of(self.examples), {each.id for each in best.questions.questions}
+        joined: list[FittedMeasure] = []
+        for rated in self.sides():
+            known = ((each.id, self.targets.wanted[each.id].get(rated)) for each in self.examples)
+            wanted = {name: value for name, value in known if value is not None}
+            dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
+            choice = table.choose(wanted, documents, dimension)
+            for name, each in choice.looked_at.items():
+                own = each.named(free_id(name, taken))
+                taken.add(own.measure.id)
+                joined += [own] if name not in choice.unused else []
+                self._tell_measure(own, choice.unused.get(name), iteration)
+        return tuple(sorted(joined, key=lambda each: -each.strength))
+
+    def _tell_measure(self, found: FittedMeasure, unused: str | None, iteration: int) -> None:
+        measure = found.measure
+        told = CriterionRecord.of(measure.text, measure.dimension, "measure").but(
+            id=measure.id, good=measure.good, reason=unused, effect=round(found.effect, 4), iteration=iteration
+        )
+        self.learned = [*(each for each in self.learned if each.id != measure.id), told]
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
@@ -207,7 +242,7 @@ class Chooser:
         does on the examples. Where none is chosen, nothing but that is new.
         """
         fates = self._fates(best, chosen.candidates, seen)
-        if not chosen.candidates and not fates:
+        if not chosen.candidates and not chosen.measured and not fates:
             return Widened(best, best)
         sides, old = self.sides(), best.questions
         weight = mean_score(each.weight for each in old.questions if each.weight > 0) or 1.0
@@ -216,12 +251,14 @@ class Chooser:
             for name, each in chosen.candidates.items()
             if (told := self._standing(name, each, chosen.logits, sides)) is not None
         }
+        found |= {each.measure.id: Standing(0.0, each.effect, each.noise) for each in chosen.measured}
         weights = weighed(found, weight)
         new = [as_question(each, name, found[name].good, weights[name]) for name, each in chosen.candidates.items()]
+        new += [each.measure.model_copy(update={"weight": weights[each.measure.id]}) for each in chosen.measured]
         origins = {
             name: QuestionOrigin(origin=each.origin, sources=each.sources, comments=each.comments)
             for name, each in chosen.candidates.items()
-        }
+        } | {each.measure.id: QuestionOrigin(origin="measure") for each in chosen.measured}
 
         def without(*out: Fate) -> Draft:
             kept = [
@@ -245,7 +282,7 @@ class Chooser:
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
         """Read drafts against accepted examples, by the first one's verdicts; the others ask some of its questions."""
         known = {each.id for each in best.questions.questions}
-        asks_more = any(each.id not in known for each in drafts[0].questions.questions)
+        asks_more = any(each.id not in known for each in drafts[0].questions.asked)
         if best.calibration is None and not asks_more:
             return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
         both = (sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)

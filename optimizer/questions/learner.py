@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
-from ...evaluation.scoring import score_examples
+from ...evaluation.measures.probe import paid_for, paid_for_said
 from ...memory.records import NOT_ACCEPTED, BothWaysRecord, CriterionRecord, RevisedRecord, WorthRecord
 from ...memory.result_file import FinishReason
 from ...models.budget import CAPS
@@ -81,6 +81,7 @@ class QuestionLearner:
         if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
             return Turn(start, self._nothing_more)
+        self._look_at_measures(start.draft, chooser)
         self._untried = self.read
         try:
             raced = await self._race(start, now.seen, now.contest, now.number)
@@ -89,6 +90,23 @@ class QuestionLearner:
             self.learned = now.outcome.questions = chooser.learned
         winner = start if raced is None else now.contest.conclude(start, raced, (), now.number)
         return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
+
+    def _look_at_measures(self, start: Draft, chooser: Chooser) -> None:
+        """Say what the measures tell before any question is bought, and which of them pay for repeating the input."""
+        table = chooser.table
+        if table.left_out is not None:
+            self.events.say(table.left_out)
+        if not table.measures:
+            return
+        joined = chooser.measured(start)
+        told = ", ".join(f"{each.measure.measure} ({each.effect:+.2f})" for each in joined)
+        self.events.say(
+            f"{count(len(table.measures), 'measure')} looked at, without a call: {told or 'none tells enough'}"
+        )
+        if gains := paid_for([each.measure for each in joined], chooser.examples):
+            self.events.say(
+                f"an output that repeats what it was given pleases {paid_for_said(gains)}: tune leaves these measures out"
+            )
 
     @property
     def _nothing_more(self) -> FinishReason:
@@ -332,7 +350,7 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
         examples: All examples of the run.
         finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
     """
-    if learner.learned or finish_reason in ("calibrated", "converged"):
+    if any(not each.is_measure for each in learner.learned) or finish_reason in ("calibrated", "converged"):
         return None
     if not any(each.comment for each in examples):
         return "no example has a comment, and what the outputs do came to no usable question"
@@ -380,19 +398,5 @@ def _worth(
     *,
     soft: bool,
 ) -> Difference:
-    left = tuple(each for each in draft.questions.questions if each.id != question)
-    sections = {
-        section: {name: weight for name, weight in weights.items() if name != question}
-        for section, weights in draft.questions.section_weights.items()
-    }
-    checklist = draft.questions.model_copy(update={"questions": left, "section_weights": sections})
-    # read before it is left out: the others are read beside it
-    read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
-    without = score_examples(examples, checklist, [each for each in read if each.question != question], soft=soft)
-    if unasked := dict.fromkeys({*draft.questions.dimensions} - {*checklist.dimensions}, 0.5):
-        # a judge that asks nothing about a dimension says the same of every output
-        without = [
-            replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
-            for each in without
-        ]
-    return yardstick.difference(without, score_examples(examples, draft.questions, read, soft=soft), examples)
+    without = draft.scores_without({question}, examples, verdicts, soft=soft)
+    return yardstick.difference(without, draft.scores(examples, verdicts, soft=soft), examples)

@@ -15,10 +15,11 @@ from itertools import takewhile
 from math import ceil
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED, least_accepted
+from ...evaluation.measures.fitting import likeness
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import CriterionRecord
 from ...prompts.examples import Example
-from .candidates import ALIKE_VERDICTS, SAME_VERDICTS, likeness
+from .candidates import ALIKE_VERDICTS, SAME_VERDICTS
 
 Sides = Mapping[str, tuple[list[str], list[str]]]
 """Accepted and rejected examples by dimension, the extremes first."""

@@ -23,7 +23,7 @@ from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question, load_checklist, refuse_checks
+from ...prompts.checklist import Checklist, Question, load_checklist, refuse_computed
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels, known_ratings
@@ -279,7 +279,7 @@ def load_select_inputs(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     )
-    pool = None if candidates is None else refuse_checks(load_checklist(candidates), CHOOSES)
+    pool = None if candidates is None else refuse_computed(load_checklist(candidates), CHOOSES)
     if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
@@ -316,7 +316,7 @@ def load_given(
     every = load_examples(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
-    questions = refuse_checks(load_checklist(candidates), CHOOSES)
+    questions = refuse_computed(load_checklist(candidates), CHOOSES)
     given = given_verdicts(verdicts, every, questions, model, prompt, settings)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]

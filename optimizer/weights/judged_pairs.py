@@ -22,7 +22,7 @@ from ...evaluation.scoring import Scale, complete_mean, mean_score, worth
 from ...models.base import Model
 from ...models.progress import Watcher
 from ...models.session import ModelOptions
-from ...prompts.checklist import Checklist, refuse_checks
+from ...prompts.checklist import Checklist, refuse_computed
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, named_document, without_answers
 from ...prompts.field_map import FieldMap, check_field_map, numbered_id
@@ -209,7 +209,7 @@ def prepare_pairs(
     examples = [example for pair in pairs for example in ordered_examples(pair, swap=swap)]
     both = pairwise_prompt() if prompt is None else prompt
     job = prepare(examples, checklist, model, both, options, PairEvaluator)
-    refuse_checks(job.checklist, "With --pairwise the judge says which output does better")
+    refuse_computed(job.checklist, "With --pairwise the judge says which output does better")
     if fault := next(iter(job.checklist.faults), None):
         raise InputError(
             f"With --pairwise the judge says which output does better on a question, which is open to doubt where yes "

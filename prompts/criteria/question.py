@@ -180,7 +180,36 @@ CHECKS = "checks"
 _ABOUT_JUDGES = ("violation", "rubric", "reference", "sees")
 
 
-class ComputedCheck(Question):
+class Computed(Question):
+    """A criterion that code computes, without a call."""
+
+    _folder: Path | None = PrivateAttr(None)
+    """Directory in which the file of a function or schema is looked for first."""
+
+    def found_in(self, folder: Path) -> Self:
+        """The criterion, whose function is looked for in a directory first."""
+        found = self.model_copy()
+        found._folder = folder
+        return found
+
+    @property
+    def names_function(self) -> bool:
+        """Whether it is computed by a function of a user's, which is found by its name."""
+        raise NotImplementedError
+
+    @property
+    def folder(self) -> Path:
+        """Directory in which its function is looked for first; the present one where nobody named any."""
+        return self._folder or Path()
+
+
+def refuse_what_is_asked(data: dict[str, Any], what: str) -> None:
+    """Raise ValueError where a computed criterion has a field that only a model reads."""
+    if others := [name for name in _ABOUT_JUDGES if data.get(name) not in (None, "all")]:
+        raise ValueError(f"field '{others[0]}': nobody is asked, so {what} has no use for it")
+
+
+class ComputedCheck(Computed):
     """A criterion that code decides, without a call: yes means that the output has the property, no that it lacks it.
 
     With ``good: no`` an output passes that lacks it, e.g. one that holds no web address.
@@ -191,8 +220,6 @@ class ComputedCheck(Question):
     """The argument of the kind, see ``WANTED`` in :mod:`~askance.prompts.criteria.kinds`. A schema is JSON text."""
     text: str = Field(default="", min_length=1)
     dimension: str = Field(default=CHECKS, min_length=1)
-    _folder: Path | None = PrivateAttr(None)
-    """Directory in which the file of a function or schema is looked for first."""
 
     @model_validator(mode="before")
     @classmethod
@@ -200,8 +227,7 @@ class ComputedCheck(Question):
         """Fill in the text, and write a schema, or schemas by tool, that is a mapping as JSON text."""
         if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
             return data
-        if others := [name for name in _ABOUT_JUDGES if data.get(name) not in (None, "all")]:
-            raise ValueError(f"field '{others[0]}': nobody is asked, so a check has no use for it")
+        refuse_what_is_asked(data, "a check")
         kind, value = data["kind"], data.get("value")
         if kind in (*OF_SCHEMAS, "arguments") and isinstance(value, (dict, bool)):
             value = json.dumps(value, ensure_ascii=False, indent=2)
@@ -219,16 +245,10 @@ class ComputedCheck(Question):
     def __hash__(self) -> int:
         return hash((self.id, self.kind, self.value))
 
-    def found_in(self, folder: Path) -> Self:
-        """The check, whose function is looked for in a directory first."""
-        found = self.model_copy()
-        found._folder = folder
-        return found
-
     @property
-    def folder(self) -> Path:
-        """Directory in which its function is looked for first; the present one where nobody named any."""
-        return self._folder or Path()
+    def names_function(self) -> bool:
+        """Whether it is of the kind ``checker``."""
+        return self.kind == "checker"
 
     @property
     def stated(self) -> dict[str, Any]:

@@ -349,8 +349,8 @@ def test_checks_are_criteria_after_the_questions_and_are_written_back_as_they_we
     assert json.loads(checklist.checks[0].value)["properties"]["title"]["maxLength"] == 8  # a number, not a text
     again = parse_checklist(dump_checklist(checklist), "again")
     assert again == checklist and Checklist.model_validate(checklist.model_dump(mode="json")) == checklist
-    assert checklist.without_checks.questions == checklist.asked
-    assert parse_checklist(CHECKS, "c.yaml").without_checks is None
+    assert checklist.asked_alone.questions == checklist.asked
+    assert parse_checklist(CHECKS, "c.yaml").asked_alone is None
 
 
 def test_a_checklist_with_other_criteria_keeps_each_of_its_kind() -> None:

@@ -41,6 +41,12 @@ class Killed(BaseException):
     """What ends a process in the middle."""
 
 
+def of_questions(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run in which questions alone may join: what the texts of this world share says it all."""
+    learns = settings.get("update", "auto") in ("auto", "questions") and not settings.get("calibrate")
+    return {"measures": "none", **settings} if learns else settings
+
+
 class Desk:
     """Examples with labels and comments, and the replies of judge and note-taker."""
 
@@ -139,7 +145,7 @@ class Desk:
             model=self.model(before),
             prompt=self.prompt,
             run=run,
-            **settings | options,
+            **of_questions(settings | options),
         )
 
 

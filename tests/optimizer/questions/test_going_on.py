@@ -29,7 +29,7 @@ from askance.runs import run_and_report
 from askance.testing import ScriptedModel
 from tests.said import naming, says
 
-from .conftest import DEAF, RULES, TWIN, Desk, Killed
+from .conftest import DEAF, RULES, TWIN, Desk, Killed, of_questions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SETTINGS: dict[str, Any] = {"embedder": "words", "resamples": 400, "update": "questions"}
@@ -48,7 +48,7 @@ def go_on(
     desk: Desk, run: Path, earlier: Path, before: Callable[[Request], None] | None = None, **options: Any
 ) -> askance.RunResult:
     model = desk.model(before)
-    return askance.align(desk.rows, from_run=earlier, model=model, run=run, **SETTINGS | options)
+    return askance.align(desk.rows, from_run=earlier, model=model, run=run, **of_questions(SETTINGS | options))
 
 
 def parts(run: Path) -> dict[str, str]:
@@ -170,7 +170,9 @@ def test_a_comment_that_changed_is_read_and_others_are_not(learned: First, tmp_p
     desk = Desk(120)
     changed = next(row.sources[0] for row in learned.done.record.learned if row.sources)
     given = [{**row, "comment": "you name the mayor?!"} if row["id"] == changed else row for row in desk.rows]
-    done = askance.align(given, from_run=learned.run, model=desk.model(), run=tmp_path / "run", **SETTINGS)
+    done = askance.align(
+        given, from_run=learned.run, model=desk.model(), run=tmp_path / "run", **of_questions(SETTINGS)
+    )
     assert desk.asked == ["you name the mayor?!"]
     assert done.finish_reason == "no_new_evidence"
     assert done.record.calls == 2, "alone, and beside its output"
@@ -179,7 +181,7 @@ def test_a_comment_that_changed_is_read_and_others_are_not(learned: First, tmp_p
 def test_another_model_is_calibrated_anew_and_that_is_said(learned: First, tmp_path: Path, caplog: Any) -> None:
     desk = Desk(120)
     other = ScriptedModel(lambda request: desk.reply(request.messages), name="desk/other")
-    done = askance.align(desk.rows, from_run=learned.run, model=other, run=tmp_path / "run", **SETTINGS)
+    done = askance.align(desk.rows, from_run=learned.run, model=other, run=tmp_path / "run", **of_questions(SETTINGS))
     assert "desk/other in place of desk/judge" in caplog.text
     assert says(caplog.text, "calibration", "fitted anew", "development examples")
     judge = askance.load_judge(done.directory)

@@ -93,6 +93,7 @@ def run(
         "resamples": 200,
         "seed": 1_000,
         "update": "questions",
+        "measures": "none",
         **({} if mode is None else {"mode": mode}),
     }
     asked = world.checklist.questions[:questions]

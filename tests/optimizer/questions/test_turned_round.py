@@ -16,6 +16,8 @@ from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
 from tests.worlds import share
 
+from .conftest import of_questions
+
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 HELPS = "Does the reply offer a refund?"
@@ -59,7 +61,7 @@ def align(run: Path, *questions: Question, wrong: float = 0.0, **options: Any) -
         model=judge(wrong),
         prompt=Prompt("Judge the reply.\n\nMail: {input}\n\nReply: {output}\n\n{question}"),
         run=run,
-        **settings | options,
+        **of_questions(settings | options),
     )
 
 

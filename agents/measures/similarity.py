@@ -1,0 +1,140 @@
+"""Similarities of an output and another text, by the sentence embedder of the lesson memory.
+
+Each sentence is embedded once and kept. A text is known by the vectors of its pieces, so none is too long for an
+embedder that reads 256 tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
+from ...prompts.text import sentences
+
+Vectors = NDArray[np.float32]
+Parts = Callable[[str], tuple[str, ...]]
+PIECE = 120
+"""Most words of a piece: some 160 tokens of English, where the embedder reads 256."""
+KEPT = 60_000
+"""Vectors that are kept, some 90 MB; the oldest go first."""
+WORKERS, AT_ONCE = 2, 64
+
+
+class KeptVectors:
+    """Vectors of texts, each embedded once."""
+
+    def __init__(self, using: Embedder) -> None:
+        self.embedder = using
+        self._known: dict[str, Vectors] = {}
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Embed the texts that are not known, in batches on two threads; beyond :data:`KEPT` the oldest go."""
+        for text in list(self._known)[: max(0, len(self._known) - KEPT)]:
+            del self._known[text]
+        new = sorted({each for each in texts if each not in self._known}, key=len)
+        batches = [new[start : start + AT_ONCE] for start in range(0, len(new), AT_ONCE)]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for batch, vectors in zip(batches, pool.map(self.embedder.embed, batches), strict=True):
+                self._known.update(zip(batch, vectors, strict=True))
+
+    def of(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit vector a text, shape (n, d)."""
+        self.learn(texts)
+        return np.stack([self._known[each] for each in texts])
+
+
+@lru_cache(maxsize=1)
+def kept_vectors() -> KeptVectors:
+    """Return the vectors of this process. Raises MissingExtraError where the extra ``memory`` is not installed."""
+    return KeptVectors(embedder(DEFAULT_EMBEDDER))
+
+
+@lru_cache(maxsize=4096)
+def sentences_of(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text that have a word, each of :data:`PIECE` words at most."""
+    parts = (_cut(each) for each in sentences(text) if any(sign.isalnum() for sign in each))
+    return tuple(each for some in parts for each in some)
+
+
+@lru_cache(maxsize=4096)
+def pieces_of(text: str) -> tuple[str, ...]:
+    """Return the text in pieces of whole sentences, each of :data:`PIECE` words at most."""
+    pieces: list[list[str]] = []
+    for each in sentences_of(text):
+        if pieces and _length(" ".join([*pieces[-1], each])) <= PIECE:
+            pieces[-1].append(each)
+        else:
+            pieces.append([each])
+    return tuple(map(" ".join, pieces))
+
+
+def similarity(output: str, text: str, vectors: KeptVectors) -> float | None:
+    """Cosine of the output and the text."""
+    mine, theirs = _whole(output, vectors), _whole(text, vectors)
+    return None if mine is None or theirs is None else float(mine @ theirs)
+
+
+def nearest_sentence(output: str, text: str, vectors: KeptVectors) -> float | None:
+    """Cosine of the text and the output's nearest sentence."""
+    theirs = _whole(text, vectors)
+    if theirs is None or not (mine := sentences_of(output)):
+        return None
+    return float((vectors.of(mine) @ theirs).max())
+
+
+def least_supported(output: str, text: str, vectors: KeptVectors) -> float | None:
+    """Least cosine of a sentence of the output and its nearest sentence of the text."""
+    found = _supports(output, text, vectors)
+    return None if found is None else float(found.min())
+
+
+def mean_supported(output: str, text: str, vectors: KeptVectors) -> float | None:
+    """Mean cosine of the output's sentences, each with its nearest sentence of the text."""
+    found = _supports(output, text, vectors)
+    return None if found is None else float(found.mean())
+
+
+Similarity = Callable[[str, str, KeptVectors], float | None]
+SIMILARITIES: dict[str, tuple[Similarity, Parts, Parts]] = {
+    "similarity": (similarity, pieces_of, pieces_of),
+    "nearest_sentence": (nearest_sentence, sentences_of, pieces_of),
+    "least_supported": (least_supported, sentences_of, sentences_of),
+    "mean_supported": (mean_supported, sentences_of, sentences_of),
+}
+"""By name: the function, and the parts of the output and of the text whose vectors it needs."""
+
+
+def _supports(output: str, text: str, vectors: KeptVectors) -> Vectors | None:
+    mine, theirs = sentences_of(output), sentences_of(text)
+    if not mine or not theirs:
+        return None
+    nearest: Vectors = (vectors.of(mine) @ vectors.of(theirs).T).max(axis=1)
+    return nearest
+
+
+def _whole(text: str, vectors: KeptVectors) -> Vectors | None:
+    """Unit vector of a whole text: the mean of its pieces, by their lengths; None where it has no word."""
+    if not (pieces := pieces_of(text)):
+        return None
+    mean: Vectors = np.array([len(each) for each in pieces], dtype=np.float32) @ vectors.of(pieces)
+    return mean / np.linalg.norm(mean)
+
+
+def _cut(sentence: str) -> list[str]:
+    """The sentence, in parts where it is too long."""
+    if _length(sentence) <= PIECE:
+        return [sentence]
+    words = sentence.split()
+    if len(words) < PIECE:  # a script without spaces
+        return [sentence[start : start + PIECE] for start in range(0, len(sentence), PIECE)]
+    return [" ".join(words[start : start + PIECE]) for start in range(0, len(words), PIECE)]
+
+
+def _length(text: str) -> float:
+    """Words of a text; four characters that are no ASCII letters or more count as one, too."""
+    return max(len(text.split()), len(text) / 8, sum(ord(each) > 0x0E00 for each in text))

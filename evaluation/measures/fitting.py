@@ -1,0 +1,281 @@
+"""The choice of measures by people's scores: a curve for each, what it is worth across folds, and who joins.
+
+A measure costs no call, so all of them are looked at. What a measure is worth is estimated on examples that its curve
+was not fitted to, and the best of many has to stand out further than one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.util import find_spec
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from ...agents.measures.values import make_measure_ready, text_of, values_of
+from ...prompts.checklist import ComputedMeasure
+from ...prompts.criteria.measures import FORMS, RELATIONS, SIMILAR, TEXTS, along, parse_measure
+from ...prompts.errors import InputError, MissingExtraError
+from ...prompts.examples import Example, document_of
+from ...stats.correlation import spearman
+from ...stats.monotone import monotone_curve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...models.base import AnswerStore
+    from ...stats.resampling import Vector
+
+Take = Literal["relations", "all", "none"]
+FOLDS = 5
+"""Parts of the examples that a curve is not fitted to, one after the other, to say what a measure is worth."""
+FEWEST = 20
+"""Examples with a wanted score below which no measure is looked at."""
+CHANCE = 0.05
+"""Chance that the best of all measures that are looked at joins although none tells anything."""
+ALIKE = 0.7
+"""Rank correlation from which the weaker of two measures stays out."""
+MOST = 6
+"""Measures that join one dimension at most."""
+PRIOR_NOISE = 0.02
+"""Addition to the standard error of an effect where a criterion is weighed by it."""
+NOT_INSTALLED = (
+    "measures: the similarities are left out, as the extra memory is not installed (pip install 'askance[memory]'); "
+    "measures of words take part"
+)
+Values = Mapping[str, Mapping[str, float]]
+"""Values by measure and example."""
+
+
+def fisher_weight(effect: float, noise: float) -> float:
+    """The weight of a criterion before scaling: its effect over its variance."""
+    return effect / (noise**2 + PRIOR_NOISE**2)
+
+
+def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """How much two criteria say the same, either way round: |rank correlation|, 0 where undefined."""
+    both = [each for each in one if each in other]
+    found = spearman([one[each] for each in both], [other[each] for each in both])
+    return 0.0 if found.value is None else abs(found.value)
+
+
+@dataclass(frozen=True)
+class MeasureTable:
+    """The measures that are looked at, with their values on all examples."""
+
+    measures: Mapping[str, ComputedMeasure]
+    """By their ids; their curves are still to be fitted."""
+    values: Values
+    left_out: str | None = None
+    """A sentence on the measures that cannot be computed here; None where all can."""
+
+    @classmethod
+    def of(
+        cls,
+        examples: Sequence[Example],
+        take: Take = "relations",
+        named: Sequence[str] = (),
+        *,
+        embeds: bool = True,
+        folder: Path | None = None,
+        store: AnswerStore | None = None,
+    ) -> MeasureTable:
+        """Compute measures on examples, without a label.
+
+        Args:
+            examples: With their outputs.
+            take: Relations to each text that every example has, these and the measures of form, or none.
+            named: Further measures, functions of one's own among them.
+            embeds: Whether similarities are among the relations.
+            folder: Where functions are looked for first.
+            store: Keeps the values.
+
+        Raises:
+            InputError: A measure that was named is not known, or its function is wrong.
+            MissingExtraError: A similarity was named, and its embedder is not installed.
+        """
+        missing = embeds and take != "none" and not can_embed()
+        names = dict.fromkeys((*usual_measures(examples, take, embeds=embeds and not missing), *named))
+        measures: dict[str, ComputedMeasure] = {}
+        for name in names:
+            each = measure_named(name)
+            each = each if folder is None else each.found_in(folder)
+            if name in named:
+                make_measure_ready(each)
+            measures[each.id] = each
+        values = values_of(list(measures.values()), examples, store)
+        known = {
+            name: {example: value for example, value in row.items() if not isinstance(value, str)}
+            for name, row in values.items()
+        }
+        whole = [name for name, row in known.items() if len(row) == len(examples) and len(set(row.values())) > 1]
+        return cls(
+            {name: measures[name] for name in whole},
+            {name: known[name] for name in whole},
+            NOT_INSTALLED if missing else None,
+        )
+
+    def choose(self, wanted: Mapping[str, float], documents: Mapping[str, str], dimension: str) -> MeasureChoice:
+        """Choose the measures that tell people's scores on some examples.
+
+        Args:
+            wanted: Scores in [0, 1] by example id, of the examples that teach.
+            documents: The document of each example; those of one are in one fold.
+            dimension: The dimension of the checklist that a measure joins.
+        """
+        if len(wanted) < FEWEST or len(set(wanted.values())) < 2 or not self.measures:
+            return MeasureChoice()
+        ids = list(wanted)
+        scores, parts = np.array([wanted[each] for each in ids]), folds_of([documents[each] for each in ids])
+        fitted: list[FittedMeasure] = []
+        for name, measure in self.measures.items():
+            values = np.array([self.values[name][each] for each in ids])
+            if len(np.unique(values)) > 1:
+                fitted.append(fit_measure(measure.model_copy(update={"dimension": dimension}), values, scores, parts))
+        least = NormalDist().inv_cdf(1 - CHANCE / max(len(fitted), 1))
+        chosen: list[FittedMeasure] = []
+        unused: dict[str, str] = {}
+        for each in sorted(fitted, key=lambda one: -one.strength):
+            name = each.measure.id
+            mine = {example: self.values[name][example] for example in ids}
+            near = [one for one in chosen if likeness(mine, self.values[one.measure.id]) > ALIKE]
+            if each.strength < least:
+                unused[name] = (
+                    f"it stands out by {each.strength:.1f} standard errors, and the best of {len(fitted)} by chance by {least:.1f}"
+                )
+            elif near:
+                unused[name] = f"it finds much the same as '{near[0].measure.id}', which promises more"
+            elif len(chosen) >= MOST:
+                unused[name] = "others promised more"
+            else:
+                chosen.append(each)
+        return MeasureChoice(tuple(chosen), unused, {each.measure.id: each for each in fitted})
+
+    def without(self, measures: Collection[str]) -> MeasureTable:
+        """The table without some measures, by their ids."""
+        kept = {name: each for name, each in self.measures.items() if name not in measures}
+        return replace(self, measures=kept, values={name: self.values[name] for name in kept})
+
+
+@dataclass(frozen=True)
+class FittedMeasure:
+    """A measure with its curve, and what it is worth on examples that the curve was not fitted to."""
+
+    measure: ComputedMeasure
+    effect: float
+    """Mean share of accepted outputs less that of rejected ones, in [-1, 1]."""
+    noise: float
+    """Standard error of the effect."""
+    key: str
+    """Its id in the table."""
+
+    def named(self, id: str) -> FittedMeasure:
+        """The measure under another id."""
+        return replace(self, measure=self.measure.model_copy(update={"id": id}))
+
+    @property
+    def strength(self) -> float:
+        """Standard errors by which it tells them apart."""
+        return self.effect / max(self.noise, 1e-9)
+
+    @property
+    def weight(self) -> float:
+        """Its weight before scaling."""
+        return fisher_weight(self.effect, self.noise)
+
+
+@dataclass(frozen=True)
+class MeasureChoice:
+    """Measures that join, the best first, and why the others do not."""
+
+    chosen: tuple[FittedMeasure, ...] = ()
+    unused: Mapping[str, str] = field(default_factory=dict)
+    looked_at: Mapping[str, FittedMeasure] = field(default_factory=dict)
+
+    @cached_property
+    def weighed(self) -> tuple[ComputedMeasure, ...]:
+        """The chosen measures with weights whose mean is 1."""
+        mean = sum(each.weight for each in self.chosen) / max(len(self.chosen), 1)
+        return tuple(each.measure.model_copy(update={"weight": round(each.weight / mean, 3)}) for each in self.chosen)
+
+
+def fit_measure(measure: ComputedMeasure, values: Vector, wanted: Vector, parts: Sequence[int]) -> FittedMeasure:
+    """Fit a measure's curve to wanted scores, and estimate across folds what it is worth.
+
+    ``values``, ``wanted`` (in [0, 1]) and ``parts``, the fold of each example, have length n.
+    """
+    rises, folds = _rises(values, wanted), np.array(parts)
+    shares = np.full(len(values), wanted.mean())
+    for part in np.unique(folds):
+        mine, others = folds == part, folds != part
+        if others.sum() > 1 and np.ptp(values[others]) > 0:
+            theirs = monotone_curve(values[others], wanted[others], rises=_rises(values[others], wanted[others]))
+            shares[mine] = along(theirs, values[mine])
+    curve = monotone_curve(values, wanted, rises=rises)
+    if not rises:  # the share then says how much speaks against an output
+        curve = tuple((value, round(1 - share, 4)) for value, share in curve)
+    accepted = wanted >= wanted.mean() - 1e-9
+    effect, noise = _apart(shares[accepted], shares[~accepted])
+    update = {"curve": curve, "range": None, "good": "yes" if rises else "no"}
+    return FittedMeasure(measure.model_copy(update=update), effect, noise, measure.id)
+
+
+def _rises(values: Vector, wanted: Vector) -> bool:
+    return (spearman(values.tolist(), wanted.tolist()).value or 0.0) >= 0
+
+
+def _apart(accepted: Vector, rejected: Vector) -> tuple[float, float]:
+    if min(len(accepted), len(rejected)) < 2:
+        return 0.0, 1.0
+    noise = accepted.var(ddof=1) / len(accepted) + rejected.var(ddof=1) / len(rejected)
+    return float(accepted.mean() - rejected.mean()), float(np.sqrt(noise))
+
+
+def folds_of(documents: Sequence[str], folds: int = FOLDS) -> list[int]:
+    """The fold of each example; the examples of one document share it, and folds are of like sizes."""
+    sizes = [0] * folds
+    found: dict[str, int] = {}
+    for document in sorted(set(documents), key=lambda each: (-documents.count(each), each)):
+        found[document] = part = sizes.index(min(sizes))
+        sizes[part] += documents.count(document)
+    return [found[each] for each in documents]
+
+
+def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> list[str]:
+    """Names of the relations to each text that every example has, and with ``all`` those of form."""
+    if take == "none":
+        return []
+    texts = [each for each in TEXTS if examples and all(text_of(one, each).strip() for one in examples)]
+    names = [name for name in RELATIONS if embeds or name not in SIMILAR]
+    return [*(f"{name}({text})" for text in texts for name in names), *(FORMS if take == "all" else ())]
+
+
+def measure_named(name: str) -> ComputedMeasure:
+    """The measure before a curve is fitted; its id is made of its name. Raises InputError where there is none."""
+    try:
+        kind, against = parse_measure(name)
+    except ValueError as error:
+        raise InputError(
+            f"--measure {name}: {str(error).removeprefix('field ').removeprefix(repr('measure') + ': ')}"
+        ) from None
+    id = kind.rpartition(":")[2] if against is None else f"{kind}-{against}"
+    return ComputedMeasure.model_validate({"id": id, "measure": name, "range": (0.0, 1.0)})
+
+
+def can_embed() -> bool:
+    """Whether the embedder of similarities is installed."""
+    if find_spec("onnxruntime") is None:
+        return False
+    try:
+        make_measure_ready(measure_named("similarity(input)"))
+    except MissingExtraError:
+        return False
+    return True
+
+
+def documents_of(examples: Sequence[Example]) -> dict[str, str]:
+    """The document of each example, by its id."""
+    return {each.id: document_of(each) for each in examples}

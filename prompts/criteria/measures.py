@@ -1,0 +1,209 @@
+"""Measures: criteria that are a number, which a range or a fitted curve brings to [0, 1].
+
+``agents/measures/`` computes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, Field, PrivateAttr, model_serializer, model_validator
+
+from .question import Computed, refuse_what_is_asked
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pydantic import SerializerFunctionWrapHandler
+
+Against = Literal["input", "context", "reference"]
+TEXTS: tuple[Against, ...] = ("input", "context", "reference")
+"""Texts of an example that an output is held against."""
+
+
+class MeasureKind(NamedTuple):
+    """One of the measures that come with askance."""
+
+    said: str
+    """A question that it answers, with the text in place of ``{}``."""
+    is_share: bool = True
+    """Whether it lies in [0, 1]; a count needs a range or a curve."""
+    good: Literal["yes", "no"] = "yes"
+    """Which end speaks for an output, where nobody says it: ``yes`` for high."""
+
+
+SIMILAR: dict[str, MeasureKind] = {
+    "similarity": MeasureKind("How similar are the output and the {}?"),
+    "nearest_sentence": MeasureKind("How near to the {} is the output's nearest sentence?"),
+    "least_supported": MeasureKind("How near to a sentence of the {} is the output's least supported sentence?"),
+    "mean_supported": MeasureKind("How near to sentences of the {} are the output's sentences?"),
+}
+"""Relations that need a sentence embedder (extra ``memory``)."""
+RELATIONS: dict[str, MeasureKind] = SIMILAR | {
+    "words_found": MeasureKind("Which share of the output's words does the {} have?"),
+    "word_pairs_found": MeasureKind("Which share of the output's word pairs does the {} have?"),
+    "names_found": MeasureKind("Which share of the output's names does the {} have?"),
+    "numbers_found": MeasureKind("Which share of the output's numbers does the {} have?"),
+    "names_new": MeasureKind("How many names of the output does the {} lack?", False, "no"),
+    "numbers_new": MeasureKind("How many numbers of the output does the {} lack?", False, "no"),
+    "covered": MeasureKind("Which share of the words of the {} does the output have?"),
+    "longest_copy": MeasureKind("Which share of the output is its longest copy from the {}?"),
+}
+FORMS: dict[str, MeasureKind] = {
+    "words": MeasureKind("How many words does the output have?", False),
+    "sentences": MeasureKind("How many sentences does the output have?", False),
+    "list_marks": MeasureKind("How many points of lists does the output have?", False),
+    "repetition": MeasureKind("How much does the output repeat its own word pairs?", True, "no"),
+    "readability": MeasureKind("How hard is the output to read?", False, "no"),
+}
+_ENDS = {"high": "yes", "low": "no"}
+_NAMED = re.compile(r"([a-z_]+)\((\w+)\)")
+
+
+def parse_measure(text: str) -> tuple[str, Against | None]:
+    """Read ``nearest_sentence(input)``, ``words`` or a function; the text is None for the last two.
+
+    Raises:
+        ValueError: There is no such measure, or no such text.
+    """
+    if ":" in text:
+        return text, None
+    found = _NAMED.fullmatch(text.replace(" ", ""))
+    name = text if found is None else found[1]
+    if name in FORMS and found is None:
+        return name, None
+    if name in RELATIONS:
+        if found is None or found[2] not in TEXTS:
+            raise ValueError(f"field 'measure': say which text it is taken against, e.g. {name}(input); {_texts()}")
+        return name, found[2]
+    known = ", ".join([*(f"{each}(input)" for each in RELATIONS), *FORMS])
+    raise ValueError(
+        f"field 'measure': there is no measure '{text}'; there are {known}, and functions, as module:function or "
+        "file.py:function"
+    )
+
+
+def _texts() -> str:
+    return f"texts are {', '.join(TEXTS)}"
+
+
+def said_of_measure(text: str) -> str:
+    """The question that a measure answers, in words."""
+    name, against = parse_measure(text)
+    kind = (RELATIONS | FORMS).get(name)
+    return f"What does '{name.rpartition(':')[2]}' give for the output?" if kind is None else kind.said.format(against)
+
+
+def _rising(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    values, shares = zip(*points, strict=True)
+    if list(values) != sorted(set(values)) or list(shares) != sorted(shares) or not 0 <= shares[0] <= shares[-1] <= 1:
+        raise ValueError("points are pairs of a value and a share in [0, 1], and both rise")
+    return points
+
+
+def _two_ends(ends: tuple[float, float]) -> tuple[float, float]:
+    if not ends[0] < ends[1]:
+        raise ValueError(f"the lower end comes first, e.g. [0, 5], not [{ends[0]:g}, {ends[1]:g}]")
+    return ends
+
+
+Curve = Annotated[tuple[tuple[float, float], ...], Field(min_length=1), AfterValidator(_rising)]
+"""Points of a curve that rises: a value, and the share in [0, 1] that it stands for."""
+
+
+class ComputedMeasure(Computed):
+    """A criterion that is a number. Its share in [0, 1] stands where a question has P(yes)."""
+
+    measure: str = Field(min_length=1)
+    """``nearest_sentence(input)``, ``words``, or a function of one's own."""
+    range: Annotated[tuple[float, float], AfterValidator(_two_ends)] | None = None
+    """Values that stand for 0 and 1; what lies beyond counts as the end."""
+    curve: Curve | None = None
+    """Curve that was fitted to what people said."""
+    text: str = Field(default="", min_length=1)
+    dimension: str = Field(default="overall", min_length=1)
+    _name: str = PrivateAttr("")
+    _against: Against | None = PrivateAttr(None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, data: Any) -> Any:
+        """Fill in the text and the good end, which a file calls ``high`` or ``low``."""
+        if not isinstance(data, dict) or not isinstance(data.get("measure"), str):
+            return data
+        refuse_what_is_asked(data, "a measure")
+        kind = (RELATIONS | FORMS).get(parse_measure(data["measure"])[0])
+        good = data.get("good", "yes" if kind is None else kind.good)
+        if isinstance(good, str) and good.strip().lower() not in (*_ENDS, *_ENDS.values()):
+            raise ValueError(f"field 'good': it is high or low, the end that speaks for the output, not '{good}'")
+        good = _ENDS.get(good.strip().lower(), good) if isinstance(good, str) else good
+        return {**data, "good": good, "text": data.get("text") or said_of_measure(data["measure"])}
+
+    @model_validator(mode="after")
+    def _has_a_scale(self) -> ComputedMeasure:
+        self._name, self._against = parse_measure(self.measure)
+        if self.range is not None and self.curve is not None:
+            raise ValueError("field 'range': a curve brings the value to [0, 1] already; leave one of them out")
+        kind = (RELATIONS | FORMS).get(self._name)
+        if kind is not None and not kind.is_share and self.range is None and self.curve is None:
+            raise ValueError(f"field 'range': {self.measure} is no share; say which values stand for 0 and 1: [0, 5]")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The good end is always written: which one is usual depends on the measure."""
+        fields: dict[str, Any] = handler(self)
+        return fields | {"good": "low" if self.is_fault else "high"}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; the directory does not matter."""
+        return isinstance(other, ComputedMeasure) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.measure, self.range, self.curve))
+
+    @property
+    def criterion(self) -> str:
+        """The text, and that a low number is good where it is."""
+        return f"{self.text} (low is good)" if self.is_fault else self.text
+
+    @property
+    def name(self) -> str:
+        """Its name without the text, or the function."""
+        return self._name
+
+    @property
+    def against(self) -> Against | None:
+        """The text that it is taken against."""
+        return self._against
+
+    @property
+    def names_function(self) -> bool:
+        """Whether it is a function of a user's."""
+        return ":" in self._name
+
+    def share(self, value: float) -> float:
+        """Bring a value to [0, 1]. Raises ValueError where it is outside and nothing says how."""
+        if self.curve is not None:
+            return float(along(self.curve, np.array([value]))[0])
+        if self.range is None and self.names_function and not 0 <= value <= 1:
+            raise ValueError(f"{value:g} is outside [0, 1]; give the measure a range, e.g. range: [0, 5]")
+        low, high = self.range or (0.0, 1.0)
+        return min(1.0, max(0.0, (value - low) / (high - low)))
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Its fields as they are written in a checklist, without what need not be said."""
+        fields = self.model_dump(mode="json", exclude_none=True, exclude={"sees", "good"})
+        usual = {"text": said_of_measure(self.measure), "dimension": "overall", "weight": 1}
+        kind = (RELATIONS | FORMS).get(self.name)
+        said = {name: value for name, value in fields.items() if value != usual.get(name, fields)}
+        is_usual = self.good == ("yes" if kind is None else kind.good)
+        return said if is_usual else said | {"good": "low" if self.is_fault else "high"}
+
+
+def along(curve: Curve, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of values on a curve: straight between its points, level beyond them. ``values`` and the result have shape (n,)."""
+    points = np.array(curve)
+    return np.asarray(np.interp(values, points[:, 0], points[:, 1]))
