@@ -229,7 +229,8 @@ def _judge_settings(options: TuneOptions) -> dict[str, Any]:
     fields = TuneOptions.model_fields
     default = {name: fields[name].get_default(call_default_factory=True) for name in shared}
     given = {name: getattr(options, name) for name in shared if getattr(options, name) != default[name]}
-    given["update"] = "questions"
+    # labels of the whole say little of some requirement, which is one all the same: no question of the start is left out
+    given |= {"update": "questions", "keep_questions": True}
     idle = idle_settings(AlignOptions, given)
     return {name: value for name, value in given.items() if name not in idle}
 

@@ -111,6 +111,7 @@ def test_three_rounds_keep_ever_more_of_what_people_want(desk: Desk) -> None:
     assert min(third["thanks"], third["blame"], third["next_step"]) > 0.85
     asked = {each.text for each in askance.load_judge(desk.place / "three/judge").checklist.questions}
     assert asked >= {rule.criterion.text for rule in desk.world.rules if rule.id in COMMENTS}
+    assert asked >= {each.text for each in START.questions}  # a requirement stays, whatever the labels say of it
     people = (desk.place / "three/inputs/people.jsonl").read_text().splitlines()
     assert len(people) == 300 and len({json.loads(row)["id"] for row in people}) == 300
 

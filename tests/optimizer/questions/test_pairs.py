@@ -78,6 +78,16 @@ def chooser(size: int) -> PairChooser:
     return PairChooser(None, None, examples, None, 12)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["natural", "neighbor", "gptinst"])
+def test_pairs_of_llmbar_are_read_as_they_are(name: str) -> None:
+    file = Path(__file__).parents[4] / f"shared/data/llmbar_{name}.jsonl"
+    if not file.is_file():
+        pytest.skip("the shared data are not here")
+    assert holds_pairs(file)
+    examples = examples_of_pairs(pairs := load_pairs(file))
+    assert are_pairs(examples) and len(decided_pairs(examples)) == len(pairs) > 90
+
+
 @pytest.mark.parametrize(("better", "good"), [(0.3, "yes"), (-0.3, "no")])
 def test_the_sign_of_the_effect_gives_the_polarity(better: float, good: str) -> None:
     learner = chooser(20)
