@@ -185,7 +185,7 @@ def test_what_is_known_of_a_price_is_said_beside_the_model_whose_price_is_not() 
     known = Estimate(6, 6, 0, 600, 0.02, known_usd=0.02)
     both = known + Estimate(0, 4, 0, 400, None, unpriced=("openai/mine",))
     assert both.cost_usd is None
-    assert both.size == "about 1,000 tokens, at most $0.0200 and what openai/mine costs, whose price is unknown"
+    assert says(both.size, "$0.0200", "openai/mine", "unknown")
 
 
 async def test_comments_on_an_output_are_not_taken_for_comments_on_another() -> None:
