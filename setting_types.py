@@ -327,6 +327,7 @@ class LabelSettings(TypedDict, total=False):
     field: Mapping[str, str | Sequence[str]]
     labels: Mapping[str, Sequence[str]]
     label_scale: Sequence[str] | None
+    human_scale: Sequence[float] | None
 
 
 class MigrationSettings(MigrateSettings, WriterMigrationSettings, total=False):

@@ -66,9 +66,10 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_ru
         echo("Nothing was labelled.")
         return
     more = f", {found.comments} with a comment" if found.comments else ""
+    sides = ("in the better half", "in the worse half") if found.steps else ("pass", "fail")
     echo(
         f"{found.labelled} of {found.outputs} outputs are labelled by {found.rater}, {found.added} of them now: "
-        f"{found.passed} pass, {found.failed} fail{more}. They are in {found.output}."
+        f"{found.passed} {sides[0]}, {found.failed} {sides[1]}{more}. They are in {found.output}."
     )
     if found.agreement:
         echo(found.agreement)
@@ -79,8 +80,15 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_ru
         echo(f"Next: askance tune --from {as_typed(of_run)} --run NEW_RUN")
         return
     run = next((each for each in judges if _is_of_run(Path(each))), None)
+    scale = f" --human-scale {_ends(found)}" if found.steps else ""
     how = f"--from {as_typed(run)}" if run else f"--checklist {as_typed(checklist or 'CHECKLIST')} --model MODEL"
-    echo(f"Next: askance align {as_typed(found.output)} {how} --run RUN")
+    echo(f"Next: askance align {as_typed(found.output)} {how}{scale} --run RUN")
+
+
+def _ends(found: Labelled) -> str:
+    """The ends of the steps, as the labelled data have them: words count from 1."""
+    numbers = found.steps[0].lstrip("-").isdigit()
+    return f"{found.steps[0]} {found.steps[-1]}" if numbers else f"1 {len(found.steps)}"
 
 
 def _is_of_run(judge: Path) -> bool:

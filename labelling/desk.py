@@ -21,6 +21,7 @@ from ..prompts.raters import by_place
 from ..prompts.rows import column
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
 from .next_output import WORDS, Queue
+from .steps import LabelSteps, half
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RaterCount:
     labelled: int
     """Outputs with a label, an answer or a comment."""
     passed: int
+    """Of ordinal labels: outputs in the better half of the steps."""
     failed: int
     answers: int
     """To single questions."""
@@ -49,6 +51,7 @@ class Desk:
         rater: str,
         dimension: str,
         questions: Sequence[Question],
+        steps: LabelSteps | None = None,
     ) -> None:
         """Sit down.
 
@@ -56,11 +59,13 @@ class Desk:
             examples: All of the data; those without an output are kept and not asked about.
             file: Open; gets whatever is said from now on.
             queue: Made for the examples that have an output, in their order.
+            steps: Steps of an ordinal label on the dimension; None where it is pass or fail.
         """
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]
         self.said = AllSaid.of(entries)
         self.rater, self.dimension, self.questions = rater, dimension, questions
+        self.steps = steps
         self._file, self._queue = file, queue
         self._known = {dimension, *(each.id for each in questions)}
         """The outputs that are asked about here; labels of any other stay as they are."""
@@ -120,12 +125,13 @@ class Desk:
 
     def people(self) -> list[float | None]:
         """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a
-        tie."""
+        tie. Of ordinal labels the better half of the steps passes, by their mean."""
         theirs = self._labels()
         found: list[float | None] = []
         for each in self.asked:
-            given = (entry.human[self.dimension] for entry in theirs.get(each.id, ()))
-            said = majority([*known_ratings(each.human.get(self.dimension, ())), *given])
+            given = [float(entry.human[self.dimension]) for entry in theirs.get(each.id, ())]
+            ratings = [*known_ratings(each.human.get(self.dimension, ())), *given]
+            said = half(sum(ratings) / len(ratings), self.steps) if ratings else None
             found.append(None if said is None else float(said))
         return found
 
@@ -142,11 +148,11 @@ class Desk:
     def count(self) -> RaterCount:
         """This rater's labels."""
         mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
-        labels = [each.human[self.dimension] for each in mine if self.dimension in each.human]
+        labels = [half(float(each.human[self.dimension]), self.steps) for each in mine if self.dimension in each.human]
         return RaterCount(
             labelled=len(mine),
-            passed=sum(labels),
-            failed=len(labels) - sum(labels),
+            passed=labels.count(True),
+            failed=labels.count(False),
             answers=sum(len(each.human) - (self.dimension in each.human) for each in mine),
             comments=sum(bool(each.comment) for each in mine),
             skipped=sum(each.kind == "skip" for each in self.said.standing(self.rater).values()),
@@ -158,7 +164,7 @@ class Desk:
 
     # what is said
 
-    def save(self, example: str, human: Mapping[str, bool], comment: str, *, kind: str = "label") -> None:
+    def save(self, example: str, human: Mapping[str, bool | float], comment: str, *, kind: str = "label") -> None:
         """Keep what this rater says of an output; when this returns it is on the disk. Raises InputError where there is
         no such output or question, or nothing is said. Raises AskanceError where it could not be written."""
         if example not in self._places:
@@ -166,6 +172,11 @@ class Desk:
         for name in human:
             if name not in self._known:
                 raise InputError(f"There is no question '{name}'.")
+            if self.steps is not None and name == self.dimension:
+                if self.steps.value(human[name]) is None:
+                    raise InputError(f"'{name}': {human[name]} is no step of {', '.join(self.steps.names)}.")
+            elif not isinstance(human[name], bool):
+                raise InputError(f"'{name}': {human[name]} is neither true nor false.")
         if kind == "label" and not human and not comment.strip():
             raise InputError("There is nothing to save: pass it or fail it, answer a question, or write a comment.")
         before = self.draft(example)
@@ -196,7 +207,7 @@ class Desk:
         """Whether there is anything to take back."""
         return bool(self.said.history.get(self.rater))
 
-    def _add(self, kind: str, example: str, why: Why, human: dict[str, bool], comment: str) -> None:
+    def _add(self, kind: str, example: str, why: Why, human: Mapping[str, Any], comment: str) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         row = {"example": example, "rater": self.rater, "texts": self._texts[example], "time": now, "why": why}
         entry = Entry.model_validate({**row, "kind": kind, "human": human, "comment": comment})
@@ -245,8 +256,7 @@ class Desk:
 
 def majority(ratings: Sequence[float]) -> bool | None:
     """The majority of ratings (0 or 1); None where there are none, or as many on each side."""
-    mean = sum(ratings) / len(ratings) if ratings else 0.5
-    return None if mean == 0.5 else mean > 0.5
+    return half(sum(ratings) / len(ratings), None) if ratings else None
 
 
 def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool = False) -> Example:
@@ -260,7 +270,7 @@ def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool 
         human: dict[str, tuple[float | None, ...]] = dict(example.human)
         for entry in entries:
             for name, value in entry.human.items():
-                human[name] = (*human.get(name, ()), value)
+                human[name] = (*human.get(name, ()), value if isinstance(value, bool) else float(value))
         comments = (*example.comment, *(Comment(entry.comment) for entry in entries if entry.comment))
         return example.model_copy(update={"human": human, "comment": comments})
     row = example.model_dump(include={"human", "raters", "comment"})

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeGuard, Unpack
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
 
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.run_directory import OUTPUTS_FILE
@@ -32,9 +32,10 @@ from ..settings import parse_options
 from .desk import Desk, RaterCount
 from .label_figures import agreement, agreement_line, enough_for
 from .label_options import LabelOptions
-from .labels_file import MOST_COMMENT, LabelsFile, known_entries
+from .labels_file import MOST_COMMENT, Entry, LabelsFile, known_entries, with_numbers
 from .next_output import Opinions, Queue, load_opinions
 from .run_outputs import outputs_of_run
+from .steps import LabelSteps
 
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -65,7 +66,7 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     example: str
-    human: dict[str, StrictBool] = {}
+    human: dict[str, StrictBool | StrictFloat | StrictInt] = {}
     comment: str = Field("", max_length=MOST_COMMENT)
 
 
@@ -163,6 +164,8 @@ class Labelled(RaterCount):
     """Labels that the acceptance test still needs, see ``enough``."""
     enough: str
     agreement: str | None
+    steps: tuple[str, ...] = ()
+    """Steps of the label, from worst to best; none where it is pass or fail."""
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -203,7 +206,7 @@ def label(
     asked = [each for each in examples if each.output is not None]
     if not asked:
         raise InputError("No example has an output, so there is nothing to label.")
-    _check_ratings(examples, settings.dimension)
+    steps = _steps(examples, settings)
     questions, opinions = load_opinions(judges, checklist, asked, settings.dimension)
     if questions is not None:
         _check_dimension(examples, questions, settings.dimension)
@@ -214,9 +217,12 @@ def label(
         raise InputError(f"{target}: this file is there, and labelling did not make it. Choose another -o.")
     said = file.open()
     try:
-        entries = known_entries(file.path, said, asked)
+        entries = known_entries(file.path, with_numbers(file.path, said, steps), asked)
+        _check_entries(file.path, entries, settings.dimension, steps)
         desk = Desk(
-            examples, entries, file, queue, settings.rater, settings.dimension, _single(questions, settings.dimension)
+            *(examples, entries, file, queue, settings.rater, settings.dimension),
+            _single(questions, settings.dimension),
+            steps,
         )
         before = desk.said.standing(settings.rater).values()
         session = _Session(desk, target, lambda: _figures(desk, opinions, settings.gain))
@@ -231,6 +237,7 @@ def label(
             output=target,
             labels=file.path,
             rater=settings.rater,
+            steps=() if steps is None else steps.names,
             added=sum(
                 each.kind == "label" and each not in before for each in desk.said.standing(settings.rater).values()
             ),
@@ -307,6 +314,7 @@ class _Session:
             "item": desk.item(),
             "rater": desk.rater,
             "dimension": desk.dimension,
+            "steps": [] if desk.steps is None else [*map(list, zip(desk.steps.names, desk.steps.values, strict=True))],
             "questions": [{"id": each.id, "text": each.text} for each in desk.questions],
             "count": vars(desk.count()),
             "outputs": len(desk.asked),
@@ -346,14 +354,39 @@ def _target(data: Any, output: str | Path | None) -> Path:
     return target
 
 
-def _check_ratings(examples: Sequence[Example], dimension: str) -> None:
-    """Refuse to mix labels with scores on a scale."""
-    for each in examples:
-        ratings = known_ratings(each.human.get(dimension, ()))
-        if ratings and not are_labels([*ratings, True]):
+def _steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:
+    """The steps of the label; None where it is pass or fail. Refuses to mix labels with scores on a scale."""
+    steps = LabelSteps.of(settings.human_scale, settings.label_scale)
+    rated = [(each, known_ratings(each.human.get(settings.dimension, ()))) for each in examples]
+    labels = are_labels(rating for _, ratings in rated for rating in ratings)
+    if steps is not None and labels and settings.human_scale is None:
+        return None  # the words are those of another dimension
+    for each, ratings in rated:
+        odd = [rating for rating in ratings if isinstance(rating, bool) or rating not in steps.values] if steps else []
+        if odd:
             raise InputError(
-                f"Example '{each.id}', field 'human.{dimension}': {max(ratings):g} is a score on a scale, and what is "
-                "labelled is pass or fail. Name another dimension with --dimension."
+                f"Example '{each.id}', field 'human.{settings.dimension}': {odd[0]} is no step of "
+                f"{', '.join(steps.names if steps else ())}. Name another dimension with --dimension."
+            )
+        if ratings and steps is None and not are_labels([*ratings, True]):
+            raise InputError(
+                f"Example '{each.id}', field 'human.{settings.dimension}': {max(ratings):g} is a score on a scale, and "
+                "what is labelled is pass or fail. Say which steps there are (--human-scale 1 5), or name another "
+                "dimension with --dimension."
+            )
+    return steps
+
+
+def _check_entries(path: Path, entries: Sequence[Entry], dimension: str, steps: LabelSteps | None) -> None:
+    """Refuse to go on with steps where pass and fail were given before, or the other way round."""
+    for each in entries:
+        said = each.human.get(dimension)
+        if said is not None and isinstance(said, bool) is (steps is not None):
+            before = "pass or fail" if isinstance(said, bool) else f"steps, such as {said:g}"
+            now = "pass or fail" if steps is None else ", ".join(steps.names)
+            raise InputError(
+                f"{path}: labels on '{dimension}' are {before}, and {now} would be given now. Choose another -o or "
+                "--dimension."
             )
 
 

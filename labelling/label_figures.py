@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -125,7 +126,9 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
         for place, example in enumerate(desk.asked):
             said = opinions.judges[0].answers[place, column]
             theirs = known_ratings(example.human.get(question.id, ()))
-            theirs += [s[example.id].human[question.id] for s in standing if question.id in _human(s.get(example.id))]
+            theirs += [
+                float(s[example.id].human[question.id]) for s in standing if question.id in _human(s.get(example.id))
+            ]
             wanted = majority(theirs)
             if wanted is not None and not np.isnan(said):
                 hits[place] = float(question.is_good(wanted) == (said == 1))
@@ -135,7 +138,7 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
     return rows
 
 
-def _human(entry: Entry | None) -> dict[str, bool]:
+def _human(entry: Entry | None) -> Mapping[str, Any]:
     return {} if entry is None or entry.kind != "label" else entry.human
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading
@@ -47,8 +47,22 @@ class LabelOptions(BaseModel):
     )
 
     label_scale: Annotated[LabelScale, Heading.DATA.at(4)] = Field(
-        None, description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on."
+        None,
+        description="Words that people's labels are in, from worst to best, which count as 1, 2 and so on; the page "
+        "offers them in place of pass and fail.",
     )
+
+    human_scale: Annotated[tuple[float, float] | None, Heading.DATA.at(3)] = Field(
+        None, description="Label in whole steps from the worst to the best, e.g. 1 5, in place of pass and fail."
+    )
+
+    @model_validator(mode="after")
+    def _one_scale(self) -> LabelOptions:
+        if self.human_scale is not None and self.label_scale is not None:
+            raise ValueError("human_scale: the words of label_scale are the steps; leave one of them out")
+        if self.human_scale is not None and self.human_scale[0] == self.human_scale[1]:
+            raise ValueError("human_scale: the worst and the best score must differ")
+        return self
 
     @field_validator("rater", "dimension")
     @classmethod

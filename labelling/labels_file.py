@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator
 
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import Example
@@ -26,6 +26,7 @@ from ..prompts.formatting import count
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text import sendable
+from .steps import LabelSteps
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ class Entry(BaseModel):
     why: Why
     kind: Literal["label", "skip", "draft", "undo"] = "label"
     """A draft is not finished and counts for nothing yet; an undo takes back this rater's last label or skip."""
-    human: dict[str, bool] = {}
-    """Dimension to pass (true) or fail, question id to yes (true) or no."""
+    human: dict[str, StrictBool | float | str] = {}
+    """Dimension to pass (true) or fail, or to a step as a number or word; question id to yes (true) or no."""
     comment: str = Field("", max_length=MOST_COMMENT)
 
     @field_validator("comment")
@@ -185,6 +186,22 @@ class LabelsFile:
 
     def _unwritable(self, error: OSError) -> AskanceError:
         return AskanceError(f"{self.path}: cannot be written ({error.strerror}). Labels given so far are kept.")
+
+
+def with_numbers(path: Path, entries: Iterable[Entry], steps: LabelSteps | None) -> list[Entry]:
+    """The entries with the words of ordinal labels as numbers. Raises InputError where a word is no step."""
+    found = []
+    for number, each in enumerate(entries, 1):
+        words = {name: said for name, said in each.human.items() if isinstance(said, str)}
+        values = {name: None if steps is None else steps.value(said) for name, said in words.items()}
+        for name, value in values.items():
+            if value is None:
+                raise InputError(
+                    f"{path}, entry {number}, field 'human.{name}': '{words[name]}' is no step of a label. List the words "
+                    "from worst to best: --label-scale WORD,WORD,WORD"
+                )
+        found.append(each.model_copy(update={"human": {**each.human, **values}}) if words else each)
+    return found
 
 
 def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Example]) -> list[Entry]:

@@ -53,7 +53,8 @@ async function act(action, human) {
   }
 }
 
-const verdict = (passed) => act("label", {...answers, [state?.dimension]: passed});
+const verdict = (said) => act("label", {...answers, [state?.dimension]: said});
+const step = (place) => state?.steps[place] && verdict(state.steps[place][1]);
 const neither = () => {
   const {[state?.dimension]: _, ...rest} = answers;
   return act("label", rest);
@@ -97,11 +98,22 @@ function picture(kind, value) {
   return shown;
 }
 
+function showSteps() {
+  for (const name of ["pass", "fail"]) part(name).hidden = state.steps.length > 0;
+  part("steps").replaceChildren(...state.steps.map(([name, value], place) => {
+    const button = make("button", `${name} `);
+    button.append(make("kbd", String((place + 1) % 10)));
+    button.dataset.value = value;
+    button.addEventListener("click", () => step(place));
+    return button;
+  }));
+}
+
 function showQuestions() {
   part("questions-part").hidden = !state.questions.length;
   part("questions").replaceChildren(...state.questions.map((question, place) => {
     const row = make("li");
-    row.append(make("kbd", place < 9 ? String(place + 1) : "·"), make("span", question.text, "asked"));
+    row.append(make("kbd", place < 9 && !state.steps.length ? String(place + 1) : "·"), make("span", question.text, "asked"));
     for (const value of ["yes", "no"]) {
       const button = make("button", value);
       Object.assign(button.dataset, {question: question.id, value});
@@ -162,7 +174,8 @@ function show(told) {
   part("dimension").textContent = told.dimension;
   part("bar").max = told.outputs;
   part("bar").value = count.labelled;
-  part("progress").textContent = `${count.labelled} of ${told.outputs} by ${told.rater}: ${count.passed} pass, ${count.failed} fail`
+  const sides = told.steps.length ? ["in the better half", "in the worse half"] : ["pass", "fail"];
+  part("progress").textContent = `${count.labelled} of ${told.outputs} by ${told.rater}: ${count.passed} ${sides[0]}, ${count.failed} ${sides[1]}`
     + (count.comments ? `, ${count.comments} with a comment` : "") + (count.skipped ? `, ${count.skipped} skipped` : "");
   part("enough").textContent = `${told.enough.sentence[0].toUpperCase()}${told.enough.sentence.slice(1)}.`;
   part("assumed").textContent = told.enough.assumed;
@@ -171,7 +184,11 @@ function show(told) {
   part("done").hidden = Boolean(item);
   for (const name of ["pass", "fail", "save", "skip"]) part(name).disabled = !item;
   part("undo").disabled = !told.can_undo;
-  if (fresh) showQuestions();
+  if (fresh) { showQuestions(); showSteps(); }
+  for (const button of part("steps").querySelectorAll("button")) {
+    button.disabled = !item;
+    button.setAttribute("aria-pressed", String(Number(button.dataset.value) === item?.human[told.dimension]));
+  }
   if (!item) return;
   answers = {...item.human};
   for (const name of ["id", "why", "input", "output"]) part(name).textContent = item[name];
@@ -189,8 +206,8 @@ function show(told) {
 }
 
 const KEYS = {
-  p: () => verdict(true),
-  f: () => verdict(false),
+  p: () => state?.steps.length || verdict(true),
+  f: () => state?.steps.length || verdict(false),
   s: () => act("skip"),
   u: () => act("undo"),
   c: () => part("comment").focus(),
@@ -207,6 +224,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Enter" && event.target instanceof HTMLButtonElement) return;  // it works the button
+  if (/^[0-9]$/.test(event.key) && state?.steps.length) return step((Number(event.key) + 9) % 10);
   if (/^[1-9]$/.test(event.key)) return turn(Number(event.key) - 1);
   const does = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!does) return;

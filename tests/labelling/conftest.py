@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from askance.labelling.desk import Desk
-from askance.labelling.labels_file import LabelsFile, known_entries
+from askance.labelling.labels_file import LabelsFile, known_entries, with_numbers
 from askance.labelling.next_output import Queue
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example, load_examples
@@ -71,14 +71,16 @@ def sit_down(tmp_path: Path) -> Any:
         opinions: Any = None,
         order: str = "auto",
         dimension: str = "overall",
+        steps: Any = None,
     ) -> Desk:
         for each in opened:
             each.close()
         file = LabelsFile(tmp_path / "out.labels.jsonl")
         opened.append(file)
-        entries = known_entries(file.path, file.open(), of)
+        entries = known_entries(file.path, with_numbers(file.path, file.open(), steps), of)
         asked = [each for each in of if each.output is not None]
-        return Desk(of, entries, file, Queue(order, asked, opinions, 42), rater, dimension, CHECKLIST.questions)
+        queue = Queue(order, asked, opinions, 42)
+        return Desk(of, entries, file, queue, rater, dimension, CHECKLIST.questions, steps)
 
     yield sit
     for each in opened:

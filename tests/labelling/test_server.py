@@ -117,7 +117,7 @@ async def test_the_page_itself_is_heard(send: Any, desk: Desk, headers: dict[str
         ({"data": b'{"example": "a"}', "headers": {"Content-Type": "text/plain"}}, 415, "JSON is needed"),
         ({"data": b"{", "headers": {"Content-Type": "application/json"}}, 400, "JSON"),
         ({"json": {}}, 400, "'example' is missing"),
-        ({"json": {"example": "a", "human": {"overall": 1}}}, 400, "human.overall"),
+        ({"json": {"example": "a", "human": {"overall": "1"}}}, 400, "human.overall"),
         ({"json": {"example": "a", "human": {"overall": None}}}, 400, "human.overall"),
         ({"json": {"example": "a", "rater": "ben"}}, 400, "rater"),
         ({"json": {"example": "a", "comment": "x" * 100_001}}, 400, "comment"),
