@@ -35,6 +35,7 @@ from .own_judge import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .raters.agreement import agreement_of_raters
 from .raters.by_rater import check_several, rater_rows
+from .raters.steps import StepThresholds, figures_of_steps
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
 
@@ -143,6 +144,8 @@ class EvaluationJob:
     """Another store, whose answers are reused too."""
     threshold: PassThreshold | None = None
     """From which score on an output passes, unless the settings say otherwise."""
+    steps: StepThresholds | None = None
+    """Thresholds between the steps of an ordinal label."""
     p_yes_from: Provenance | None = None
     """Where P(yes) of a judge that thinks came from when it was measured."""
 
@@ -258,7 +261,12 @@ class EvaluationJob:
             by_rater = rater_rows(examples, scores, targets, sampling, lower_is_better=turned)
         name, prompt = asked.model.name, self.prompt.hash
         spent, scale, faults = gateway.budget, settings.scale, tuple(checklist.faults)
-        beside = (passing, slices, own, raters, by_rater)
+        steps = None
+        if self.steps is not None and threshold is None and asking is None:
+            steps = self.steps.model_dump(mode="json")
+            if targets is not None and targets.dimensions == (self.steps.of,):
+                steps |= figures_of_steps(scores, targets, self.steps, sampling)
+        beside = (passing, slices, own, raters, by_rater, steps)
         return Evaluation(name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, *beside)
 
     async def _ask(

@@ -19,7 +19,8 @@ from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
 from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells
 from .raters.by_rater import by_rater_lines, by_rater_rows
-from .scoring import coverage_line, mean_score, to_scale, whole_name, whole_of, yes_rates
+from .raters.steps import StepThresholds, steps_line
+from .scoring import coverage_line, mean_score, score_on, to_scale, whole_name, whole_of, yes_rates
 from .view import Shown, View, correlation_figures
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Evaluation(Shown):
     """Agreement of people with each other, where several rated."""
     by_rater: Mapping[str, Any] | None = None
     """By dimension, the judge beside each rater, where that was asked for."""
+    steps: Mapping[str, Any] | None = None
+    """Steps of an ordinal label with the judge's thresholds, and how far its steps are people's."""
 
     def means(self) -> dict[str, float | None]:
         """Mean score by dimension and over all questions, on the scale asked for; the names are those of
@@ -106,6 +109,7 @@ class Evaluation(Shown):
             "agreement": {each.dimension: _agreement_dict(each) for each in self.agreement},
             **({} if self.raters is None else {"rater_agreement": self.raters.by_dimension()}),
             **({} if self.by_rater is None else {"by_rater": dict(self.by_rater)}),
+            **({} if self.steps is None else {"steps": dict(self.steps)}),
             **({} if self.passing is None else self.passing.to_dict()),
             **({} if self.slices is None else {"by": dict(self.slices)}),
             "scores": scores,
@@ -130,8 +134,14 @@ class Evaluation(Shown):
             "overall": to_scale(each.overall, *self.scale),
             "dimensions": {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()},
             **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
+            **({} if self.steps is None else {"step": self._step(each)}),
             **self._range(place),
         }
+
+    def _step(self, score: ExampleScore) -> float | None:
+        """The step that a score reaches."""
+        steps = StepThresholds.model_validate({name: (self.steps or {})[name] for name in StepThresholds.model_fields})
+        return steps.step(score_on(score, [steps.of]))
 
     def _range(self, place: int) -> dict[str, Any]:
         """Between what an example's score would lie if all questions were asked, where some were not."""
@@ -182,7 +192,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
     tables: dict[str, Callable[[], Rows]] = {
         "scores": lambda: [
             {"example": each["example"], whole_name(each["dimensions"]): each["overall"], **each["dimensions"]}
-            | ({"pass": each["pass"]} if "pass" in each else {})
+            | {name: each[name] for name in ("pass", "step") if name in each}
             for each in data["scores"]
         ],
         "means": lambda: [{"dimension": name, "mean": value} for name, value in means.items()],
@@ -230,6 +240,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         f"{count(len(data['scores']), 'example')} by {data['model']}",
         [
             *pass_fail_lines(data),
+            *([steps_line(data["steps"])] if "steps" in data else []),
             f"mean score {mean} on a scale from {low:g} to {high:g}",
             *([_own_line(data["own_questions"])] if "own_questions" in data else []),
             coverage_line(seen),

@@ -47,6 +47,7 @@ from .kept_judge import (
 from .options import EvaluateOptions
 from .own_judge import OwnWords
 from .pass_fail import FIGURES
+from .raters.steps import StepThresholds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +83,7 @@ class _File(BaseModel):
     calibration: dict[str, Any] | None = None
     threshold: float | None = Field(None, ge=0, le=1)
     threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
+    steps: StepThresholds | None = None
     figures: JudgeFigures | None = None
     decision: Decision | None = None
     run: MadeBy | None = None
@@ -200,6 +202,11 @@ def parse_judge(text: str, name: str) -> KeptJudge:
             f"{name}, field 'origins.{unknown}': the checklist has no such question.{did_you_mean(unknown, ids)}"
         )
     known = ("overall", *checklist.dimensions)
+    if read.steps is not None and read.steps.of not in known:
+        raise InputError(
+            f"{name}, field 'steps.of': the checklist has no dimension '{read.steps.of}'."
+            f"{did_you_mean(read.steps.of, known)}"
+        )
     for other in (each for each in read.threshold_of if each not in known):
         raise InputError(
             f"{name}, field 'threshold_of': the checklist has no dimension '{other}'.{did_you_mean(other, known)}"
@@ -219,6 +226,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         calibration=None if read.calibration is None else _calibration(read.calibration, name),
         threshold=read.threshold,
         threshold_of=read.threshold_of,
+        steps=read.steps,
         figures=read.figures,
         origins=read.origins,
         made_by=read.run,
@@ -283,6 +291,7 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
         calibration=calibration,
         threshold=None if best.threshold is None else best.threshold.value,
         threshold_of=("overall",) if best.threshold is None else best.threshold.of,
+        steps=_steps(best.steps, f"{where}: result.json, field 'best.steps'"),
         origins=_origins(result, start, checklist),
         made_by=MadeBy(
             mode=result.mode,
@@ -302,6 +311,12 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
             without_measures=None if best.without_measures is None else accepted_on(best.without_measures),
         )
     )
+
+
+def _steps(given: Mapping[str, Any] | None, where: str) -> StepThresholds | None:
+    """The thresholds of a result. InputError where they are damaged."""
+    names = StepThresholds.model_fields
+    return None if given is None else validate_row(StepThresholds, {name: given.get(name) for name in names}, where)
 
 
 def prompt_of(best: SideRecord, where: str) -> Prompt:

@@ -41,6 +41,7 @@ from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
 from .own_judge import OwnWords
 from .pass_fail import PassThreshold
+from .raters.steps import StepThresholds
 
 if TYPE_CHECKING:
     from ..models.base import Model
@@ -147,6 +148,8 @@ class KeptJudge:
     """The score, in [0, 1], from which on an output passes."""
     threshold_of: tuple[str, ...] = ("overall",)
     """The dimensions of whose scores the mean is held against it."""
+    steps: StepThresholds | None = None
+    """Thresholds between the steps of people's ratings, where these are ordinal."""
     figures: JudgeFigures | None = None
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
     """By question id."""
@@ -170,7 +173,8 @@ class KeptJudge:
         read = [calibration, self.threshold, list(self.threshold_of), settings]
         named = [] if self.named is None else [self.named.where, self.named.answers_depend_on]
         functions = [versions] if (versions := versions_of(self.checklist.computed)) else []
-        whole = [self.model, self.prompt.hash, asked, *read, *named, *functions]
+        steps = [] if self.steps is None else [self.steps.model_dump(mode="json")]
+        whole = [self.model, self.prompt.hash, asked, *read, *named, *functions, *steps]
         return sha256(json.dumps(whole).encode()).hexdigest()[:16]
 
     @property
@@ -321,6 +325,7 @@ class KeptJudge:
             calibration=calibration,
             answers=self.answers,
             threshold=threshold,
+            steps=self.steps if threshold is None and _name(model, self.model) == self.model else None,
             p_yes_from=self.p_yes_from(model),
         )
 
@@ -477,6 +482,9 @@ class KeptJudge:
         if self.threshold is not None:
             of = "" if self.threshold_of == ("overall",) else dump_texts({"threshold_of": list(self.threshold_of)})
             parts.append(f"# An output passes from this score on.\nthreshold: {self.threshold}\n{of}")
+        if self.steps is not None:
+            says = "# Steps of people's ratings, and the score from which on each further one is reached.\n"
+            parts.append(says + dump_texts({"steps": _plain(self.steps)}))
         if self.figures is not None:
             says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"
             parts.append(says + dump_texts({"figures": _plain(self.figures)}))

@@ -174,6 +174,9 @@ class SideRecord(ResultPart):
     """The judged examples that it is shown, where it is."""
     threshold: ThresholdRecord | None = None
     """The score from which on an output passes, where people's labels are pass or fail."""
+    steps: dict[str, Any] | None = None
+    """Where people rated on a few steps of one dimension: ``values``, ``thresholds`` between them, and on ``test`` and
+    ``validation`` how far the judge's steps are people's (``evaluation/raters/steps.py``)."""
     origins: dict[str, dict[str, Any]] = {}
     """Where the questions that the run found came from, by id."""
     mode: Literal["each", "batched"] | None = None

@@ -11,6 +11,7 @@ from typing import Any, cast
 from ..agents.requests import question_block
 from ..evaluation.judge_file import JUDGES, judge_of_run
 from ..evaluation.pass_fail import figures_of, fitted_dict, pass_labels, threshold_for
+from ..evaluation.raters.steps import figures_of_steps, fitted_steps, steps_of_people
 from ..evaluation.scoring import ExampleScore
 from ..memory.certificate_file import CertificateRecord
 from ..memory.decision import decide
@@ -20,11 +21,12 @@ from ..memory.run_directory import JUDGE_FILE, OUTPUTS_FILE, RunDirectory
 from ..models.writing import WRITING_FILE
 from ..prompts.checklist import Checklist, dump_checklist, marked
 from ..prompts.errors import BudgetExceededError, InputError, UnapprovedError
-from ..prompts.examples import Example
+from ..prompts.examples import Example, documents
 from ..prompts.formats.form import MARK
 from ..prompts.formats.several import by_name
 from ..prompts.text import prompt_diff
 from ..stats.differences import difference_dict
+from ..stats.resampling import Resampling
 from .acceptance import CorrelationYardstick, Yardstick
 from .events import RunFinished, RunWritten, TestOpened
 from .mode import RunContext, SetUp
@@ -146,6 +148,7 @@ def _build_result(
     budget, seen = context.gateway.budget, context.coverage
     tested = {number: observed.scores for number, observed in tests.items()}
     pass_fail = _pass_fail_sides(context, outcome, yardstick, tested)
+    steps = _step_sides(context, outcome, yardstick, tested)
 
     held_out: dict[int, Sequence[ExampleScore]]
     held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
@@ -167,6 +170,8 @@ def _build_result(
                 row["without_measures"] = yardstick.measure(scores, splits.test)
         else:
             row |= {"test": None, "reason": why_no_test}
+        if version.number in steps:
+            row["steps"] = steps[version.number]
         for split, figures in pass_fail.get(version.number, {}).items():
             row[split] = figures if split == "threshold" else {**row[split], **figures}
         judge = getattr(set_up.subject, "model", None)
@@ -236,6 +241,33 @@ def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestion
     old = {each.id: marked(each.text, each.good, each.sees) for each in start.questions}
     both = [(name, said, new.get(name)) for name, said in old.items()]
     return [ChangedQuestionRecord(id=name, old=was, new=said) for name, was, said in both if was != said]
+
+
+def _step_sides(
+    context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
+) -> dict[int, dict[str, Any]]:
+    """Thresholds between the steps of people's ratings, and the figures at them, of the first and the best version.
+
+    Empty where people did not rate on a few steps of one dimension, or the subject is no judge.
+    """
+    if not isinstance(yardstick, CorrelationYardstick):
+        return {}
+    targets, splits = yardstick.targets, context.splits
+    values = steps_of_people(context.job.examples, targets, context.job.options.human_scale)
+    sides: dict[int, dict[str, Any]] = {}
+    for version in (outcome.baseline, outcome.best) if values else ():
+        if version.number not in outcome.seen or values is None:
+            continue
+        kept, row = fitted_steps(outcome.seen[version.number].scores, splits.development, targets, values)
+        for split, scores, examples in (
+            ("validation", version.scores, splits.validation),
+            ("test", tests.get(version.number), splits.test),
+        ):
+            if scores is not None and not (split == "validation" and outcome.best.crossed):
+                sampling = Resampling(documents(examples), yardstick.resamples, seed=yardstick.seed)
+                row[split] = figures_of_steps(scores, targets, kept, sampling)
+        sides[version.number] = row
+    return sides
 
 
 def _pass_fail_sides(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from ..evaluation.raters.agreement_view import (
     ceiling_of_all,
     combined_lines,
 )
+from ..evaluation.raters.steps import STEP_FIGURES, form_of_step
 from ..evaluation.view import Shown, View
 from ..memory.decision import decide
 from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
@@ -138,6 +140,7 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         "not_learned": _Table("Proposed, and not learned", _not_learned, True),
         "shown_examples": _Table(f"The judge is now shown {shown} that people judged", _shown_examples, True),
         "pass_fail": _Table(_pass_fail_caption(result), _pass_fail, notes=[*_confusions(result)]),
+        "steps": _Table("Steps of people's ratings; the thresholds between them are from development", _steps),
         "figures": _Table(f"{_measured(result)}, 95% intervals", _figures, notes=[CROSSED] * result.crossed),
         "rater_agreement": _Table(
             CAPTIONS["rater_agreement"], lambda result: map(dict, alpha_rows(result.rater_agreement))
@@ -327,6 +330,16 @@ def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
         cells = {each.name: Figure.of(getattr(each.measured, name), form_of(name)) for each in sides}
         yield {"figure": label, **cells, "n": getattr(sides[0].measured, name).n}
     yield {"figure": "threshold"} | {each.name: Figure(each.threshold.value, form=".3g") for each in sides}
+
+
+def _steps(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield how far the steps of the start and of the accepted version are people's, on test or else validation."""
+    sides = {"at the start": result.baseline.steps, **({"accepted": result.best.steps} if result.changed else {})}
+    splits = [each for each in ("test", "validation") if all(side and each in side for side in sides.values())]
+    for split, (name, label) in product(splits[:1], STEP_FIGURES.items()):
+        rows = {side: row[split][name] for side, row in sides.items() if row}
+        cells = {side: Figure.of(row, form_of_step(name)) for side, row in rows.items()}
+        yield {"figure": f"{label}, on {split}", **cells, "n": rows["at the start"]["n"]}
 
 
 def _figures(result: RunRecord) -> Iterator[dict[str, Any]]:

@@ -107,7 +107,7 @@ def test_a_session_in_words_and_what_comes_of_it(askance_command: Any, replies: 
     assert refused.value.code == 400
     page.process.send_signal(2)
     out, _ = page.process.communicate(timeout=60)
-    assert "1 in the better half" in out and "--human-scale 1 3" in out
+    assert "better half" in out and "--human-scale 1 3" in out
     found = {each.id: each.human.get("overall") for each in askance.load_examples("replies-labelled.jsonl")}
     assert sorted(filter(None, found.values())) == [(1.0,), (3.0,)]
     again = askance_command("label", replies)
