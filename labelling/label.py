@@ -364,8 +364,9 @@ def _steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | 
     for each, ratings in rated:
         odd = [rating for rating in ratings if isinstance(rating, bool) or rating not in steps.values] if steps else []
         if odd:
+            given = ("pass" if odd[0] else "fail") if isinstance(odd[0], bool) else f"{odd[0]:g}"
             raise InputError(
-                f"Example '{each.id}', field 'human.{settings.dimension}': {odd[0]} is no step of "
+                f"Example '{each.id}', field 'human.{settings.dimension}': {given} is no step of "
                 f"{', '.join(steps.names if steps else ())}. Name another dimension with --dimension."
             )
         if ratings and steps is None and not are_labels([*ratings, True]):

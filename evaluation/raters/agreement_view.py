@@ -176,6 +176,7 @@ def cases_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for name, row in found.items():
         if cases := row["contradictions"]:
             against = sum(bool(comment["against"]) for each in cases for comment in each["comments"])
-            told = f"; {count(against, 'comment')} there stand against another rater's label" if against else ""
+            stand = "stands" if against == 1 else "stand"
+            told = f"; {count(against, 'comment')} there {stand} against another rater's label" if against else ""
             far = "contradict each other" if row["kind"] == "labels" else "are more than half the scale apart"
             yield f"{name}: on {len(cases)} of {row['outputs']} outputs raters {far}{told}"

@@ -105,6 +105,7 @@ def test_a_session_in_words_and_what_comes_of_it(askance_command: Any, replies: 
     with pytest.raises(urllib.error.HTTPError) as refused:
         page.send("label", example=page.send("state")["item"]["id"], human={"overall": 9}, comment="")
     assert refused.value.code == 400
+    refused.value.close()
     page.process.send_signal(2)
     out, _ = page.process.communicate(timeout=60)
     assert "better half" in out and "--human-scale 1 3" in out
