@@ -84,7 +84,7 @@ class PhiMatrix:
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
     """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
 
-    ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other. Raises
+    A measure has a share in [0, 1] in place of its answer. ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other. Raises
     InputError where the shape is another.
     """
     if answers.ndim != 2 or answers.shape[1] != len(questions) or len(answers) % replicates:
@@ -98,8 +98,9 @@ def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -
     both = yes.T @ yes
     first = yes.T @ given  # yes to the row's question, where the column's has an answer too
     second = first.T
-    spread = first * (together - first) * second * (together - second)
-    defined = (spread > 0) & (together >= MINIMUM_ITEMS)
+    own = together * ((yes * yes).T @ given) - first * first
+    spread = own * own.T
+    defined = (spread > 1e-9) & (together >= MINIMUM_ITEMS)
     values = np.full(both.shape, np.nan)
     covariance = together * both - first * second
     values[defined] = np.clip(covariance[defined] / np.sqrt(spread[defined]), -1.0, 1.0)
