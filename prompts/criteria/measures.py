@@ -195,10 +195,10 @@ class ComputedMeasure(Computed):
     @property
     def stated(self) -> dict[str, Any]:
         """Its fields as they are written in a checklist, without what need not be said."""
-        fields = self.model_dump(mode="json", exclude_none=True, exclude={"sees", "good"})
+        fields = self.model_dump(mode="json", exclude_none=True, exclude={"sees"})
         usual = {"text": said_of_measure(self.measure), "dimension": "overall", "weight": 1}
         kind = (RELATIONS | FORMS).get(self.name)
-        said = {name: value for name, value in fields.items() if value != usual.get(name, fields)}
+        said = {name: value for name, value in fields.items() if name != "good" and value != usual.get(name, fields)}
         is_usual = self.good == ("yes" if kind is None else kind.good)
         return said if is_usual else said | {"good": "low" if self.is_fault else "high"}
 
