@@ -119,6 +119,23 @@ def test_a_table_of_more_columns_than_fit_is_printed_in_parts(
     assert sum(line.count("0.500") for line in lines) == 46
 
 
+def test_a_long_first_column_breaks_no_word_of_the_other_headings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rest = {
+        "old": "1.000",
+        "before": "0.878",
+        "after": "0.972",
+        "decision": "not yet",
+        "contract": "81%",
+        "price": "$0",
+    }
+    print_rows([{"target": "local/qwen2.5-coder-0.5b-instruct-in-many-bits"} | rest])
+    heading = capsys.readouterr().out.splitlines()[0].split()
+    assert heading == ["target", *rest]
+
+
 def test_what_is_undefined_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     nothing = Figure(None, reason="it scored nothing")
     print_rows([{"judge": judge, "dimension": each, "value": nothing} for judge in "ab" for each in "xyz"])
