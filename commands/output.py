@@ -287,7 +287,7 @@ def _print_columns(rows: Rows, names: Sequence[str]) -> None:
     if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
         table.collapse_padding, table.show_edge = True, False
         words = [min(NARROWEST + 2, max(map(len, visible(each.replace("_", " ")).split()))) for each in names[1:]]
-        left = out.width - sum(words) - 2 * len(words)
+        left = out.width - sum(words) - 3 * len(words)
         first = max(len(cell_text(row.get(names[0]))) for row in rows)
         if 2 * NARROWEST <= left < first:  # a long name breaks, and no word of a heading
             for column, width in zip(table.columns[1:], words, strict=True):
