@@ -20,11 +20,6 @@ LETTERS = 6
 ROOM = 1.25
 """Room beyond the longest text and list of the old outputs."""
 _LIMITS = ("maxLength", "maxItems")
-_WORD = "([A-Za-zÀ-ɏ0-9'’“”€$£%&()/+-]{1,24}|[€$£]?[0-9]{1,12}[.,][0-9]{1,12}[A-Za-z%]{0,3})[,.;:!?]?"
-"""A word of a Latin text, in classes of characters that every grammar knows. A comma ends it, so that a writer that has no
-word left does not go on behind one."""
-_FITTING = 0.9
-"""Share of the old texts within the limit that the pattern must allow."""
 _WORDS = re.compile(r"\^\\{1,2}s\*\\{1,2}S\+\(\?:\\{1,2}s\+\\{1,2}S\+\)\{\d+,(\d+)\}\\{1,2}s\*\$")
 
 
@@ -44,21 +39,18 @@ def contract_of(criteria: Sequence[Question]) -> dict[str, Any] | None:
 def sent_schema(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> dict[str, Any] | None:
     """The schema to be sent with requests; None where no check has one.
 
-    A limit of words becomes a pattern, where the old texts are Latin ones, and a limit of characters for endpoints that
-    take no pattern. Limits are no wider than the ``outputs`` of the old model need: a writer that copies its input is
-    stopped before its room is used up.
+    A limit of words becomes one of characters, which endpoints can enforce. Limits are no wider than the ``outputs`` of
+    the old model need: a writer that copies its input is stopped before its room is used up.
     """
     contract, values = contract_of(criteria), json_values(outputs)
-    return None if contract is None else _enforceable(contract, schema_of(values) if values else {}, values)
+    return None if contract is None else _enforceable(contract, schema_of(values) if values else {})
 
 
-def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any], values: Sequence[Any]) -> dict[str, Any]:
+def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
     words = limit_of_words(schema.get("pattern", ""))
     found = {name: value for name, value in schema.items() if name != "pattern" or words is None}
     if words is not None:
         found["maxLength"] = LETTERS * words
-        if pattern := _pattern_of_words(words, [each for each in values if isinstance(each, str)]):
-            found["pattern"] = pattern
     for name in _LIMITS:
         if name in seen:
             step = LENGTH_STEP if name == "maxLength" else 1
@@ -67,23 +59,11 @@ def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any], values: Seq
     if "properties" in schema:
         inner = seen.get("properties", {})
         found["properties"] = {
-            key: _enforceable(
-                part, inner.get(key, {}), [row[key] for row in values if isinstance(row, dict) and key in row]
-            )
-            for key, part in schema["properties"].items()
+            key: _enforceable(part, inner.get(key, {})) for key, part in schema["properties"].items()
         }
     if isinstance(schema.get("items"), dict):
-        inside = [each for row in values if isinstance(row, list) for each in row]
-        found["items"] = _enforceable(schema["items"], seen.get("items", {}), inside)
+        found["items"] = _enforceable(schema["items"], seen.get("items", {}))
     return found
-
-
-def _pattern_of_words(most: int, texts: Sequence[str]) -> str | None:
-    """A pattern of at most so many words; None where old texts of that length do not fit it, or there are none."""
-    pattern = f"^{_WORD}( {_WORD}){{0,{most - 1}}}$"
-    short = [each.strip() for each in texts if 0 < len(each.split()) <= most]
-    fitting = sum(re.search(pattern, each) is not None for each in short)
-    return pattern if short and fitting >= _FITTING * len(short) else None
 
 
 def json_form(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> str | None:
