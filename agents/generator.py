@@ -437,11 +437,14 @@ def _capital(text: str) -> str:
 
 
 def as_it_stands(requirement: Question, check: str | None = None) -> str:
-    """The form that is always right: the requirement quoted, and what the answer to it has to be.
+    """The form that is always right: the clause that the requirement comes from, else the requirement quoted, and what
+    the answer to it has to be.
 
     ``check`` is the name of the check, where a checker and no question requires it.
     """
     if check is not None:
         return f"What you write must pass this check: {' '.join(check.split()).rstrip('.')}."
+    if requirement.clause is not None:
+        return f"Keep to this: {' '.join(requirement.clause.split())}"
     answer = "no" if requirement.is_fault else "yes"
     return f'For what you write, the answer to this must be {answer}: "{" ".join(requirement.text.split())}"'
