@@ -23,6 +23,8 @@ LEAST_NOUN_WORDS = 0.1
 LIST_MARK = re.compile(r"\s*(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])\s")
 """The beginning of a line that is a point of a list."""
 _WORD = re.compile(r"\w+")
+LONG_WORD = 6
+"""Letters from which on a word is taken for one that says what a text is about."""
 _TOKEN = re.compile(r"\d[\w.,]*\w|\w+")
 _BREAK = re.compile(r"[.!?:;…\"“”„»«(\[\n•]")
 _QUOTED = re.compile(r"[\"“„«`]([^\"“”„«»`]{2,}?)[\"”“»`]|(?<!\w)['‘]([^'‘’]{2,}?)['’](?!\w)")
@@ -201,6 +203,16 @@ def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str
     if not wanted:
         return None
     return next((" ".join(found) for source in sources for found in _runs(source, run) if found in wanted), None)
+
+
+def borrowed_words(text: str, source: str, allowed: Iterable[str]) -> set[str]:
+    """Long words that ``text`` has in common with a source, in lower case; those in one of ``allowed`` are none."""
+    known = {word for each in allowed for word in _long_words(each)}
+    return (_long_words(text) & _long_words(source)) - known
+
+
+def _long_words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text) if len(word) >= LONG_WORD}
 
 
 def _runs(text: str, run: int) -> Iterator[tuple[str, ...]]:

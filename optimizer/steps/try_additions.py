@@ -20,7 +20,7 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ...prompts.prompt import EditRefusedError
-from ...prompts.text import copied_words
+from ...prompts.text import borrowed_words, copied_words
 from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
@@ -29,7 +29,7 @@ from ..mode import LoopRound, Turn
 from ..modes.generator import AnswersWithRecords, GeneratorSubject
 from ..splits import spread_order
 from ..subject import Draft, Observation, Outcome, Version
-from .additions import Addition, AdditionWriter, added, failing
+from .additions import AFTER_EXAMPLE, EXAMPLE, Addition, AdditionWriter, added, failing
 
 TRIED_ON = 16
 """Development examples that every trial writes anew."""
@@ -42,7 +42,8 @@ CUT_OFF = 0.1
 NOISE = 1.0
 """Standard errors by which the mean over the questions may fall."""
 COPIED, MOST_COPIES = 8, 0.25
-"""Share of the outputs that may have so many words in a row from the example that they are shown."""
+"""Share of the outputs that may have so many words in a row from the example that they are shown, or a long word of it
+that neither their own input nor other outputs have."""
 PAIRS_OF = 3
 """Additions of which all pairs are tried, where none gains anything alone."""
 
@@ -221,8 +222,8 @@ class TryAdditions:
     def _loss(self, start: Trial, trial: Trial) -> str | None:
         """Why a set cannot be taken: what is said gets worse, or the example is copied; None where it can."""
         outputs = {each.id: each.output or "" for each in trial.seen.examples if each.id not in trial.shown}
-        examples = [each.text for each in trial.additions if each.kind == "example"]
-        copied = sum(copied_words(each, examples, run=COPIED) is not None for each in outputs.values())
+        examples = [each for each in trial.additions if each.kind == "example"]
+        copied = sum(self._is_copied(each, examples, start) for each in trial.seen.examples if each.id in outputs)
         if copied > MOST_COPIES * len(outputs):
             return f"{count(copied, 'output')} of {len(outputs)} copy the example"
         names = documents([each for each in start.seen.examples if each.id in outputs])
@@ -231,6 +232,18 @@ class TryAdditions:
         if change.value is not None and change.value < -NOISE * (change.standard_error or 0.0):
             return f"the outputs pass fewer of the questions ({change.value:+.2f})"
         return None
+
+    def _is_copied(self, written: Example, shown: Sequence[Addition], start: Trial) -> bool:
+        """Whether an output takes what it says from an example that the prompt shows."""
+        output = written.output or ""
+        if copied_words(output, [each.text for each in shown], run=COPIED) is not None:
+            return True
+        sources = {name for each in shown for name in each.sources}
+        usual = [each.output or "" for seen in (*self.writer.old, start.seen) for each in seen.examples
+                 if each.id not in {*sources, written.id}]  # fmt: skip
+        given = [each for each in (written.input, written.context) if each]
+        allowed = [*given, start.draft.prompt.text, EXAMPLE, AFTER_EXAMPLE, *usual]
+        return any(borrowed_words(output, each.text, allowed) for each in shown)
 
     async def _challenge(self, now: LoopRound, found: Trial) -> Version:
         """Send the best set to the acceptance test, and its best part where that is refused."""

@@ -182,6 +182,19 @@ def test_an_example_that_is_copied_is_not_taken(tmp_path: Path) -> None:
     assert "copy" in tried(done)["example"].reason
 
 
+def test_a_word_of_the_example_that_no_other_output_has_is_a_copy_too(tmp_path: Path) -> None:
+    def write(request: Request) -> str:
+        if not request.messages[-1][1].startswith("Case"):
+            return "a helper's reply"
+        number = request.messages[-1][1].split()[1]
+        shown = after(request).partition("another request:\n\n")[2].partition("\n\nWrite")[0]
+        return shown or f"Asks for gadget{number}. {'Bye' if int(number) % 3 == 0 else ''}"
+
+    done = tune(write, [check("ends", "Bye", clause=ENDS)], tmp_path)
+    example = tried(done)["example"]
+    assert not example.kept and "copy" in example.reason
+
+
 def test_a_program_and_the_papers_loop_try_nothing(tmp_path: Path) -> None:
     def program(example: askance.Example, prompts: dict[str, str]) -> str:
         return "Hello."
