@@ -105,3 +105,9 @@ def test_a_fault_that_is_itself_a_negation_is_not_negated_again(question: str) -
 def test_the_name_of_a_check_that_ends_with_a_full_stop_gets_no_second_one() -> None:
     question = Question(id="c", text="Thank the reader.")
     assert as_it_stands(question, "Thank the  reader.") == "What you write must pass this check: Thank the reader."
+
+
+def test_a_requirement_with_a_clause_is_said_in_its_words() -> None:
+    clause = '"summary": what the customer wants, in at most 10 words.'
+    key = Question(id="key_summary", text='Is "summary" in the output as the prompt says?', clause=clause)
+    assert clause in as_it_stands(key)
