@@ -107,7 +107,13 @@ def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOp
     Raises:
         InputError: A pair is wrong, or a setting has no use for pairs.
     """
-    for name, usual in (("update", "questions"), ("optimise_for", "spearman"), ("calibrate", False), ("measure", ())):
+    for name, usual in (
+        ("update", "questions"),
+        ("optimise_for", "spearman"),
+        ("calibrate", False),
+        ("measure", ()),
+        ("measures", "relations"),
+    ):
         if getattr(settings, name) != usual:
             raise InputError(f"{name}: from pairs questions are learned, so that more pairs are told; leave it out.")
     how: dict[str, Any] = {"fields": settings.field, "labels": settings.labels, "seed": settings.seed}

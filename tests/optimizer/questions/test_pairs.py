@@ -164,7 +164,9 @@ def test_nothing_joins_where_people_chose_at_random(tmp_path: Path) -> None:
     assert {each.text for each in asked} == {each["text"] for each in done.result["questions"]}
 
 
-@pytest.mark.parametrize("setting", [{"update": "edits"}, {"optimise_for": "auc"}, {"calibrate": True}])
+@pytest.mark.parametrize(
+    "setting", [{"update": "edits"}, {"optimise_for": "auc"}, {"calibrate": True}, {"measures": "all"}]
+)
 def test_a_setting_that_has_no_use_for_pairs_is_refused(setting: dict[str, Any], tmp_path: Path) -> None:
     world = SimulatedWorld(size=40)
     with pytest.raises(InputError, match=naming(next(iter(setting)))):
