@@ -444,7 +444,9 @@ def check_calibration(judge: KeptJudge, name: str) -> None:
     found = judge.calibration
     if found is None:
         return
-    wrong = next((each.id for each in judge.checklist.questions if each.id not in found.questions), None)
+    measured = {each.id for each in judge.checklist.measures}  # which have their own curves
+    known = {*found.questions, *measured}
+    wrong = next((each.id for each in judge.checklist.questions if each.id not in known), None)
     if wrong is not None:
         problem = f"it knows no question '{wrong}'"
     elif found.model != judge.model:

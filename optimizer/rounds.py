@@ -230,7 +230,8 @@ def _judge_settings(options: TuneOptions) -> dict[str, Any]:
     default = {name: fields[name].get_default(call_default_factory=True) for name in shared}
     given = {name: getattr(options, name) for name in shared if getattr(options, name) != default[name]}
     # labels of the whole say little of some requirement, which is one all the same: no question of the start is left out
-    given |= {"update": "questions", "keep_questions": True}
+    # and no measure joins: a generator is tuned against this judge, and numbers are the first thing that it exploits
+    given |= {"update": "questions", "keep_questions": True, "measures": "none"}
     idle = idle_settings(AlignOptions, given)
     return {name: value for name, value in given.items() if name not in idle}
 

@@ -387,7 +387,7 @@ def test_a_judge_whose_function_was_changed_is_another_one(
     changed = load_judge(tmp_path / "judge.yaml")
     assert changed.edited and changed.hash != kept.figures.of  # type: ignore[union-attr]
     changed.say_what_differs(None, {})
-    assert says(caplog.text, "code of a check")
+    assert says(caplog.text, "code", "check")
     rules.unlink()
     assert load_judge(tmp_path / "judge.yaml").edited
 

@@ -61,7 +61,8 @@ NOTHING = {**USELESS, **NOISE, "question_usable": 0.0, "question_seen": 0.0}
 """Neither comments nor rules nor what outputs do leads to anything."""
 UNSEEN = {"kinds": 1, "blind": 4, "punished": 0, "fault_rate": 0.15, "pass_fail": True, "heeded": 0.23}
 """Four house rules that the judge knows nothing of and overlooks in a prompt; what breaks one fails."""
-LEARNING = {"update": "auto"}
+LEARNING = {"update": "auto", "measures": "none"}
+"""The made-up texts give their truth away to measures, so that questions alone learn."""
 POPULATION = 1_500
 """Fresh examples on which the true correlation of a judge is measured."""
 RESAMPLES = 400
