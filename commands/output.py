@@ -286,9 +286,11 @@ def _print_columns(rows: Rows, names: Sequence[str]) -> None:
         table.add_row(*(Text(visible(cell_text(row.get(name)))) for name in names))
     if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
         table.collapse_padding, table.show_edge = True, False
-        words = [min(NARROWEST + 2, max(map(len, visible(each.replace("_", " ")).split()))) for each in names[1:]]
+        words = [
+            min(NARROWEST + 2, max(map(len, visible(each.replace("_", " ")).split()), default=0)) for each in names[1:]
+        ]
         left = out.width - sum(words) - 3 * len(words)
-        first = max(len(cell_text(row.get(names[0]))) for row in rows)
+        first = max((len(cell_text(row.get(names[0]))) for row in rows), default=0)
         if 2 * NARROWEST <= left < first:  # a long name breaks, and no word of a heading
             for column, width in zip(table.columns[1:], words, strict=True):
                 column.min_width = width

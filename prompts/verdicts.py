@@ -59,7 +59,7 @@ class Verdict:
     def score(self, *, soft: bool) -> float | None:
         """p_yes (soft) or 1/0 (hard); p_yes either way of a measure; None when there is neither."""
         if self.answer is None:
-            return self.p_yes
+            return self.p_yes if self.is_measured else None
         return self.p_yes if soft else float(self.answer)
 
     def turned(self) -> Verdict:
@@ -256,7 +256,8 @@ class VerdictColumns(Sequence[Verdict]):
         """P(yes) (soft), or 1 for yes and 0 for no; P(yes) either way of a measure; NaN where there is neither; shape
         (verdicts,)."""
         answers, p_yes = self.numbers("answer"), self.numbers("p_yes")
-        return p_yes if soft else np.where(answers < 0, p_yes, answers)
+        measured = np.where(self.numbers("status") == _NUMBER["ok"], p_yes, np.nan)
+        return np.where(answers < 0, measured, p_yes if soft else answers)
 
     def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
         """The verdicts that are wanted, in their order; ``wanted`` has shape (verdicts,)."""

@@ -61,7 +61,7 @@ def test_yes_writes_what_the_proposed_line_reads(review: Path, tmp_path: Path) -
         "id": "2",
         "input": "Can I have my money back?",
         "output": "Yes, you get all of it.",
-        "human": {"overall": [False, True]},
+        "raters": {"anna": {"human": {"overall": False}}, "ben": {"human": {"overall": True}}},
         "comment": "Do not promise refunds.",
     }
     fields = {"input": "Question", "output": "Agent reply", "human.overall": "anna,ben", "comment": "Remark"}
@@ -72,7 +72,8 @@ def test_yes_writes_what_the_proposed_line_reads(review: Path, tmp_path: Path) -
 def test_options_change_the_proposal(review: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     assert called(review, "--yes", "-o", out, "--field", "comment=", "--field", "human.tone=anna") == 0
-    assert rows(out)[1]["human"] == {"overall": [False, True], "tone": False} and "comment" not in rows(out)[1]
+    assert rows(out)[1]["human"] == {"tone": False} and "comment" not in rows(out)[1]
+    assert rows(out)[1]["raters"]["ben"] == {"human": {"overall": True}}
     assert rows(out)[1]["metadata"] == {"Remark": "Do not promise refunds."}
 
 
