@@ -126,6 +126,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         _check_variables(judge)
         earlier, before = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
         options = {name: each for name, each in self._options.items() if name != "labels"}
+        options.setdefault("measures", "none")  # MLflow's judge is told in words what it looks at
         model = self._model
         if model is None:
             model, options = _model_of(judge, options)
