@@ -31,7 +31,7 @@ class RaterCount:
     labelled: int
     """Outputs with a label, an answer or a comment."""
     passed: int
-    """Of ordinal labels: outputs in the better half of the steps."""
+    """Outputs in the better half of the steps, for ordinal labels."""
     failed: int
     answers: int
     """To single questions."""

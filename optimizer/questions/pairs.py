@@ -34,7 +34,7 @@ from .racing import Sides
 PAIR_OF = "preference_pair"
 """Key of an output's metadata with the id of its pair."""
 PREFERRED = "overall"
-"""What people's choice is about: 1 for the chosen output, 0 for the rejected one."""
+"""The value that people's choice gives an output: 1 for the chosen output, 0 for the rejected one."""
 _FEWEST_WEIGHED = 8
 """Pairs from which weights are learned; with fewer they stay equal."""
 
