@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import ModuleType
@@ -56,8 +57,8 @@ def demo_command(what: str, model: str | None, run: str | None, quiet: bool) -> 
     align (the default): reviewers passed or failed a workshop's replies to its customers by house rules that are
     written nowhere. From their comments the judge learns the questions that find what they mean.
 
-    migrate: a 1.5B model sorted the workshop's post with a prompt, and its outputs are there. The prompt moves to a
-    0.5B model, and a certificate says whether that model may take over.
+    migrate: a prompt sorts the workshop's post, and the outputs of a large model are there. The prompt moves to a 0.5B
+    model, and a certificate says whether that model may take over.
 
     Held-out examples say whether it is worth anything. Nothing leaves this machine.
     """
@@ -75,14 +76,13 @@ def demo_command(what: str, model: str | None, run: str | None, quiet: bool) -> 
     with as_file(files("askance.prompts") / "demo" / what) as folder, showing(not quiet) as watcher:
         if what == "migrate":
             moved = _move(folder, f"{provider or 'local'}/{wanted.name}", directory, watcher)
+            tell = partial(tell_certificate, moved, as_json=False)
         else:
             watcher.phase("making the model ready for this processor (the first time)")
             done = _learn(folder, f"{made_ready(provider, wanted, path)}/{wanted.name}", directory, watcher)
+            tell = partial(finish, done, as_json=False)
         took = watcher.took()
-    if what == "migrate":
-        tell_certificate(moved, as_json=False)
-    else:
-        finish(done, as_json=False)
+    tell()
     echo("\nHow long each part took:")
     for text, seconds in [("fetching the model", fetched), *took.items()]:
         echo(f"  {seconds:6.1f} s  {text}")
@@ -94,8 +94,8 @@ def _move(folder: Path, model: str, run: str, watcher: Watcher) -> MigrationResu
     data, prompt = folder / "messages.jsonl", folder / "writer.md"
     migration = prepare_writer(data, prompt, RECORDED, [model], options=MIGRATE_SETTINGS)
     watcher.say(
-        f"{len(migration.examples)} made-up messages, each with what the old model, a 1.5B one, made of it. The prompt "
-        f"moves to {model}."
+        f"{len(migration.examples)} made-up messages, each with what the old model, a large one, made of it. The "
+        f"prompt moves to {model}."
     )
     return run_writer_migration(migration, run, watcher, yes=True)
 

@@ -116,7 +116,7 @@ def run_mode(
     if values.get("from_run") is not None:
         options = beside_judge("--from", options, given, (*SETTINGS, "weights"))
         needed, values = ("data",), {**values, "checklist": None, "prompt": None, "model": given["model"]}
-    need(values, *needed, *([] if dry_run else ["run"]))
+    _need(values, *needed, dry_run=dry_run)
     run = values.pop("run")
     job = prepare(**values, options=options)
     if dry_run:
@@ -126,6 +126,11 @@ def run_mode(
         lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
     )
     finish(done, as_json=as_json)
+
+
+def _need(values: Mapping[str, Any], *names: str, dry_run: bool) -> None:
+    """Check that arguments were given, and a directory for the run unless nothing is run."""
+    need(values, *names, *(() if dry_run else ("run",)))
 
 
 def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
@@ -215,7 +220,7 @@ def migrate_writer(
     load_dotenv()
     options, values = settings(WriterMigrationOptions, config, given)
     values["targets"] = values.get("targets") or ()
-    need(values, "data", "prompt", "source", *([] if dry_run else ["run"]))
+    _need(values, "data", "prompt", "source", dry_run=dry_run)
     run = values.pop("run")
     migration = prepare_writer(**values, options=options)
     if dry_run:
@@ -354,7 +359,7 @@ def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: 
     options, values = settings(MigrateOptions, config, {**given, "target": None})
     named = values.pop("target") or ()
     values["targets"] = values["targets"] or ([named] if isinstance(named, str) else named)
-    need(values, "data", "source", *([] if dry_run else ["run"]))
+    _need(values, "data", "source", dry_run=dry_run)
     run = values.pop("run")
     jobs = prepare_judges(**values, options=options)
     if dry_run:
@@ -423,7 +428,7 @@ def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: boo
     said = {name for name, each in given.items() if each not in (None, ())}
     said |= {"models"} if given.get("model_settings") else set()
     options = {name: each for name, each in options.items() if name in said}  # a project's file is of other runs
-    need(values, "run")
+    _need(values, dry_run=dry_run)
     found = prepare_round(given["data"], given["from_run"], given["generator"], given["judge"], options)
     if dry_run:
         estimates = [estimate_run(job) for job in found.jobs]
