@@ -17,7 +17,7 @@ _TURNED = re.compile(r"\b(?:not|without|avoid\w*|free of|leave out)\b", re.IGNOR
 _QUESTION = re.compile(r"[^\n?]*\?")
 _PAIR = re.compile(r"Output 1:\n(.*?)Output 2:\n(.*?)\n\n.*Which of the two outputs", re.DOTALL)
 _DOES = "answer the request"
-"""What every output does."""
+"""The phrase for something that every output does."""
 _COMMENT = re.compile(r"(?:^|\n)Comment: (.*)\Z", re.DOTALL)
 _GENERAL = render("general_questions", noun="reply").split("\n")[0]
 _LAST_ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)

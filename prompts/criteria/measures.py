@@ -30,7 +30,7 @@ class MeasureKind(NamedTuple):
     is_share: bool = True
     """Whether it lies in [0, 1]; a count needs a range or a curve."""
     good: Literal["yes", "no"] = "yes"
-    """Which end speaks for an output, where nobody says it: ``yes`` for high."""
+    """The end that speaks for an output, where nobody says it: ``yes`` for high."""
 
 
 SIMILAR: dict[str, MeasureKind] = {

@@ -1,4 +1,4 @@
-"""What ``align PAIRS`` learns where the truth is known, and on pairs of real people.
+"""Questions that ``align PAIRS`` learns where the truth is known, and on pairs of real people.
 
 Run ``python -m tests.measured.pairs_world --seeds 20`` for the simulated world: pairs of its outputs, of which people
 prefer the one that they score higher, with comments on rejected ones. A row a seed, then their means; ``null`` is the

@@ -64,7 +64,7 @@ class Desk:
         return askance.tune(rows, generator=self.writer, judge=self.judge, run=self.place / "one", **how)
 
     def label(self, run: str, wanted: Sequence[str] = ("thanks", "blame"), most: int | None = None) -> Path:
-        """What ``askance label`` leaves: people fail an output that breaks a rule they want, and say which."""
+        """Write the file that ``askance label`` leaves: people fail an output that breaks a rule they want, and say which."""
         file, lines = self.place / run / "outputs-labelled.jsonl", []
         for each in outputs_of_run(self.place / run)[:most]:
             broken = [name for name in wanted if name not in self.world.kept(each.output or "")]

@@ -18,7 +18,7 @@ CARELESS = {"ann": 0.02, "bob": 0.02, "cat": 0.02, "dan": 0.48, "eve": 0.48, "fa
 
 
 def by_raters(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same labels by raters who are wrong in these shares; the comment is the first rater's."""
+    """Labels by raters who are wrong in these shares; the comment is the first rater's."""
     found = []
     for row in rows:
         right = row["human"]["overall"] == "pass"
