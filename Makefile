@@ -51,7 +51,7 @@ BRIDGE_TESTS := $(filter-out %/test_check_exports.py %/test_exports.py %/test_ex
 	$(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/measured/test_peers_beside.py tests/models/test_litellm_model.py tests/models/replies/test_tool_calls.py
 
-.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-slow snapshots settings lint types check docs lock clean
+.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-wheel test-slow snapshots settings lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -62,6 +62,7 @@ help:
 	@echo "make test-postgres  run those of the store in PostgreSQL (Debian: apt install postgresql)"
 	@echo "make test-ray  run those of a Ray cluster, on this machine alone"
 	@echo "make test-train  run those of training a scorer, for real on a tiny network (torch for the processor, about 1 GB)"
+	@echo "make test-wheel  build the wheel, install it in an empty environment, and use it there"
 	@echo "make test-slow  run the long repetitions that the others leave out, before a release"
 	@echo "make snapshots  write anew what pages and commands say as a whole, after a change of their words"
 	@echo "make settings  write anew the types of the settings that functions take, after a change of a setting"
@@ -148,6 +149,9 @@ test-ray: $(RAY)/.ready
 test-train: $(TRAIN)/.ready
 	@echo "Running the tests of training ..."
 	@OMP_NUM_THREADS=1 $(TRAIN)/bin/python -m pytest $(THEIR_WARNINGS) $(SIDE_BY_SIDE) $(TRAIN_TESTS) $(SNIPPETS)
+
+test-wheel: $(VENV)/.dev
+	@$(BIN)/python -m tests.installed_wheel
 
 # Its last result is in docs/contributing.md.
 test-slow: $(VENV)/.dev
