@@ -551,6 +551,8 @@ class GainsRecord(ResultPart):
 
     validation: Gain | None = None
     test: Gain | None = None
+    without_measures: Gain | None = None
+    """Gain on test of the best version without its measures, where it has some."""
 
 
 class PerOutputRecord(ResultPart):

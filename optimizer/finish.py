@@ -150,6 +150,14 @@ def _build_result(
     pass_fail = _pass_fail_sides(context, outcome, yardstick, tested)
     steps = _step_sides(context, outcome, yardstick, tested)
 
+    def without_measures(version: Version) -> Sequence[ExampleScore] | None:
+        """The version's scores on test by its questions alone; None where it has no measure, or was not tested."""
+        if version.number not in tests or not (measured := measures_of(version.draft)):
+            return None
+        verdicts, soft = tests[version.number].verdicts, context.job.options.soft
+        return version.draft.scores_without(measured, splits.test, verdicts, soft=soft)
+
+    alone = without_measures(best)
     held_out: dict[int, Sequence[ExampleScore]]
     held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
     if best.crossed is not None:
@@ -164,9 +172,7 @@ def _build_result(
         row["validation"] = yardstick.measure(held_out[version.number], examples)
         if version.number in tested:
             row["test"] = yardstick.measure(tested[version.number], splits.test)
-            if (measured := measures_of(draft)) and (observed := tests[version.number]):
-                soft = context.job.options.soft
-                scores = draft.scores_without(measured, splits.test, observed.verdicts, soft=soft)
+            if (scores := without_measures(version)) is not None:
                 row["without_measures"] = yardstick.measure(scores, splits.test)
         else:
             row |= {"test": None, "reason": why_no_test}
@@ -193,7 +199,11 @@ def _build_result(
         "baseline": side(first),
         "best": side(best),
         **({"crossed": True} if best.crossed is not None else {}),
-        "gain": {"validation": gain(held_out, examples), "test": gain(tested, splits.test)},
+        "gain": {
+            "validation": gain(held_out, examples),
+            "test": gain(tested, splits.test),
+            **({} if alone is None else {"without_measures": gain({**tested, best.number: alone}, splits.test)}),
+        },
         "accepted_edits": [each for each in outcome.tried if each.accepted],
         "rejected_edits": [each for each in outcome.tried if not each.accepted],
         "pruned_edits": outcome.pruned,

@@ -239,6 +239,10 @@ def _measures_said(result: RunRecord) -> list[str]:
     if alone is not None and whole is not None:
         whole_text, alone_text = (number_text(each.value, each.low, each.high) for each in (whole.shown, alone.shown))
         figures = f" On test the judge has {whole_text} with its measures, {alone_text} with its questions alone."
+        gain, by_questions = result.gain.test, result.gain.without_measures
+        if gain is not None and by_questions is not None:
+            both = Figure.of(gain, "+.3f"), Figure.of(by_questions, "+.3f")
+            figures += f" Its gain over the start is {both[0]}, and {both[1]} with its questions alone."
     if not joined:
         return [figures.strip()] if figures else []
     return [f"{count(len(joined), 'measure')} joined, computed without a call: {', '.join(joined)}.{figures}"]

@@ -6,7 +6,7 @@ was not fitted to, and the best of many has to stand out further than one alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -48,6 +48,8 @@ NOT_INSTALLED = (
 )
 Values = Mapping[str, Mapping[str, float]]
 """Values by measure and example."""
+Worth = Callable[[Mapping[str, float]], tuple[float, float]]
+"""Takes the fitted share of each example by its id; returns an effect and its standard error."""
 
 
 def fisher_weight(effect: float, noise: float) -> float:
@@ -118,13 +120,21 @@ class MeasureTable:
             NOT_INSTALLED if missing else None,
         )
 
-    def choose(self, wanted: Mapping[str, float], documents: Mapping[str, str], dimension: str) -> MeasureChoice:
+    def choose(
+        self,
+        wanted: Mapping[str, float],
+        documents: Mapping[str, str],
+        dimension: str,
+        worth: Worth | None = None,
+    ) -> MeasureChoice:
         """Choose the measures that tell people's scores on some examples.
 
         Args:
             wanted: Scores in [0, 1] by example id, of the examples that teach.
             documents: The document of each example; those of one are in one fold.
             dimension: The dimension of the checklist that a measure joins.
+            worth: Gives a measure's effect where examples are compared in pairs. None: accepted examples are held
+                against rejected ones.
         """
         if len(wanted) < FEWEST or len(set(wanted.values())) < 2 or not self.measures:
             return MeasureChoice()
@@ -134,7 +144,9 @@ class MeasureTable:
         for name, measure in self.measures.items():
             values = np.array([self.values[name][each] for each in ids])
             if len(np.unique(values)) > 1:
-                fitted.append(fit_measure(measure.model_copy(update={"dimension": dimension}), values, scores, parts))
+                joins = measure.model_copy(update={"dimension": dimension})
+                by_place = None if worth is None else lambda shares: worth(dict(zip(ids, shares.tolist(), strict=True)))
+                fitted.append(fit_measure(joins, values, scores, parts, by_place))
         least = NormalDist().inv_cdf(1 - CHANCE / max(len(fitted), 1))
         chosen: list[FittedMeasure] = []
         unused: dict[str, str] = {}
@@ -202,10 +214,17 @@ class MeasureChoice:
         return tuple(each.measure.model_copy(update={"weight": round(each.weight / mean, 3)}) for each in self.chosen)
 
 
-def fit_measure(measure: ComputedMeasure, values: Vector, wanted: Vector, parts: Sequence[int]) -> FittedMeasure:
+def fit_measure(
+    measure: ComputedMeasure,
+    values: Vector,
+    wanted: Vector,
+    parts: Sequence[int],
+    worth: Callable[[Vector], tuple[float, float]] | None = None,
+) -> FittedMeasure:
     """Fit a measure's curve to wanted scores, and estimate across folds what it is worth.
 
-    ``values``, ``wanted`` (in [0, 1]) and ``parts``, the fold of each example, have length n.
+    ``values``, ``wanted`` (in [0, 1]) and ``parts``, the fold of each example, have length n. ``worth`` takes the
+    crossed shares, shape (n,), and returns the effect and its standard error; None: :func:`_apart`.
     """
     rises, folds = _rises(values, wanted), np.array(parts)
     shares = np.full(len(values), wanted.mean())
@@ -217,8 +236,11 @@ def fit_measure(measure: ComputedMeasure, values: Vector, wanted: Vector, parts:
     curve = monotone_curve(values, wanted, rises=rises)
     if not rises:  # the share then says how much speaks against an output
         curve = tuple((value, round(1 - share, 4)) for value, share in curve)
-    accepted = wanted >= wanted.mean() - 1e-9
-    effect, noise = _apart(shares[accepted], shares[~accepted])
+    if worth is None:
+        accepted = wanted >= wanted.mean() - 1e-9
+        effect, noise = _apart(shares[accepted], shares[~accepted])
+    else:
+        effect, noise = worth(shares)
     update = {"curve": curve, "range": None, "good": "yes" if rises else "no"}
     return FittedMeasure(measure.model_copy(update=update), effect, noise, measure.id)
 

@@ -111,8 +111,6 @@ def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOp
         ("update", "questions"),
         ("optimise_for", "spearman"),
         ("calibrate", False),
-        ("measure", ()),
-        ("measures", "relations"),
     ):
         if getattr(settings, name) != usual:
             raise InputError(f"{name}: from pairs questions are learned, so that more pairs are told; leave it out.")
@@ -281,8 +279,8 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
 
 
 def _measures(context: RunContext, options: AlignOptions) -> MeasureTable:
-    """The measures that may join, computed on all examples; no label is looked at. None where pairs teach."""
-    if options.calibrate or are_pairs(context.job.examples):
+    """The measures that may join, computed on all examples; no label is looked at."""
+    if options.calibrate:
         return NO_MEASURES
     embeds, folder = options.embedder != "words", context.run.began_in
     how: dict[str, Any] = {"embeds": embeds, "folder": folder, "store": context.gateway.store}

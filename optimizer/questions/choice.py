@@ -7,14 +7,14 @@ accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
 from ...evaluation.calibration_fit import fit_accepted
 from ...evaluation.kept_judge import QuestionOrigin
-from ...evaluation.measures.fitting import FittedMeasure, MeasureTable, documents_of
+from ...evaluation.measures.fitting import FittedMeasure, MeasureTable, Worth, documents_of
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Question, Sees
@@ -158,10 +158,14 @@ class Chooser:
         return compared.taken
 
     async def choose(
-        self, best: Draft, named: Mapping[str, CriterionRecord], seen: Observation, iteration: int
+        self,
+        best: Draft,
+        named: Mapping[str, CriterionRecord],
+        seen: Observation,
+        iteration: int,
+        measured: tuple[FittedMeasure, ...],
     ) -> Chosen:
-        """Choose the measures, and the candidates that are worth asking beside them and the questions of ``best``."""
-        measured = self.measured(best, iteration)
+        """Choose the candidates that are worth asking beside the questions of ``best`` and the measures that join."""
         if not named:
             return Chosen(measured=measured)
         sides = self.sides()
@@ -210,7 +214,7 @@ class Chooser:
             self._tell(name, chosen.get(name, candidate), found[name], unused.get(name), iteration)
         return Chosen(chosen, {name: logits[name] for name in chosen}, measured)
 
-    def measured(self, best: Draft, iteration: int = 1) -> tuple[FittedMeasure, ...]:
+    def measured(self, best: Draft, iteration: int) -> tuple[FittedMeasure, ...]:
         """Choose the measures that join, for each rated dimension, by the examples alone; nothing is asked."""
         there = {each.measure for each in best.questions.measures}
         table = self.table.without({name for name, each in self.table.measures.items() if each.measure in there})
@@ -220,13 +224,17 @@ class Chooser:
             known = ((each.id, self.targets.wanted[each.id].get(rated)) for each in self.examples)
             wanted = {name: value for name, value in known if value is not None}
             dimension = rated if rated in best.questions.dimensions else best.questions.dimensions[0]
-            choice = table.choose(wanted, documents, dimension)
+            choice = table.choose(wanted, documents, dimension, self._worth())
             for name, each in choice.looked_at.items():
                 own = each.named(free_id(name, taken))
                 taken.add(own.measure.id)
                 joined += [own] if name not in choice.unused else []
                 self._tell_measure(own, choice.unused.get(name), iteration)
         return tuple(sorted(joined, key=lambda each: -each.strength))
+
+    def _worth(self) -> Worth | None:
+        """The effect of a measure where outputs are compared in pairs; None where each has a label of its own."""
+        return None
 
     def _tell_measure(self, found: FittedMeasure, unused: str | None, iteration: int) -> None:
         measure = found.measure
@@ -314,6 +322,7 @@ class Chooser:
         A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are
         those that will be asked so, too.
         """
+        part = self._asked_on(part, named.values())
         of_case: dict[str, dict[str, CriterionRecord]] = {}
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
@@ -343,10 +352,16 @@ class Chooser:
         iteration: int,
     ) -> dict[str, dict[str, float]]:
         """Log-odds of yes with the candidates that are still in the race, on a part of the examples; None: on all."""
-        examples = [each for each in self.examples if part is None or each.id in part]
+        ids = None if part is None else self._asked_on(part)
+        examples = [each for each in self.examples if ids is None or each.id in ids]
         self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(racing)} questions")
         asked = self.groups[1].holding(racing, named) if self._is_grouped(best) else [racing]
         return await self._judge(best, [(each, examples) for each in asked])
+
+    def _asked_on(self, part: Collection[str], own: Iterable[CriterionRecord] = ()) -> set[str]:
+        """Examples that candidates are asked of, where they are to be asked of a part; ``own`` are asked of their own
+        cases, too."""
+        return {*part}
 
     def _is_grouped(self, best: Draft) -> bool:
         """Whether several candidates are a call."""

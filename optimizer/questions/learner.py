@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
+from ...evaluation.measures.fitting import FittedMeasure
 from ...evaluation.measures.probe import paid_for, paid_for_said
 from ...memory.records import NOT_ACCEPTED, BothWaysRecord, CriterionRecord, RevisedRecord, WorthRecord
 from ...memory.result_file import FinishReason
@@ -81,24 +82,23 @@ class QuestionLearner:
         if not chooser.sides():
             self.events.say("no questions are learned: there are too few accepted or rejected examples")
             return Turn(start, self._nothing_more)
-        self._look_at_measures(start.draft, chooser)
+        measured = self._look_at_measures(start.draft, chooser, now.number)
         self._untried = self.read
         try:
-            raced = await self._race(start, now.seen, now.contest, now.number)
+            raced = await self._race(start, now.seen, now.contest, now.number, measured)
             self._untried = None
         finally:
             self.learned = now.outcome.questions = chooser.learned
         winner = start if raced is None else now.contest.conclude(start, raced, (), now.number)
         return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
 
-    def _look_at_measures(self, start: Draft, chooser: Chooser) -> None:
-        """Say what the measures tell before any question is bought, and which of them pay for repeating the input."""
-        table = chooser.table
+    def _look_at_measures(self, start: Draft, chooser: Chooser, iteration: int) -> tuple[FittedMeasure, ...]:
+        """Choose the measures before any question is bought; say them, and which of them pay for repeating the input."""
+        table, joined = chooser.table, chooser.measured(start, iteration)
         if table.left_out is not None:
             self.events.say(table.left_out)
         if not table.measures:
-            return
-        joined = chooser.measured(start)
+            return joined
         told = ", ".join(f"{each.measure.measure} ({each.effect:+.2f})" for each in joined)
         self.events.say(
             f"{count(len(table.measures), 'measure')} looked at, without a call: {told or 'none tells enough'}"
@@ -107,28 +107,43 @@ class QuestionLearner:
             self.events.say(
                 f"an output that repeats what it was given pleases {paid_for_said(gains)}: tune leaves these measures out"
             )
+        return joined
 
     @property
     def _nothing_more(self) -> FinishReason:
         """Why to stop after learning. With more iterations the finders would have read more comments."""
         return "max_iterations" if self.finder.has_more or self.mirror.has_more else "no_evidence"
 
-    async def _race(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
+    async def _race(
+        self,
+        start: Version,
+        seen: Observation,
+        contest: Contest,
+        iteration: int,
+        measured: tuple[FittedMeasure, ...],
+    ) -> Race | None:
         """Let the acceptance test decide; None where there is nothing to decide about."""
         if self.crossed:
-            return await self._cross_fit(start, seen, contest, iteration)
+            return await self._cross_fit(start, seen, contest, iteration, measured)
         chooser = self.finder.chooser
         found = await self.finder.propose(start.draft, iteration)
         judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
         (found,) = _shown(await chooser.seen_as_helps(judge, found), found)
-        new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration), seen)
+        new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration, measured), seen)
         if new.whole is judge:
             return None
         chooser.say(new.idle, "idle")
         (draft,) = await chooser.read(judge, new.lean)
         return await contest.race(start, draft, (), ())
 
-    async def _cross_fit(self, start: Version, seen: Observation, contest: Contest, iteration: int) -> Race | None:
+    async def _cross_fit(
+        self,
+        start: Version,
+        seen: Observation,
+        contest: Contest,
+        iteration: int,
+        measured: tuple[FittedMeasure, ...],
+    ) -> Race | None:
         """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are
         left.
 
@@ -146,7 +161,7 @@ class QuestionLearner:
         named = _united(mine, theirs)
         judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
         mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), mine, theirs, named)
-        new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration), every)
+        new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration, measured), every)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
             return None
@@ -183,7 +198,8 @@ class QuestionLearner:
         )
         chooser = replace(self.both, examples=seen.examples, told=False)
         named = without_remarks_of(tested, seen.examples, named)
-        new = chooser.drafts(judge, await chooser.choose(judge, named, seen, iteration), seen)
+        measured = chooser.measured(judge, iteration)
+        new = chooser.drafts(judge, await chooser.choose(judge, named, seen, iteration, measured), seen)
         if new.whole is judge:
             return CrossedFold(tested, before, before, before)
         whole, lean = await chooser.read(judge, new.whole, new.lean)

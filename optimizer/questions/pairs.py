@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ...evaluation.calibration import sigmoid
+from ...evaluation.calibration import logit, sigmoid
+from ...evaluation.measures.fitting import Worth
 from ...evaluation.scoring import ExampleScore, mean_score
 from ...memory.records import CriterionRecord
-from ...prompts.checklist import Question
+from ...prompts.checklist import ComputedMeasure, Question
 from ...prompts.examples import Example, document_of
 from ...prompts.preferences import Preference
 from ...stats.differences import Difference, mean_difference
@@ -182,34 +183,11 @@ class PairChooser(Chooser):
     """Whether scores come from P(yes)."""
     seed: int = 42
 
-    async def _own_cases(
-        self,
-        best: Draft,
-        named: Mapping[str, CriterionRecord],
-        sides: Sides,
-        waiting: Mapping[str, CriterionRecord],
-        part: Collection[str],
-    ) -> dict[str, dict[str, float]]:
-        sources = {each for candidate in named.values() for each in candidate.sources}
-        return await super()._own_cases(best, named, sides, waiting, self._whole({*part, *sources}))
-
-    async def _raced(
-        self,
-        best: Draft,
-        racing: Mapping[str, CriterionRecord],
-        named: Mapping[str, CriterionRecord],
-        part: Collection[str] | None,
-        iteration: int,
-    ) -> dict[str, dict[str, float]]:
-        return await super()._raced(best, racing, named, None if part is None else self._whole(part), iteration)
-
-    def _whole(self, part: Collection[str]) -> set[str]:
-        """The outputs with the other ones of their pairs."""
-        pairs = decided_pairs(self.examples)
-        both = (
-            each for pair in pairs for each in (pair.chosen, pair.rejected) if {pair.chosen, pair.rejected} & {*part}
-        )
-        return {*part, *both}
+    def _asked_on(self, part: Collection[str], own: Iterable[CriterionRecord] = ()) -> set[str]:
+        """The part and the cases of ``own``, all with the other outputs of their pairs."""
+        wanted = {*part, *(source for candidate in own for source in candidate.sources)}
+        whole = ({pair.chosen, pair.rejected} for pair in decided_pairs(self.examples))
+        return wanted.union(*(both for both in whole if both & wanted))
 
     def _standing(
         self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
@@ -239,12 +217,29 @@ class PairChooser(Chooser):
         chosen, rejected = (sigmoid(each) for each in sides)
         return chosen - rejected, [each.prompt for each in both]
 
+    def _worth(self) -> Worth:
+        """The mean difference of a measure's shares over pairs, chosen less rejected, with its error by prompt."""
+        pairs = decided_pairs(self.examples)
+        prompts = [each.prompt for each in pairs]
+
+        def found(shares: Mapping[str, float]) -> tuple[float, float]:
+            return pair_effect(np.array([shares[each.chosen] - shares[each.rejected] for each in pairs]), prompts)
+
+        return found
+
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
-        """The judge with the chosen questions, all of them weighed together by the pairs."""
+        """The judge with the chosen questions and measures, all of them weighed together by the pairs."""
         found = super().drafts(best, chosen, seen)
         if found.whole is best:
             return found
-        tables = {**yes_logits(seen.verdicts), **chosen.logits}
+        shares = {
+            each.measure.id: {
+                name: float(logit(np.array([each.measure.share(value)]))[0])
+                for name, value in self.table.values[each.key].items()
+            }
+            for each in chosen.measured
+        }
+        tables = {**yes_logits(seen.verdicts), **chosen.logits, **shares}
         whole = self._weighed(found.whole, tables)
         return Widened(whole, whole if found.lean is found.whole else self._weighed(found.lean, tables), found.idle)
 
@@ -277,7 +272,8 @@ class PairChooser(Chooser):
     def _good(self, question: Question, logit: float) -> float:
         """The worth of an answer: P(the good one), or whether it was given."""
         good = -logit if question.is_fault else logit
-        return float(sigmoid(np.array([good]))[0]) if self.soft else float(good >= 0)
+        is_soft = self.soft or isinstance(question, ComputedMeasure)  # a measure has no answer
+        return float(sigmoid(np.array([good]))[0]) if is_soft else float(good >= 0)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
         """The drafts as they are: two outputs for one prompt are compared, so no scale has to be fitted."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from scipy.special import expit, logit
 
 import askance
-from askance.evaluation.scoring import ExampleScore
+from askance.evaluation.measures.fitting import MeasureTable
+from askance.evaluation.scoring import ExampleScore, Targets
 from askance.memory.records import CriterionRecord
 from askance.optimizer.questions.pairs import (
     PairChooser,
@@ -21,12 +24,15 @@ from askance.optimizer.questions.pairs import (
     examples_of_pairs,
     pair_effect,
 )
+from askance.optimizer.subject import Draft
 from askance.optimizer.weights.judged_pairs import holds_pairs, load_pairs
-from askance.prompts.checklist import load_checklist
+from askance.prompts.checklist import Checklist, ComputedMeasure, Question, load_checklist
 from askance.prompts.errors import InputError
+from askance.prompts.prompt import Prompt
 from askance.testing import SimulatedJudge, SimulatedWorld
 from tests.measured.pairs_world import pairs_of, shuffled
 from tests.said import naming
+from tests.worlds import Answering, help_with, share
 
 ROWS = [
     {"id": "p1", "prompt": "one", "chosen": "good", "rejected": "bad", "comment": "It is rude."},
@@ -164,9 +170,75 @@ def test_nothing_joins_where_people_chose_at_random(tmp_path: Path) -> None:
     assert {each.text for each in asked} == {each["text"] for each in done.result["questions"]}
 
 
-@pytest.mark.parametrize(
-    "setting", [{"update": "edits"}, {"optimise_for": "auc"}, {"calibrate": True}, {"measures": "all"}]
-)
+def bus_pairs(size: int = 140) -> list[dict[str, Any]]:
+    """Pairs of which people mostly chose the answer that speaks of the question's bus; one prompt has two pairs."""
+    pairs = []
+    for number in range(size):
+        near = f"The bus {number // 2} to Trier leaves from the station at {number % 9 + 1}."
+        far = f"Tickets {number} can be bought at any desk until noon on working days."
+        slips = share("slip", number) < 0.1
+        sides = {"chosen": far if slips else near, "rejected": near if slips else far}
+        pairs.append({"id": f"p{number}", "prompt": f"When does bus {number // 2} to Trier leave?", **sides})
+    return pairs
+
+
+class Shrugs(Answering):
+    """A judge that says yes at random, and writes no question."""
+
+    def reply(self, messages: Sequence[tuple[str, str]], schema: Mapping[str, Any] | None) -> str | float:
+        fields = {} if schema is None else schema["properties"]
+        return json.dumps(help_with(messages, fields)) if fields else 0.5 + 0.4 * share(*messages[-1])
+
+
+BUSES = Checklist(task="Answer.", questions=(Question(id="good", text="Is the answer good?"),))
+HOW_BUSES: dict[str, Any] = {"resamples": 200, "embedder": "words", "max_iterations": 1, "no_cache": True}
+
+
+def test_measures_take_part_and_the_result_says_the_gain_with_them_and_without(tmp_path: Path) -> None:
+    done = askance.align(bus_pairs(), checklist=BUSES, model=Shrugs().model("j"), run=tmp_path / "run", **HOW_BUSES)
+    result = json.loads((tmp_path / "run/result.json").read_text())
+    joined = [each for each in result["questions"] if each["joined"]]
+    assert joined and {each["from"] for each in joined} == {"measure"}
+    assert joined[0]["effect"] == pytest.approx(0.64, abs=0.2)  # crossed shares: .9 of the pairs, less what slips
+    assert result["best"]["test"]["mean"] > 0.8
+    assert result["best"]["without_measures"]["mean"] == pytest.approx(result["baseline"]["test"]["mean"])
+    gain = result["gain"]
+    assert gain["test"]["value"] > 0.25 and gain["without_measures"]["value"] == pytest.approx(0.0)
+    assert any(f"{gain['test']['value']:+.3f}" in line and "+0.000" in line for line in done._view().lines)
+    how: dict[str, Any] = {"checklist": tmp_path / "run/checklist.yaml", "method": "logistic", "no_cache": True}
+    weighed = askance.weigh(bus_pairs(60), model=Shrugs().model("j"), **how)
+    assert weighed.weights[joined[0]["id"]] > weighed.weights["good"]
+
+
+def test_no_measure_joins_where_sides_are_drawn(tmp_path: Path) -> None:
+    turned = {"chosen": "rejected", "rejected": "chosen"}
+    pairs = [
+        {turned.get(name, name): each for name, each in row.items()} if share("side", row["id"]) < 0.5 else row
+        for row in bus_pairs()
+    ]
+    done = askance.align(pairs, checklist=BUSES, model=Shrugs().model("j"), run=tmp_path / "run", **HOW_BUSES)
+    assert not any(each["joined"] for each in done.result["questions"])
+    assert "without_measures" not in done.result["gain"]
+
+
+def test_each_fold_fits_its_measures_anew() -> None:
+    learner = chooser(30)
+    pairs = decided_pairs(learner.examples)
+    draw = np.random.default_rng(3)
+    values = {name: float(draw.normal(n == 0)) for each in pairs for n, name in enumerate((each.chosen, each.rejected))}
+    measure = ComputedMeasure.model_validate({"id": "m", "measure": "words", "range": [0, 1]})
+    learner.table = MeasureTable({"m": measure}, {"m": values})
+    wanted = {each.id: {"overall": each.human_score("overall")} for each in learner.examples}
+    learner.targets = Targets("human", ("overall",), wanted)
+    (whole,) = learner.measured(Draft(Prompt("{output}"), BUSES), 1)
+    fold = replace(learner, examples=learner.examples[:44])
+    (part,) = fold.measured(Draft(Prompt("{output}"), BUSES), 1)
+    assert whole.measure.curve != part.measure.curve and whole.effect != part.effect
+    shares = {name: whole.measure.share(value) for name, value in values.items()}
+    assert whole.effect < float(np.mean([shares[each.chosen] - shares[each.rejected] for each in pairs]))
+
+
+@pytest.mark.parametrize("setting", [{"update": "edits"}, {"optimise_for": "auc"}, {"calibrate": True}])
 def test_a_setting_that_has_no_use_for_pairs_is_refused(setting: dict[str, Any], tmp_path: Path) -> None:
     world = SimulatedWorld(size=40)
     with pytest.raises(InputError, match=naming(next(iter(setting)))):
