@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import ceil
 from operator import add
@@ -63,7 +63,9 @@ def estimate_run(job: Job) -> RunEstimate:
     splits = split_examples(job, mode.strata(job))
     options = job.options
 
-    async def judging(there: Path | None, shared: Place | None) -> tuple[Estimate, bool]:
+    async def judging(
+        there: Path | None, shared: Place | None, splits: SplitExamples = splits
+    ) -> tuple[Estimate, bool]:
         with VerdictStore(":memory:", there, shared, is_ours=True) as store:
             async with session(options, store) as (models, gateway):
                 finds_out = (
@@ -79,7 +81,10 @@ def estimate_run(job: Job) -> RunEstimate:
     fixed = whole if there is None and shared is None else run_sync(judging(there, shared))[0]
     if isinstance(options, AlignOptions) and options.calibrate:
         return RunEstimate(fixed, 0, 0, 0)
-    a_version = ceil((whole.calls + whole.stored) / len(job.examples))  # calls an example, rounded up
+    dearest = whole
+    if isinstance(options, TuneOptions) and options.decide_by == "checker":  # the judge looks at development alone
+        dearest = run_sync(judging(None, None, replace(splits, development=job.examples)))[0]
+    a_version = ceil((dearest.calls + dearest.stored) / len(job.examples))  # calls an example, rounded up
     questions = 0
     if isinstance(options, AlignOptions) and options.regenerate_questions:
         questions = 2 * MOST_CALLS + len(splits.validation) * a_version  # written, with re-asks, and tried

@@ -267,6 +267,8 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
     writer: str | NamedModel | None
     own_questions: bool
     score_as: Literal["all", "mean"]
+    lessons_from: Literal["judge", "checker", "both"]
+    decide_by: Literal["judge", "checker", "both"]
     plain_first: bool
     additions: bool
     vary: Mapping[str, Sequence[Any]]

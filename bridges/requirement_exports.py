@@ -63,7 +63,7 @@ def migration_tests(path: Path, root: Path) -> MigrationTests:
     Raises:
         InputError: A file is missing or damaged, or there is no judge for the questions.
     """
-    checklist = load_checklist(root / REQUIREMENTS_FILE)
+    checklist = load_checklist(root / REQUIREMENTS_FILE, remarks=False)
     counted = [each for each in checklist.questions if each.weight > 0]
     checklist = checklist.model_copy(update={"questions": counted, "section_weights": {}})
     certificate = read_certificate(root) if (root / CERTIFICATE_FILE).is_file() else None

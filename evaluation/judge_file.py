@@ -384,7 +384,7 @@ def _judge_of_files(path: Path) -> KeptJudge:
     if TARGETS in config:
         raise InputError(_which_target(path, [target_folder(name) for name in config[TARGETS]]))
     result = directory.read_result()
-    return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml"), str(path))
+    return judge_of_run(result, config, load_checklist(path / "inputs" / "checklist.yaml", remarks=False), str(path))
 
 
 def _which_target(path: Path, folders: Sequence[str]) -> str:

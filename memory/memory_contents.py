@@ -44,6 +44,16 @@ class InRun(_Part):
     """When it was learned; None where that is not known."""
 
 
+class RefusedEdit(_Part):
+    """An edit that was tried alone and gained nothing."""
+
+    before: str
+    """Identity of the prompt that it was an edit of, with the questions that were asked (:func:`state_of`)."""
+    old: str
+    new: str
+    reason: str
+
+
 class LessonInRun(InRun):
     """A lesson's fate in a run."""
 
@@ -56,6 +66,8 @@ class LessonInRun(InRun):
     """The questions that they are about, by id."""
     edits: tuple[Edit, ...] = ()
     """Edits that the run accepted because of it."""
+    refused: tuple[RefusedEdit, ...] = ()
+    """Edits that the run refused for good: not those whose gain may be noise."""
 
     @property
     def was_tried(self) -> bool:
@@ -149,6 +161,11 @@ ENTRIES: dict[str, type[RememberedLesson] | type[RememberedQuestion] | type[Remo
 """By the word under ``entry``."""
 
 
+def state_of(prompt: str, questions: Iterable[str]) -> str:
+    """Identity of a prompt's text and of the questions that are asked beside it: 16 digits of a hash."""
+    return sha256(json.dumps([prompt, sorted(questions)]).encode()).hexdigest()[:16]
+
+
 def remembered_lesson(
     facts: Mapping[str, Any],
     lesson: Lesson,
@@ -156,11 +173,12 @@ def remembered_lesson(
     iteration: int | None,
     questions: Mapping[str, str],
     edits: Sequence[Edit],
+    refused: Sequence[RefusedEdit] = (),
 ) -> RememberedLesson:
     """A run's lesson as an entry.
 
     ``facts`` are those of :func:`facts_of_run`, ``questions`` the words of the run's questions by id, ``edits`` all
-    that it accepted.
+    that it accepted, ``refused`` those of this lesson that it refused.
     """
     behind = {
         # an id may end as another one does: "style/names" is not about "names"
@@ -177,6 +195,7 @@ def remembered_lesson(
         evidence=lesson.evidence,
         asked={each: text for each, text in questions.items() if each in behind},
         edits=tuple(each for each in edits if lesson.id in each.lessons),
+        refused=tuple(refused),
     )
     return RememberedLesson(
         about="generator" if facts["command"] == "tune" else "judge",

@@ -237,7 +237,7 @@ class RunDirectory:
         prompts = _prompts_in(inputs)
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
         checklist = inputs / "checklist.yaml"
-        asked = found_in(load_checklist(checklist), self.began_in) if checklist.exists() else None
+        asked = found_in(load_checklist(checklist, remarks=False), self.began_in) if checklist.exists() else None
         return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:

@@ -128,7 +128,7 @@ class MeanYardstick:
 
     resamples: int
     seed: int
-    name = "mean score"
+    name: str = "mean score"
 
     def value(self, scores: Scores) -> float | None:
         """Mean over the examples that have a score."""

@@ -144,6 +144,8 @@ class Contest:
     """The last version that was accepted, or shortened then: what the user would get."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     """Edits that were rejected, old and new text, with the reason: they are not tried again."""
+    refused_on: dict[tuple[str, str], Draft] = field(default_factory=dict, init=False)
+    """Edits that were refused for good, each alone, with the draft that they were an edit of."""
     untried: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     """Edits that could not be tried, or not by themselves, with the reason: nothing is known against them."""
     waiting: Waiting = field(default=Waiting(), init=False)
@@ -241,6 +243,9 @@ class Contest:
         else:
             beside = f"; {waiting.gain:+.3f} without it" if waiting.edits else ""
             self._refuse(new, f"{decision.reason}{beside}")
+            if len(new) == 1 and not decision.within_noise:
+                others = [edit for edit in usable if edit not in new]
+                self.refused_on[change_of(new[0])] = edited(best.draft, others)
         left = [edit for edit in edits if edit not in usable]
         return await self._settle(winner, left, iteration) if left else winner
 

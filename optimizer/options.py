@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from ..evaluation.options import ASKING, LEAST_COVERAGE, JudgeOptions, ScoreOptions, Where, WritingOptions
 from ..evaluation.own_judge import OwnWords
 from ..models.writing import Vary
+from ..prompts.verdicts import Side
 from ..settings import FileName, Heading, Idle, ModelName, where, without
 
 _LOOP = ("trial", "prune", "max_notes", "max_lessons", "max_prompt_chars", "patience")
@@ -338,6 +339,13 @@ class TuneOptions(LoopOptions, WritingOptions):
     score_as: Annotated[Literal["all", "mean"], Heading.CHANGED.at(1)] = Field(
         "mean", description="An output's score: 1 only if it passes everything, or the share that it passes."
     )
+    lessons_from: Annotated[Side, Heading.LESSONS.at(-1)] = Field(
+        "both",
+        description="Whose failures teach: the judge's, those that code finds (a checker, checks, measures), or both.",
+    )
+    decide_by: Annotated[Side, Heading.ACCEPTED.at(-1)] = Field(
+        "both", description="Whose verdicts make the score that a new version must raise."
+    )
     plain_first: Annotated[bool, Heading.CHANGED.at(1)] = Field(
         True, description="Try what fails, stated in its own words as one line each, before any lesson is drawn."
     )
@@ -362,6 +370,7 @@ class TuneOptions(LoopOptions, WritingOptions):
             without("judge"),
             "no judge is asked (--judge)",
         ),
+        Idle(("lessons_from", "decide_by"), without("judge"), "no judge is asked (--judge)"),
         Idle(("weights",), without("checklist"), "there is no checklist whose questions it could weigh (--checklist)"),
         Idle(("writer",), where(own_questions=False), "no question is written for an example (own_questions)"),
     )
@@ -380,6 +389,7 @@ class WriterMigrationOptions(TuneOptions, CertificateOptions):
             lambda _: True,
             "the requirements of a migration are the same for all outputs",
         ),
+        Idle(("lessons_from", "decide_by"), lambda _: True, "every requirement of a migration teaches and decides"),
         Idle(("paper",), lambda _: True, "the papers move no prompt that writes"),
         Idle(("max_requirements",), without("judge"), "no question is written, as nobody answers it (--judge)"),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from ..memory.memory_contents import (
     Entry,
     MemoryContents,
     QuestionInRun,
+    RefusedEdit,
     RememberedLesson,
     RememberedQuestion,
     RemovedEntry,
     remembered_lesson,
+    state_of,
 )
 from ..memory.memory_directory import MEMORY_FILE, MemoryDirectory, facts_of_run, read_memory
 from ..memory.records import CriterionRecord
@@ -27,10 +30,10 @@ from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import CHECKS, Checklist
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import count
-from ..prompts.lessons import Lesson
+from ..prompts.lessons import Edit, Lesson
 from .events import Teller
 from .job import Job
-from .subject import Version
+from .subject import Draft, Version
 
 TRIED_FOR_ONE = 2
 """Questions of a memory that are tried, for each that may join in a round."""
@@ -68,6 +71,8 @@ class Remembering:
     _since: dict[str, int] = field(default_factory=dict, init=False)
     """The iteration in which each lesson was first there."""
     _tried: bool = field(default=False, init=False)
+    _refused: dict[str, list[RefusedEdit]] = field(default_factory=dict, init=False)
+    """Edits that this run refused for good, by lesson."""
 
     @classmethod
     def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
@@ -138,6 +143,37 @@ class Remembering:
             for each in best
         ]
 
+    def refused_before(self, draft: Draft, edit: Edit) -> str | None:
+        """Why an earlier run with the same models refused this edit of this draft for good; None where none did.
+
+        Another model, another prompt or other questions may make something of the same edit, so there it is tried.
+        """
+        state = self._state(draft)
+        for entry in self._lessons():
+            for run in entry.runs:
+                if run.command != self._facts["command"] or run.models != self._facts["models"]:
+                    continue
+                for each in run.refused:
+                    if (each.before, each.old, each.new) == (state, edit.old, edit.new):
+                        return f"no edit: {run.run} refused the same one of the same prompt ({each.reason})"
+        return None
+
+    def refuse(self, draft: Draft, edit: Edit, reason: str) -> None:
+        """Keep an edit of a draft that was refused for good, with each of its lessons."""
+        found = RefusedEdit(before=self._state(draft), old=edit.old, new=edit.new, reason=reason)
+        for name in edit.lessons:
+            mine = self._refused.setdefault(name, [])
+            if found not in mine:
+                mine.append(found)
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return facts_of_run(self.run)
+
+    def _state(self, draft: Draft) -> str:
+        asked = () if draft.checklist is None else draft.checklist.questions
+        return state_of(draft.prompt.text, [each.criterion for each in asked])
+
     @property
     def removed_questions(self) -> list[str]:
         """Words of the questions that people removed."""
@@ -165,9 +201,16 @@ class Remembering:
                 f"and resume the run to add it: askance resume {as_typed(self.run.path)}"
             )
             return
-        facts = facts_of_run(self.run)
+        facts = self._facts
         found: list[Entry] = [
-            remembered_lesson(facts, each, iteration=self._since[each.id], questions=self._asked, edits=best.edits)
+            remembered_lesson(
+                facts,
+                each,
+                iteration=self._since[each.id],
+                questions=self._asked,
+                edits=best.edits,
+                refused=self._refused.get(each.id, ()),
+            )
             for each in lessons
         ]
         found += [_question(facts, each, best) for each in learned if not each.is_measure]

@@ -20,7 +20,7 @@ from ..prompts.checklist import YES_IS_GOOD, Checklist, Polar, Question
 from ..prompts.examples import Example
 from ..prompts.lessons import Edit
 from ..prompts.prompt import Prompt
-from ..prompts.verdicts import Verdict
+from ..prompts.verdicts import Side, Verdict
 from ..stats.resampling import average_ranks
 
 Pair = tuple[str, str]
@@ -132,6 +132,8 @@ class Observation:
     """What writing the outputs took; None where none was written."""
     cut_off: frozenset[str] = frozenset()
     """Examples whose output ends where its room did."""
+    lessons_from: Side = "both"
+    """The side whose verdicts lessons are drawn from."""
 
     def question(self, example: str, question: str) -> Question:
         """The question that a verdict answers. Raises KeyError where there is none."""
@@ -148,6 +150,13 @@ class Observation:
             if (checklist := self.own_checklists.get(example.id, self.checklist)) is not None:
                 weights[example.id] = checklist.weights(checklist.section_of(example.metadata))
         return [each for each in self.verdicts if weights.get(each.example, {}).get(each.question, 1.0) > 0]
+
+    @cached_property
+    def teaching(self) -> list[Verdict]:
+        """The counted verdicts that lessons are drawn from."""
+        if self.lessons_from == "both":
+            return self.counted
+        return [each for each in self.counted if each.is_computed == (self.lessons_from == "checker")]
 
     def polarity(self, example: str, question: str) -> Polar:
         """The answer to a question that speaks for the output; yes where nobody said what was asked."""

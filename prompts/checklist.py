@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -26,10 +27,13 @@ from .criteria.question import Question as Question
 from .criteria.question import Sees as Sees
 from .criteria.question import Weight as Weight
 from .criteria.question import marked as marked
+from .criteria.wording import asks_yes_or_no
 from .errors import InputError, did_you_mean, like_named
 from .rows import validate_row
+from .text import shorten
 from .text_files import BareWord, OneLine, dump_texts, read_text, read_texts, read_yaml
 
+logger = logging.getLogger(__name__)
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
 
@@ -240,10 +244,11 @@ def _refuse_twice(criteria: Sequence[Question], what: str, seen: set[str]) -> No
         seen.add(each.id)
 
 
-def load_checklist(path: str | Path | Checklist) -> Checklist:
+def load_checklist(path: str | Path | Checklist, *, remarks: bool = True) -> Checklist:
     """Read a checklist from YAML or JSON, or one of the ready ones by its name; one that is a checklist already stays.
 
-    A name that is no file is looked for among the ready checklists (``READY``).
+    A name that is no file is looked for among the ready checklists (``READY``). ``remarks``: warn of questions that
+    yes or no does not answer; not for a run's own copy of a file that was read before.
 
     Raises:
         InputError: Names the file and the question or line at fault.
@@ -264,7 +269,23 @@ def load_checklist(path: str | Path | Checklist) -> Checklist:
             f"{path}: there is no such checklist file, and no ready checklist of that name (ready: "
             f"{', '.join(READY)}).{did_you_mean(str(path), READY) or like_named(path)}"
         ) from None
-    return found_in(asking(parse_checklist(text, str(path)), str(path)), path.parent.absolute())
+    checklist = asking(parse_checklist(text, str(path)), str(path))
+    if remarks and (said := _no_questions_said(checklist)):
+        logger.warning("%s: %s", path, said)
+    return found_in(checklist, path.parent.absolute())
+
+
+def _no_questions_said(checklist: Checklist) -> str | None:
+    """A sentence on the questions that yes or no does not answer; None where there is none."""
+    found = [(number, each) for number, each in enumerate(checklist.asked, 1) if not asks_yes_or_no(each.text)]
+    if not found:
+        return None
+    number, first = found[0]
+    named = f"entry {number} of 'questions' ('{first.id}') is no yes/no question: \"{shorten(first.text, 80)}\""
+    if others := [each.id for _, each in found[1:]]:
+        listed = ", ".join(f"'{each}'" for each in others[:3])
+        named += f" Nor {'are' if len(others) > 1 else 'is'} {listed}{' …' if len(others) > 3 else ''}."
+    return f"{named} Yes or no is answered all the same. Ask for one property, as in: Is the reply helpful?"
 
 
 def found_in(checklist: Checklist, folder: Path) -> Checklist:

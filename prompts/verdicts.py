@@ -23,6 +23,8 @@ from .text_files import whole_file, write_whole
 
 Provenance = Literal["logprob", "sampled", "hard", "stated", "computed"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]
+Side = Literal["judge", "checker", "both"]
+"""Whose verdicts are meant: a model's, those that code computes (a checker, checks, measures), or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,11 @@ class Verdict:
     """The text of a question that was written for this example alone."""
     version: str | None = None
     """Version of the code that computed a measure."""
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether code gave it, and no model."""
+        return self.model is None
 
     @property
     def is_measured(self) -> bool:

@@ -93,7 +93,7 @@ def read_run(path: Path) -> RunData:
     events = read_events(path / "journal.jsonl")
     finished = [event for event in events if event.get("event") == "finished"]
     checklist = path / "inputs" / "checklist.yaml"
-    asked = load_checklist(checklist) if checklist.exists() else None
+    asked = load_checklist(checklist, remarks=False) if checklist.exists() else None
     kept = read_kept(path, int(finished[-1].get("best", 0)) if finished else 0, _turned(result, asked))
     wanted = {
         row["example"] for event in events if event.get("event") == "disagreements" for row in event.get("read", ())

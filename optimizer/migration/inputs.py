@@ -325,7 +325,7 @@ def read_migration(run: RunDirectory, options: Mapping[str, Any]) -> WriterMigra
     questions, schema = inputs / "judge_questions.yaml", inputs / "schema.json"
     judge = None
     if config.get("judge") is not None:
-        taught = load_checklist(questions) if questions.is_file() else None
+        taught = load_checklist(questions, remarks=False) if questions.is_file() else None
         judge = OutputsJudge(config["judge"], prompts["judge_prompt"], taught)
     source = config["source"]
     return WriterMigration(

@@ -235,7 +235,7 @@ def _is_same(given: Checklist, fixed: Checklist) -> bool:
 def fixed_requirements(run: RunDirectory) -> Checklist | None:
     """The requirements that were agreed to; None where they are still to be."""
     file = run.path / "inputs" / REQUIREMENTS_FILE
-    return found_in(load_checklist(file), run.began_in) if file.is_file() else None
+    return found_in(load_checklist(file, remarks=False), run.began_in) if file.is_file() else None
 
 
 def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> None:

@@ -21,14 +21,14 @@ from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
 from ...models.request_form import Thinking
 from ...models.writing import AS_THE_RUN
-from ...prompts.checklist import Checklist, ComputedCheck, ComputedMeasure, Question
+from ...prompts.checklist import Checklist, Computed, ComputedCheck, ComputedMeasure, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ...prompts.human_feedback import Comment, comments_on, told
 from ...prompts.lessons import Disagreement, Lesson
 from ...prompts.prompt import Prompt
-from ...prompts.verdicts import Verdict
+from ...prompts.verdicts import Side, Verdict
 from ...stats.differences import mean_difference
 from ...stats.resampling import Resampling
 from ..acceptance import Yardstick
@@ -110,6 +110,12 @@ class GeneratorSubject:
     """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
     thinking: Callable[[Thinking], Model] | None = None
     """Gives the generator as a model that thinks otherwise."""
+    lessons_from: Side = "both"
+    """The side whose verdicts lessons are drawn from."""
+    decide_by: Side = "both"
+    """The side whose verdicts scores are made of."""
+    judged: frozenset[str] | None = None
+    """The examples whose outputs the judge is asked about; None: all."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
@@ -157,7 +163,8 @@ class GeneratorSubject:
         checklists = {name: checklist for name, checklist in own if checklist is not None}
         scores = [self._score(example, checklists.get(example.id), verdicts) for example in written]
         cut_off = frozenset(each.example.id for each in generated if each.cut_off)
-        return Observation(written, verdicts, scores, None, checklists, WritingCost.of(generated), cut_off)
+        spent = WritingCost.of(generated)
+        return Observation(written, verdicts, scores, None, checklists, spent, cut_off, self.lessons_from)
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
         """Write and judge the examples of the pairs anew."""
@@ -182,8 +189,11 @@ class GeneratorSubject:
         return self.checklist.computed if self.checklist else ()
 
     def _asked_of(self, example: str) -> Checklist | None:
-        """The questions that the judge is asked about an example."""
-        return self._own.get(example, self._shared)
+        """The questions that the judge is asked about an example; None where it is asked none."""
+        return self._own.get(example, self._shared) if self._is_judged(example) else None
+
+    def _is_judged(self, example: str) -> bool:
+        return self.judged is None or example in self.judged
 
     def _evaluator(self, judge: OutputJudge, checklist: Checklist) -> Evaluator:
         return Evaluator(self.generator.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
@@ -192,6 +202,7 @@ class GeneratorSubject:
         """The judge's verdicts; an output that is not there gives failed ones."""
         if self.judge is None:
             return []
+        generated = [each for each in generated if self._is_judged(each.example.id)]
         written = [each.example for each in generated if each.example.output is not None]
         verdicts: list[Verdict] = []
         if self._shared is not None:
@@ -268,9 +279,13 @@ class GeneratorSubject:
         )
 
     def _score(self, example: Example, checklist: Checklist | None, verdicts: Sequence[Verdict]) -> ExampleScore:
+        if checklist is not None and self.decide_by != "both":
+            by_code = self.decide_by == "checker"
+            checklist = checklist.of([each for each in checklist.questions if isinstance(each, Computed) == by_code])
         if checklist is None:
             return ExampleScore(example.id, None, {})
-        mine = [each for each in verdicts if each.example == example.id]
+        ids = {each.id for each in checklist.questions}
+        mine = [each for each in verdicts if each.example == example.id and each.question in ids]
         soft = self.judge.soft if self.judge else False
         score = score_examples([example], checklist, mine, soft=soft and self.score_as == "mean")[0]
         if self.score_as == "all" and score.overall is not None:
@@ -299,7 +314,7 @@ class FailureSignal:
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
         """The failures."""
         failed: dict[str, list[Disagreement]] = {}
-        for verdict in seen.counted:
+        for verdict in seen.teaching:
             if not self._counts(verdict):
                 continue
             question = seen.polarity(verdict.example, verdict.question)
@@ -319,9 +334,9 @@ class FailureSignal:
 
     def agrees(self, seen: Observation) -> bool:
         """Whether nothing fails, and nothing is missing that might."""
-        return bool(seen.counted) and all(
+        return bool(seen.teaching) and all(
             seen.polarity(each.example, each.question).is_good(each.answer)
-            for each in seen.counted
+            for each in seen.teaching
             if self._counts(each) and not each.is_measured
         )
 

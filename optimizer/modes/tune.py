@@ -157,6 +157,13 @@ def _check_who_judges(
         raise InputError("The judge has nothing to ask: give a --checklist, or --own-questions.")
     if judge is None and asks:
         raise InputError("There are questions but no --judge to answer them.")
+    both = judge is not None and bool(checker is not None or checks)
+    for name in ("lessons_from", "decide_by"):
+        if getattr(settings, name) != "both" and not both:
+            raise InputError(
+                f"{name} {getattr(settings, name)}: the judge alone looks at the outputs; give a --checker, or a checklist "
+                "with checks, beside it."
+            )
     if checklist is not None and checklist.asked and settings.own_questions:
         raise InputError("--own-questions writes questions for each example; leave out --checklist, or that.")
 
@@ -197,6 +204,9 @@ class Tune:
             say=context.events.say,
             timed=context.run.add_time,
             thinking=partial(context.models.with_thinking, job.models["generator"]),
+            lessons_from=options.lessons_from,
+            decide_by=options.decide_by,
+            judged=_judged(options, context.splits),
         )
         old = None
         if OLD_OUTPUTS in job.settings:
@@ -215,7 +225,8 @@ class Tune:
             tried = TryAdditions(subject, makes, development, job.examples, *how)
         comments = {each.id: each.comment for each in context.splits.development}
         signal = FailureSignal(subject.evaluator if options.explain != "never" else None, comments, old)
-        yardstick = MeanYardstick(resamples=options.resamples, seed=seed)
+        by = "" if options.decide_by == "both" else f" by the {options.decide_by}"
+        yardstick = MeanYardstick(options.resamples, seed, f"mean score{by}")
         guard, validation = PassRateGuard(options.max_bias), context.splits.validation
         return SetUp(
             start=Draft(job.prompt, job.checklist, writing=_writing(job)),
@@ -240,10 +251,12 @@ class Tune:
         if "judge" not in job.models:
             return found
         judge, prompt, judging = models.get(job.models["judge"]), job.prompts["judge_prompt"], job.options.judging
+        judged = _judged(job.options_as(TuneOptions), splits)
+        asked = [each for each in job.examples if judged is None or each.id in judged]
         if job.checklist is not None and job.checklist.asked:
-            shown = writer.foreseen(job.examples)
+            shown = writer.foreseen(asked)
             return found + Evaluator(gateway, judge, prompt, job.checklist, judging).estimate(shown)
-        return found + estimate_unwritten(job.examples, prompt, judging)
+        return found + estimate_unwritten(asked, prompt, judging)
 
 
 async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples: Sequence[Example]) -> OldVerdicts:
@@ -284,6 +297,11 @@ def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
         return {}
     price = None if spent.cost_usd is None else spent.cost_usd / spent.outputs
     return {"per_output": PerOutputRecord(tokens=spent.tokens / spent.outputs, cost_usd=price)}
+
+
+def _judged(options: TuneOptions, splits: SplitExamples) -> frozenset[str] | None:
+    """The examples that the judge is asked about; None: all. It only teaches where code decides (BinEval App. B)."""
+    return frozenset(each.id for each in splits.development) if options.decide_by == "checker" else None
 
 
 def _writing(job: Job) -> PromptSettings | None:

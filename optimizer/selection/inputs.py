@@ -279,8 +279,9 @@ def load_select_inputs(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     )
-    pool = None if candidates is None else refuse_computed(load_checklist(candidates), CHOOSES)
-    if pool is not None:
+    pool = None
+    if candidates is not None:
+        pool = refuse_computed(load_checklist(candidates, remarks=settings.answer_levels == 2), CHOOSES)
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(

@@ -111,7 +111,7 @@ def of_examples(seen: Observation, examples: Sequence[Example]) -> Observation:
 def _failures(seen: Observation) -> list[tuple[Example, int]]:
     """Each example with the number of requirements that its output fails; those that fail a half are left out."""
     failed, judged = {each.id: 0 for each in seen.examples}, {each.id: 0 for each in seen.examples}
-    for verdict in seen.counted:
+    for verdict in seen.teaching:
         good = seen.polarity(verdict.example, verdict.question).is_good(verdict.answer)
         if good is not None and not verdict.replicate:
             judged[verdict.example] += 1
@@ -122,7 +122,7 @@ def _failures(seen: Observation) -> list[tuple[Example, int]]:
 def failing(seen: Observation, asked: Checklist | None) -> list[Failing]:
     """The requirements of all examples that a tenth of the outputs fail, at least two, in their own order."""
     failed: dict[str, list[str]] = {}
-    for verdict in seen.counted:
+    for verdict in seen.teaching:
         if not verdict.replicate and seen.polarity(verdict.example, verdict.question).is_good(verdict.answer) is False:
             failed.setdefault(verdict.question, []).append(verdict.example)
     least = max(LEAST_FAILURES, LEAST_SHARE * len(seen.examples))
@@ -241,7 +241,7 @@ class AdditionWriter:
             if order is not None:
                 return order
         is_check = isinstance(requirement, ComputedCheck)
-        failed = [verdict for verdict in seen.counted if verdict.question == requirement.id]
+        failed = [verdict for verdict in seen.teaching if verdict.question == requirement.id]
         said = dict.fromkeys(
             verdict.explanation for verdict in failed if verdict.example in each.examples and verdict.explanation
         )

@@ -164,6 +164,22 @@ class LessonBook:
             self.memory.mark(gone, "retired", f"its line was corrected or taken out by {', '.join(edit.lessons)}")
 
 
+def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
+    """Whether the lesson memory knows that an edit of a draft was refused; its lessons are then rejected, which is said."""
+    if (reason := context.refused_before(draft, edit)) is None:
+        return False
+    context.memory.reject(edit.lessons, reason)
+    context.events.say(f"{', '.join(edit.lessons)}: {reason}")
+    return True
+
+
+def _keep_refused(context: RunContext, edits: Sequence[Edit], contest: Contest) -> None:
+    """Have the lesson memory know the edits that were just refused for good."""
+    for edit in edits:
+        if (draft := contest.refused_on.get(change_of(edit))) is not None:
+            context.keep_refused(draft, edit, contest.refused[change_of(edit)])
+
+
 @dataclass(frozen=True)
 class AddLines:
     """Adds lines without a note-taker: lessons that helped earlier runs, and failing requirements in their own words.
@@ -191,10 +207,12 @@ class AddLines:
         written = await Placing(self.subject, context.max_prompt_chars, context.events).add(now, lessons)
         for lesson, reason in written.refused.items():
             context.memory.reject([lesson], reason)
-        if not written.edits:
+        edits = [edit for edit in written.edits if not _refused_before(context, best.draft, edit)]
+        if not edits:
             return None
-        winner = await contest.settle(best, written.edits, now.number)
-        LessonBook(context.memory).mark([*waiting.edits, *written.edits], winner, contest)
+        winner = await contest.settle(best, edits, now.number)
+        LessonBook(context.memory).mark([*waiting.edits, *edits], winner, contest)
+        _keep_refused(context, edits, contest)
         return Turn(winner, "max_lessons" if _room(winner, contest, most) <= 0 else None)
 
 
@@ -249,6 +267,7 @@ class LessonEdits:
         edits = await self._edits(now, unsaid[: _room(best, contest, most)])
         winner = await contest.settle(best, edits, now.number)
         self._book.mark([*waiting.edits, *edits], winner, contest)
+        _keep_refused(self.context, edits, contest)
         return Turn(winner, "max_lessons" if _room(winner, contest, most) <= 0 else None)
 
     async def _could_read(self, best: Version, chosen: Sequence[Disagreement]) -> bool:
@@ -275,11 +294,15 @@ class LessonEdits:
             memory.reject([lesson], reason)
         kept = []
         for number, edit in enumerate(written.edits, 1):
+            if _refused_before(self.context, best.draft, edit):
+                continue
             refused = now.contest.refused.get(change_of(edit))
             if refused is None and self.trial is not None:
                 names = ", ".join(edit.lessons)
                 self.context.events.phase(f"trying lesson {names} ({number} of {len(written.edits)})")
                 refused = await self._try(self.trial, best.draft, edit, seen)
+                if refused is not None:
+                    self.context.keep_refused(best.draft, edit, refused)
             if refused is None:
                 kept.append(edit)
             else:

@@ -320,3 +320,44 @@ def test_what_was_learned_about_checks_is_tried_beside_a_checklist_too(letters: 
     letters.tune(tmp_path / "second", memory=memory, checklist=checklist, judge=judge, checker=checker)
     tried = {each["lesson"]["text"] for each in events(tmp_path / "second", "recalled")}
     assert {letters.CURES["greeting"], letters.CURES["signature"]} <= tried
+
+
+@pytest.mark.parametrize("trial", [True, False])
+def test_an_edit_that_was_refused_is_not_tried_again_on_the_same_prompt_with_the_same_models(
+    make_letters: Any, tmp_path: Path, trial: bool
+) -> None:
+    letters = make_letters(harm=1.0)
+    given = {"memory": str(tmp_path / "memory"), "plain_first": False, "additions": False, "trial": trial}
+    checker = letters.checker(tmp_path)
+    first = letters.tune(tmp_path / "first", checker=checker, **given).record
+    (kept,) = [each for entry in held(tmp_path / "memory").lessons for run in entry.runs for each in run.refused]
+    assert letters.CURES["brief"] in kept.new
+    second = letters.tune(tmp_path / "second", checker=checker, **given).record
+    assert not second.rejected_edits and not events(tmp_path / "second", "trial")
+    assert second.calls < first.calls
+    (lesson,) = [each for each in second.lessons if each.text == letters.CURES["brief"]]
+    assert lesson.status == "rejected"
+    assert says(lesson.reason, "first", "same prompt") and kept.reason in lesson.reason
+    assert not any(each.was_tried for each in held(tmp_path / "memory").lessons[0].runs[1:])
+
+
+def test_a_refused_edit_is_tried_again_on_another_prompt_and_with_another_model(
+    make_letters: Any, tmp_path: Path
+) -> None:
+    letters = make_letters(harm=1.0)
+    given = {"memory": str(tmp_path / "memory"), "plain_first": False, "additions": False, "trial": False}
+    checker = letters.checker(tmp_path)
+    letters.tune(tmp_path / "first", checker=checker, **given)
+    model = letters.model("letters/other")
+    options = letters.options | given | {"checker": checker, "run": tmp_path / "model"}
+    done = askance.tune(letters.rows, generator=model, prompt=letters.prompt, **options)
+    assert done.record.rejected_edits
+    letters.prompt = askance.Prompt("Write what is asked for, please.")
+    assert letters.tune(tmp_path / "prompt", checker=checker, **given).record.rejected_edits
+
+
+def test_an_edit_whose_gain_may_be_noise_is_not_remembered_as_refused(world: Any, tmp_path: Path) -> None:
+    world.align(tmp_path / "run", memory=str(tmp_path / "memory"), alpha=1e-9)
+    runs = [run for entry in held(tmp_path / "memory").lessons for run in entry.runs]
+    assert any("within noise" in (each.reason or "") for each in runs)
+    assert not any("within noise" in refused.reason for each in runs for refused in each.refused)

@@ -22,6 +22,7 @@ from askance.prompts.prompt import parse_prompt
 from askance.run_estimate import estimate_run
 from askance.testing import StandInServer
 from tests.said import naming, says
+from tests.worlds import example_ids
 
 WELCOME, NAME = "Open with words of welcome.", "Close with the name of its writer."
 
@@ -117,6 +118,56 @@ def test_judge_and_checker_can_look_together(letters: Any, tmp_path: Path) -> No
     done = letters.tune(tmp_path / "run", **both)
     assert set(done.result["best"]["test"]["dimensions"]) == {"letter", "checks"}
     assert done.finish_reason == "nothing_fails"
+
+
+def both_look(letters: Any, folder: Path) -> dict[str, Any]:
+    """A judge that only asks for a greeting, beside the checker, which wants a signature too."""
+    asked = letters.checklist.questions[0].model_copy(update={"id": "greeting-asked"})
+    checklist = letters.checklist.model_copy(update={"questions": (asked,)})
+    return how(letters, "checklist") | {"checklist": checklist, "checker": letters.checker(folder)}
+
+
+def test_the_judge_can_teach_and_the_checker_decide(letters: Any, tmp_path: Path) -> None:
+    given = both_look(letters, tmp_path)
+    done = letters.tune(tmp_path / "run", **given, lessons_from="judge", decide_by="checker")
+    assert WELCOME in done.prompt and NAME not in done.prompt
+    evidence = [key for lesson in done.result["lessons"] for key in lesson["evidence"]]
+    assert evidence and all(key.endswith("/greeting-asked") for key in evidence)
+    assert done.finish_reason == "nothing_fails"
+    assert done.result["yardstick"] == "mean score by the checker"
+    assert set(done.result["best"]["test"]["dimensions"]) == {"checks"}
+    asked = [each.messages for each in given["judge"].requests if "Does the letter greet?" in each.messages[-1][1]]
+    assert len(set().union(*map(example_ids, asked))) == 12, "of 40 examples those of development"
+
+
+def test_the_checker_can_teach_and_the_judge_decide(letters: Any, tmp_path: Path) -> None:
+    given = both_look(letters, tmp_path)
+    done = letters.tune(tmp_path / "run", **given, lessons_from="checker", decide_by="judge")
+    evidence = [key for lesson in done.result["lessons"] for key in lesson["evidence"]]
+    assert evidence and not any(key.endswith("/greeting-asked") for key in evidence)
+    assert WELCOME in done.prompt
+    assert set(done.result["best"]["test"]["dimensions"]) == {"letter"}
+
+
+@pytest.mark.parametrize("name", ["lessons_from", "decide_by"])
+def test_one_side_cannot_be_chosen_where_there_is_no_other(letters: Any, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=naming(name, "--checker")):
+        letters.tune(tmp_path / "run", **how(letters, "checklist"), **{name: "checker"})
+    with pytest.raises(InputError, match=naming(name, "--judge")):
+        letters.tune(tmp_path / "run", **{name: "checker"})
+
+
+def test_a_judge_that_only_teaches_is_estimated_on_development_alone(letters: Any, tmp_path: Path) -> None:
+    def calls(**options: Any) -> tuple[int, int]:
+        given = both_look(letters, tmp_path) | letters.options | options
+        judge, checklist, checker = given.pop("judge"), given.pop("checklist"), given.pop("checker")
+        job = prepare(letters.rows, checklist, letters.model("w"), judge, letters.prompt, None, checker, given)
+        found = estimate_run(job)
+        return found.fixed.calls, found.iteration_calls
+
+    (less, iteration), (all_judged, dearest) = calls(decide_by="checker"), calls()
+    assert (less, all_judged) == (40 + 12, 40 + 40)
+    assert iteration == dearest, "a development example costs what it did"
 
 
 def test_a_check_with_the_name_of_a_question_is_refused(letters: Any, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askance.prompts.checklist import load_checklist
+from askance.prompts.criteria.wording import asks_yes_or_no
+
+from ...said import says
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is the reply polite?",
+        "Is it short? (At most three sentences.)",
+        "Whatever the user asks, does the reply stay polite?",
+        "Which city is asked for: is it named?",
+        "回复是否礼貌？",
+        "礼貌ですか。",
+        "هل الرد مهذب؟",
+    ],
+)
+def test_a_question_that_yes_or_no_answers_is_one(text: str) -> None:
+    assert asks_yes_or_no(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate the helpfulness from 1 to 5.",
+        "Bewerte die Hilfsbereitschaft von 1 bis 5.",
+        "The reply is polite.",
+        "How helpful is the reply?",
+        '"What does the reply leave out?"',
+    ],
+)
+def test_an_order_a_statement_and_an_open_question_are_none(text: str) -> None:
+    assert not asks_yes_or_no(text)
+
+
+def test_a_checklist_of_orders_is_read_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "questions:\n- {id: polite, text: 'Is it polite?'}\n- {id: helpful, text: Rate the helpfulness from 1 to 5.}\n"
+        "- {id: short, text: 'How short is it?'}\n",
+        encoding="utf-8",
+    )
+    assert len(load_checklist(file).questions) == 3
+    (said,) = (each.getMessage() for each in caplog.records)
+    assert says(said, "c.yaml", "entry 2", "helpful", "short", "yes/no question")
+    caplog.clear()
+    load_checklist(file, remarks=False)
+    assert not caplog.records
+
+
+def test_questions_and_checks_are_read_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("questions:\n- Is it polite?\nchecks:\n- {id: json, kind: json}\n", encoding="utf-8")
+    load_checklist(file)
+    assert not caplog.records
