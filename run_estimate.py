@@ -193,8 +193,9 @@ def calls_at_most(
     for examples in halves:
         read = min(len(_comments(examples)), READ_FOR_ONE * most * rounds)
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
-        writing += (alone + beside) * (1 + MOST_QUESTIONS) + min(2 * DESCRIBED, len(examples)) * dimensions
-        candidates += (alone + beside) * of_remark + KINDS_FOR_ONE * most * dimensions + waiting
+        # and once more beside the whole example, whose questions are not made more general
+        writing += (alone + beside) * (1 + MOST_QUESTIONS) + read + min(2 * DESCRIBED, len(examples)) * dimensions
+        candidates += (alone + beside) * of_remark + read * MOST_QUESTIONS + KINDS_FOR_ONE * most * dimensions + waiting
     # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
     judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
     judged = asked * judges * every if grouped else 0

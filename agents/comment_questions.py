@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 from ..models.base import Message, Model
 from ..models.gateway import Gateway
-from ..prompts.checklist import Checklist
-from ..prompts.human_feedback import told
+from ..prompts.checklist import Checklist, Sees
+from ..prompts.human_feedback import one_line, told
 from ..prompts.lessons import foreign_order
 from ..prompts.templates import render
-from ..prompts.text import sentences, shorten
+from ..prompts.text import capitalised, excerpt, sentences, shorten
 from .agent import Agent
 
 SHOTS = (
@@ -91,8 +92,53 @@ GENERAL_SHOTS = (
     ("tell the reader to fry the fish in butter", "tell the reader how to cook something|give advice on cooking"),
 )
 """Words by which a question of another field, or a more general one, is known."""
+RELATION_SHOTS: tuple[tuple[str, Sees, str, str, str], ...] = (
+    (
+        "The library opens at nine on Sundays, and children pay nothing.",
+        "input",
+        "When does the pool open on Sunday?",
+        "library?? she wants to swim",
+        "speak of the same thing as the question (input)",
+    ),
+    (
+        "Our oven was built by Mr Hall in 1920. It has baked the bread of this town ever since.",
+        "input",
+        "How long do I bake a loaf in a small oven?",
+        "nice history. and how long now",
+        "answer what was asked (input)|say how long something takes (text)",
+    ),
+    (
+        "The choir sang in the church on Friday, to great applause.",
+        "context",
+        "The choir sang in the town hall on Friday. Some eighty people came.",
+        "where is the church from, made up",
+        "say something that its source lacks (context)",
+    ),
+    (
+        "Ring Paul on 0171 223 and have a good laugh with us about the mayor.",
+        "input",
+        "Who can tell me about the village fair?",
+        "sure, let's get sued",
+        "make fun of someone (text)",
+    ),
+    (
+        "The tower of the town hall has ninety steps.",
+        "reference",
+        "There are seventy steps, and a landing half way.",
+        "miscounted",
+        "give another answer than the reference (reference)",
+    ),
+    ("Many guests came on Sunday.", "input", "How was the concert?", "meh", ""),
+)
+"""Texts from other fields, each with another text and which one that is, comments, and what is asked after each."""
 LONGEST_OUTPUT = 1200
 """Characters of an output that are shown."""
+LONGEST_OTHER = 600
+"""Characters of another text that are shown beside it."""
+RECURS = 3
+"""Different comments from which a name or number stands for something that recurs."""
+MOST_RECURRING = 12
+"""Names and numbers that a question may have at most."""
 MOST_KINDS = 3
 """Things that are said of one output."""
 MOST_KIND_WORDS = 8
@@ -114,6 +160,20 @@ _POSITIVE = {"ca": "can", "wo": "will", "sha": "shall"}
 """Verbs of "can't", "won't" and "shan't" without their negation."""
 _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|never|without)\b", re.IGNORECASE)
 _NAME = re.compile(r"\s[A-Z][a-z]+")
+_WORD = re.compile(r"\w+(?:[.,']\w+)*")
+_LOOKS_AT = re.compile(r"\s*[(\[](text|output|input|question|context|source|reference)[)\]]\s*$", re.IGNORECASE)
+_CALLED: Mapping[str, Sees] = {"question": "input", "source": "context"}
+"""Other words for a text by which a reply may call it."""
+_OF_REFERENCE = re.compile(r"\b(?:the|a|its) (?:reference|sample|model|expected) (?:answer|text|output|version)\b")
+_OF_SOURCE = re.compile(
+    r"\b(?:the|its|a) (?:\w+ )?(?:source|article|document|passage|context|material)s?\b|\b(?:supported|backed) by\b|"
+    r"\bcontradict\w*\b(?! (?:itself|themselves))"
+)
+_OF_INPUT = re.compile(
+    r"\b(?:what|as|that) (?:was|is|were|had been) (?:asked|requested|wanted|ordered)\b|\b(?:was|were|is|been) asked\b|"
+    r"\basked (?:for|about)\b|\b(?:the|this|that|\w+'s) (?:\w+ )?(?:question|request|query|input)s?\b|"
+    r"\b(?:off|on)[- ]topic\b"
+)
 _ASKS_NOTHING = re.compile(
     r"(?:\W*\b(?:a|about|an|and|any|anybody|anyone|anything|are|be|been|details?|do|does|done|everything|for|give|has|have|he|her|him|i|in|"
     r"information|is|it|its|make|me|mention|of|on|one|or|our|people|reader|say|she|some|somebody|someone|something|speak|state|talk|tell|"
@@ -146,11 +206,36 @@ class QuestionAgent(Agent):
     template: ClassVar[str]
     """The orders."""
 
-    def __init__(self, gateway: Gateway, model: Model, noun: str, *, seed: int | None = None) -> None:
-        """``noun`` is what an output is called in the questions, e.g. "reply"."""
+    def __init__(
+        self,
+        gateway: Gateway,
+        model: Model,
+        noun: str,
+        *,
+        seed: int | None = None,
+        recurring: Sequence[str] = (),
+        texts: Sequence[Sees] = (),
+    ) -> None:
+        """Set up the orders.
+
+        Args:
+            gateway: Buys the calls.
+            model: The model that writes.
+            noun: The word for an output in the questions, e.g. "reply".
+            seed: The seed of its replies.
+            recurring: Names and numbers that a question may have, as of :func:`recurring_names`.
+            texts: Texts that every example has and a question may hold the output against.
+        """
         super().__init__(gateway, model, seed=seed)
+        self._noun = noun
         self._opening = f"Does the {noun}"
-        self._orders: list[Message] = [("system", render(self.template, noun=noun))]
+        self._recurring = {each.casefold() for each in recurring}
+        self._texts = tuple(texts)
+        listed = ") or (".join(("text", *self._texts))
+        orders = render(self.template, noun=noun, **({"listed": listed} if texts else {}))
+        if recurring:
+            orders += f" These recur in many comments, and a question may name them: {', '.join(recurring)}."
+        self._orders: list[Message] = [("system", orders)]
         for asked, answer in self._shots():
             self._orders += [("user", asked), ("assistant", self._shown(answer))]
 
@@ -176,11 +261,18 @@ class QuestionAgent(Agent):
             text.startswith(self._opening + " ")
             and text.endswith("?")
             and len(text.split()) <= MOST_WORDS
-            and not _REFUSED.search(text)
-            and not _NAME.search(text)
+            and not _REFUSED.search(plain := self._without_recurring(text))
+            and not _NAME.search(plain)
             and not _ASKS_NOTHING.fullmatch(text.removeprefix(self._opening))
             and foreign_order(text) is None
         )
+
+    def view_of(self, question: str) -> Sees:
+        """The text that a question holds the output against, by the rule of :func:`looks_at`."""
+        return looks_at(question.removeprefix(self._opening), self._texts, self._noun)
+
+    def _without_recurring(self, text: str) -> str:
+        return _WORD.sub(lambda each: "" if each[0].casefold() in self._recurring else each[0], text)
 
 
 class CommentReader(QuestionAgent):
@@ -212,6 +304,65 @@ class BesideReader(QuestionAgent):
     async def questions(self, comment: str, output: str) -> list[str]:
         """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing."""
         return await self._lines(self._asked(told([comment]), shorten(" ".join(output.split()), LONGEST_OUTPUT)))
+
+
+class AskedBeside(NamedTuple):
+    """A question, and the text that it holds the output against; ``all`` where it is about the output alone."""
+
+    text: str
+    sees: Sees
+
+
+class RelationReader(QuestionAgent):
+    """Turns a comment, its output and the texts that belong to it into questions that say what they look at.
+
+    Most comments of real people are about a relation, as in "is about masks, not about linen". Beside the output alone
+    a writer makes a question about masks of it.
+    """
+
+    template = "relation_questions"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [
+            (self._asked(comment, text, {name: other}), answer)
+            for text, name, other, comment, answer in RELATION_SHOTS
+            if name in self._texts
+        ]
+
+    @staticmethod
+    def _asked(comment: str, output: str, texts: Mapping[Sees, str]) -> str:
+        beside = [f"{name.capitalize()}: {text}" for name, text in texts.items()]
+        return "\n".join([f"Text: {output}", *beside, f"Comment: {comment}"])
+
+    async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
+        """Questions whether another output has what the comment on this one speaks of, with what each looks at.
+
+        Args:
+            comment: The remark.
+            output: The output that it is about.
+            texts: The other texts of its example, by their names.
+        """
+        shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
+        others = {name: excerpt(" ".join(text.split()), shown, LONGEST_OTHER) for name, text in texts.items()}
+        asked = self._asked(told([comment]), shown, others)
+        reply = (await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text
+        return self.read_views(reply)
+
+    def read_views(self, reply: str) -> list[AskedBeside]:
+        """The usable questions of a reply; the rule of :func:`looks_at` decides where a line does not say."""
+        said: dict[str, Sees] = {}
+        for line in reply.splitlines():
+            mark = _LOOKS_AT.search(line)
+            for text in self.read(line[: mark.start()] if mark else line):
+                said.setdefault(text, self._view(text, mark[1].lower() if mark else None))
+        return [AskedBeside(text, sees) for text, sees in said.items()][:MOST_QUESTIONS]
+
+    def _view(self, text: str, said: str | None) -> Sees:
+        named = _CALLED.get(said or "", said)
+        if named in ("text", "output"):
+            return "all"
+        found = next((each for each in self._texts if each == named), None)
+        return found or self.view_of(text)
 
 
 class KindReader(QuestionAgent):
@@ -255,6 +406,34 @@ class Generaliser(QuestionAgent):
 
 def _positive(negated: re.Match[str]) -> str:
     return "can" if negated[0] == "cannot" else _POSITIVE.get(negated[1] or "", "")
+
+
+def looks_at(question: str, texts: Collection[Sees], noun: str = "") -> Sees:
+    """Return the text that a question holds the output against, by its words; ``all`` where they name none.
+
+    Args:
+        question: The question, or what follows its opening.
+        texts: Names of the texts that the examples have; no other one is returned.
+        noun: The word for an output: "the article" is the output where that is an article.
+    """
+    low = question.lower().replace(f"the {noun.lower()}", "") if noun else question.lower()
+    source: Sees = "context" if "context" in texts else "input"
+    for words, name in ((_OF_REFERENCE, "reference"), (_OF_SOURCE, source), (_OF_INPUT, "input")):
+        if name in texts and words.search(low):
+            return name  # type: ignore[return-value]
+    return "all"
+
+
+def recurring_names(comments: Iterable[str]) -> list[str]:
+    """Return the names and numbers that :data:`RECURS` different comments have, the most frequent first.
+
+    One of them stands for something that people look for again and again; any other name belongs to its case.
+    """
+    held: Counter[str] = Counter()
+    for comment in {one_line(each) for each in comments}:
+        held.update(set(capitalised(comment)))
+    found = [name for name, times in held.items() if times >= RECURS]
+    return sorted(found, key=lambda name: (-held[name], name))[:MOST_RECURRING]
 
 
 def remarks(comment: str) -> Sequence[str]:

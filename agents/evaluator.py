@@ -20,6 +20,7 @@ from ..prompts.verdicts import Provenance, Told, Verdict, VerdictColumns, fields
 from .buying import NO_LOGPROBS, TURN, Estimate, VerdictBuyer, all_together, estimate_asks, in_blocks, work_together
 from .checks import computed_verdicts, make_ready
 from .judging import DEFAULT, Judging
+from .measures.nearest import refuse_missing_texts
 from .own_words import OwnWordsAsking
 from .replies import NOTHING_QUOTED, Answers, quote_in
 from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images, words_read
@@ -68,7 +69,7 @@ class Evaluator:
         """
         if not examples:
             return VerdictColumns()
-        self._refuse_images(examples)
+        self._refuse_what_cannot_be_shown(examples)
         # first, so that a mistake in a function ends the command before anything is bought
         criteria, store = self.checklist.computed, self.gateway.store
         computed = computed_verdicts(criteria, examples, self.prompt.hash, store=store) if criteria else []
@@ -109,7 +110,7 @@ class Evaluator:
         checked = len(examples) * len(self.checklist.computed)
         if not self.checklist.asked:
             return Estimate(checked, 0, 0, 0, 0.0)
-        self._refuse_images(examples)
+        self._refuse_what_cannot_be_shown(examples)
         asked = self._p_yes
         assumed: Provenance = self.gateway.provenance.get(self.model.identity, "logprob")
         provenance = assumed if asked == "auto" else asked
@@ -119,7 +120,8 @@ class Evaluator:
         verdicts = len(examples) * len(self.checklist.asked) * self.judging.repeat + checked
         return estimate_asks(asks, verdicts, self.model, self.gateway)
 
-    def _refuse_images(self, examples: Sequence[Example]) -> None:
+    def _refuse_what_cannot_be_shown(self, examples: Sequence[Example]) -> None:
+        refuse_missing_texts(self.checklist.asked, examples)
         views = {each.shown for each in self.checklist.asked}
         seen = (each for each in illustrated(examples) if any(shows_images(self.prompt, each, sees) for sees in views))
         refuse_images(self.model, (each.id for each in seen))

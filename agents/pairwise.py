@@ -72,9 +72,14 @@ class PairAsking(OneByOne):
         """Whether the output shown first does better."""
         return {ask.questions[0].id: read_better(answer, logprobs=self.logprobs)}
 
+    def _seen(self, example: Example, sees: Sees) -> Example:
+        """All of it: both outputs are compared as they are."""
+        return example
+
     def _frame(self, example: Example, sees: Sees) -> Framing:
         """The texts first, then the prompt, then the question: all that the questions share comes first."""
-        texts = [("Input", example.input)] if sees == "all" else []
+        texts = [("Input", example.input)] if sees in ("all", "input") else []
+        texts += [(sees.capitalize(), getattr(example, sees) or "")] if sees in ("context", "reference") else []
         outputs = [seen_of(each, example.input, sees) for each in (example.output or "", example.metadata[_SECOND])]
         texts += [(f"Output {number}", each) for number, each in enumerate(outputs, 1)]
         parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts]

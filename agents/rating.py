@@ -21,6 +21,7 @@ from ..prompts.templates import render
 from ..prompts.verdicts import Provenance, Status
 from .buying import NO_LOGPROBS, all_together
 from .judging import Judging
+from .measures.nearest import in_view
 from .replies import in_quotes
 from .requests import TOKENS, TOP_LOGPROBS, opening, question_block, shows_images
 
@@ -104,7 +105,8 @@ class Rater:
 
     def _requests(self, rate: ToRate, provenance: Provenance) -> Iterator[Request]:
         judging = self.judging
-        framing = frame(self.prompt, rate.example, "all" if rate.question is None else rate.question.shown)
+        sees = "all" if rate.question is None else rate.question.shown
+        framing = frame(self.prompt, in_view(rate.example, sees), sees)
         messages = opening(framing, framing.before + self._block(rate) + framing.after)
         temperature, top = judging.temperature_of(provenance), TOP_LOGPROBS if provenance == "logprob" else 0
         for replicate in range(judging.draws(provenance)):

@@ -22,6 +22,7 @@ from ..prompts.conversations.chat import NO_CALL, calls_told, images_of, with_im
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
+from .measures.nearest import in_view
 from .replies import (
     ENGLISH,
     Answers,
@@ -116,6 +117,8 @@ class Ask:
     """Whether the answer is one word, yes or no."""
     wants_a_quote: bool = False
     """Whether it is words of the output, or no."""
+    seen: Example | None = None
+    """The example with what the judge is shown of it; None where that is the whole example."""
 
     @property
     def messages(self) -> list[Message]:
@@ -124,7 +127,7 @@ class Ask:
 
     def request(self) -> Request:
         """The request; it has the key that was computed without building it."""
-        about = (self.questions[0], self.example) if self.wants_a_word else None
+        about = (self.questions[0], self.seen or self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
     @property
@@ -216,6 +219,10 @@ class OneByOne(ABC):
     def _view(self, question: Question) -> Sees:
         return question.shown
 
+    def _seen(self, example: Example, sees: Sees) -> Example:
+        """The example with what the judge is shown of it."""
+        return in_view(example, sees)
+
     def _frame(self, example: Example, sees: Sees) -> Framing:
         return frame(self.prompt, example, sees)
 
@@ -223,12 +230,13 @@ class OneByOne(ABC):
         """One call for each question; those that see the same stand together."""
         word = self.wants_a_word
         for sees, asked in self._by_view.items():
-            framing, parameters = self._frame(example, sees), for_replicate(self._parameters_of(sees), replicate)
+            seen = self._seen(example, sees)
+            framing, parameters = self._frame(seen, sees), for_replicate(self._parameters_of(sees), replicate)
             keys = RequestKey(identity, parameters, replicate, opening(framing, framing.before))
             for place, question, block in asked:
                 rest, index = block + framing.after, position + place
                 key, quote = keys.key(rest), sees == "quote"
-                yield Ask(index, example, (question,), replicate, key, framing, rest, parameters, word, quote)
+                yield Ask(index, example, (question,), replicate, key, framing, rest, parameters, word, quote, seen)
 
 
 @dataclass(frozen=True)
@@ -272,6 +280,8 @@ class EachAsking(OneByOne):
         """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
         if question.sees == "quote":
             return question_block(question)
+        if question.is_relation:
+            return super()._block(question)
         prompt = self.prompt if question.sees == "all" else self.prompt.of_output_alone
         asks = prompt.asks_yes_or_no if self.answers is None else prompt.asks_for(*self.answers)
         if not (self.wants_a_word and asks):
@@ -388,7 +398,7 @@ class BatchedAsking:
         position: int,
         replicate: int,
     ) -> Ask:
-        framing = frame(self.prompt, example, asked[0].sees)
+        framing = frame(self.prompt, in_view(example, asked[0].sees), asked[0].sees)
         questions = shuffled(asked, self.order_seed, example.id, replicate)
         rest = self.block(questions) + framing.after
         whole = Parameters(

@@ -73,7 +73,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
         questions_only: Leave out the judge's measures, which no file of another tool computes.
 
     Raises:
-        InputError: There is no such judge or tool, the judge has measures, or the judge is asked in a way that the file cannot ask in.
+        InputError: There is no such judge or tool, the judge has measures, a question has a view that no file of another
+            tool makes, or the judge is asked in a way that the file cannot ask in.
     """
     if to not in TOOLS:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
@@ -95,6 +96,13 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
     if measures:
         notices.append(_without_measures(kept, measures))
     asked = asked_of(kept.checklist)
+    if to != "pytest" and (
+        views := [f"{each.id} (sees: {each.sees})" for each in kept.checklist.asked if each.is_relation]
+    ):
+        raise InputError(
+            f"--to {to}: the file cannot find the sentences that these questions are asked of: {', '.join(views)}. Use "
+            "the judge in askance (--judge), or export it --to pytest, where askance asks."
+        )
     calls = [
         each.id for each in kept.checklist.questions if each.sees == "call" or getattr(each, "kind", None) in CALL_KINDS
     ]

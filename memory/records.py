@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, PlainSerializer
 
 from ..models.writing import PromptSettings
-from ..prompts.checklist import GoodAnswer, Question, Sees, marked
+from ..prompts.checklist import TEXTS, GoodAnswer, Question, Sees, marked
 from ..prompts.formats.form import FormRecord
 from ..prompts.lessons import Edit, Lesson
 from ..prompts.shown_examples import ShownExamples
@@ -290,6 +290,15 @@ class CriterionRecord(Fate):
         """Add the sources and comments of the same question, found once more."""
         sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
         return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
+
+    def as_one_with(self, other: CriterionRecord) -> CriterionRecord:
+        """Join the same question, found once more, before anybody is asked: it is a relation where either is one."""
+        return self.with_sources_of(other).but(sees=self.sees if self.is_relation else other.sees)
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it holds the output against another text of the example."""
+        return self.sees in TEXTS
 
     @property
     def is_measure(self) -> bool:

@@ -141,6 +141,9 @@ class RunRecord(ResultPart):
     rater_agreement: dict[str, Any] = Field(default_factory=dict)
     """By dimension, where several people rated: their agreement, the ceiling of a judge, and how their labels were
     combined (``evaluation/raters/agreement.py``)."""
+    comment_coverage: dict[str, Any] = Field(default_factory=dict)
+    """Share of the comments on rejected test outputs in which a learned criterion finds a fault, beside chance
+    (``evaluation/raters/comment_coverage.py``)."""
     asked_both_ways: BothWaysRecord | None = None
     """How several questions are put to the judge, and why; None where that was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()

@@ -19,6 +19,7 @@ from ..evaluation.raters.agreement_view import (
     ceiling_of_all,
     combined_lines,
 )
+from ..evaluation.raters.comment_coverage import coverage_said
 from ..evaluation.raters.steps import STEP_FIGURES, form_of_step
 from ..evaluation.view import Shown, View
 from ..memory.decision import decide
@@ -174,6 +175,8 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     yield from (each.sentence for each in result.revised_questions)
     yield from _learning(result)
     yield from _measures_said(result)
+    if result.comment_coverage:
+        yield coverage_said(result.comment_coverage)
     yield from (f"Not shown: {left.name}: {left.reason}" for left in result.not_shown)
     if result.asked_both_ways:
         yield result.asked_both_ways.sentence

@@ -18,6 +18,7 @@ from .criteria.measures import ComputedMeasure as ComputedMeasure
 from .criteria.question import CHECKS as CHECKS
 from .criteria.question import FAULT as FAULT
 from .criteria.question import SEEN as SEEN
+from .criteria.question import TEXTS as TEXTS
 from .criteria.question import YES_IS_GOOD as YES_IS_GOOD
 from .criteria.question import Computed as Computed
 from .criteria.question import ComputedCheck as ComputedCheck

@@ -17,7 +17,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from .checklist import Sees
+from .checklist import TEXTS, Sees
 from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
 from .errors import InputError, did_you_mean
 from .examples import Example
@@ -163,6 +163,10 @@ class Prompt:
             return replace(self, form=replace(self.form, output_alone=True)) if self._shows_others else self
         left = without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
+
+    def shows(self, name: str) -> bool:
+        """Whether a judge is shown this text of an example: one without placeholders is shown all of them."""
+        return name in self.placeholders or not OURS.intersection(self.placeholders)
 
     def can_show_less_of(self, examples: Iterable[Example]) -> bool:
         """Whether a judge is shown more of the examples than their outputs, and can be shown these alone."""
@@ -365,7 +369,9 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
     Where a question ``sees`` the output alone, or its last reply or calls of tools, nothing else of the example is
-    there; where it is answered with a quote, nothing of the prompt is either, which says to answer yes or no.
+    there; where it is answered with a quote, nothing of the prompt is either, which says to answer yes or no. Where it
+    is about the output and one other text, these two are shown, and no prompt: the caller has cut them to what speaks
+    of the same.
 
     A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
     the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
@@ -373,6 +379,8 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """
     if sees == "quote":
         return quoting(example.output or "")
+    if sees in TEXTS:
+        return beside(example, sees)
     cases = "" if prompt.shown is None else shown_text(prompt.shown.cases_for(example), sees)
     texts = {
         "input": example.input,
@@ -420,6 +428,14 @@ def quoting(output: str) -> Framing:
     turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
     before = _quoted(output)
     return Framing(render("quote", format=template("answer_quote")), before, "", (0, len(before)), turns)
+
+
+def beside(example: Example, sees: Sees) -> Framing:
+    """Text around a question about an output and the text of the example that it ``sees``, before it."""
+    texts = {sees.capitalize(): getattr(example, sees) or "", "Output": example.output or ""}
+    parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts.items()]
+    ends = tuple(accumulate(map(len, parts), initial=0))
+    return Framing(template("beside"), "".join(parts), "", ends)
 
 
 def _quoted(text: str) -> str:

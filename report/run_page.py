@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..evaluation.raters.comment_coverage import coverage_said
 from ..memory.decision import decide, finish_sentence, measured_name
 from ..memory.result_file import CROSSED
 from ..optimizer.mode import mode_of
@@ -65,6 +66,7 @@ def render_report(data: RunData) -> str:
         reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
         people_lines=[*people_lines(data.result)],
+        coverage_line=coverage_said(data.result.comment_coverage),
         crossed=CROSSED,
         unit=data.result.yardstick,
         case="disagreement" if data.is_judge else "failure",

@@ -159,6 +159,8 @@ FILLERS = ("tell what happened", "name somebody", "report a result", "keep to th
 """Things that are true of many texts and tell nothing of their quality."""
 _OPENING = re.compile(r'begins with "(Does the [^"]+)"')
 _COMMENT = re.compile(r"(?:^|\n)Comment: (.*)\Z", re.DOTALL)
+_BESIDE_OTHERS = re.compile(r"Text: .*\n(?:Input|Context|Reference): ")
+"""A comment that is shown with its output and the texts that this was made from."""
 _LEARNED = re.compile(r"Question: (Does the [^\n]*\?)")
 SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
 """An output, with what it shows."""
@@ -204,6 +206,8 @@ def write_questions(
     there = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]
     if opening is not None and asked.startswith(opening[1]):
         return "none"  # asked to make a question more general: those of this world are about a kind of thing already
+    if comment is not None and _BESIDE_OTHERS.match(asked):
+        return "none"  # the faults of this world are in the output alone
     if comment is None:
         return None if signs is None or not asked.startswith("Text: ") else _kinds(there, seen, chance)
     if opening is None:

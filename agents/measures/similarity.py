@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...memory.embedders import DEFAULT_EMBEDDER, Embedder, embedder
+from ...prompts.errors import MissingExtraError
 from ...prompts.text import sentences
 
 Vectors = NDArray[np.float32]
@@ -52,6 +54,17 @@ class KeptVectors:
 def kept_vectors() -> KeptVectors:
     """Return the vectors of this process. Raises MissingExtraError where the extra ``memory`` is not installed."""
     return KeptVectors(embedder(DEFAULT_EMBEDDER))
+
+
+def can_embed() -> bool:
+    """Whether the embedder of similarities is installed."""
+    if find_spec("onnxruntime") is None:
+        return False
+    try:
+        kept_vectors()
+    except MissingExtraError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=4096)

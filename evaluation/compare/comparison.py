@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...stats.distribution import ScoreDistribution
     from ...stats.resampling import Statistic
     from ..raters.agreement import RaterAgreement
+    from ..raters.comment_coverage import CommentCoverage
     from ..scoring import Coverage
     from ..view import Rows
     from .protocol import Entrant, JudgeScore
@@ -87,6 +88,8 @@ class JudgeRow:
     """Mean over the dimensions of each correlation; None where one is undefined."""
     written: tuple[Question, ...] = ()
     """Questions that the judge wrote itself."""
+    comments: CommentCoverage | None = None
+    """People's comments on whose output one of its questions finds a fault; None without such questions or comments."""
 
     @property
     def name(self) -> str:
@@ -115,6 +118,7 @@ class JudgeRow:
                 for name, each in self.dimensions.items()
             },
             "cost": self.costs.to_dict(first),
+            **({} if self.comments is None else {"comment_coverage": self.comments.to_dict()}),
         }
 
 
@@ -292,8 +296,19 @@ def _judge_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "judge": row["judge"],
         **{name: Figure(row["average"][name]) if rated else None for name in METHODS},
         "coverage": Figure(row["coverage"]["share"], form=".1%"),
+        **_comments(row),
         "calls per example": Figure(each["calls"], form=".3g"),
         "tokens per example": Figure(each["tokens"], form=",.0f"),
+    }
+
+
+def _comments(row: Mapping[str, Any]) -> dict[str, Figure]:
+    found = row.get("comment_coverage")
+    if found is None:
+        return {}
+    return {
+        "comments seen": Figure(found["value"], form=".1%"),
+        "more than by chance": Figure.of(found["gain"], "+.3f"),
     }
 
 
@@ -321,8 +336,8 @@ def _points_row(judge: str, name: str, each: Mapping[str, Any], data: Mapping[st
 
 
 def _rating_dict(rating: JudgeScore) -> dict[str, Any]:
-    row = asdict(rating)
-    return {name: value for name, value in row.items() if value or name not in ("error", "replicate", "reasons")}
+    row, unsaid = asdict(rating), ("error", "replicate", "reasons", "finds_fault")
+    return {name: value for name, value in row.items() if value or name not in unsaid}
 
 
 Choice = Literal["adopt", "keep", "undecided"]

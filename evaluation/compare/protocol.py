@@ -116,6 +116,8 @@ class JudgeScore:
     replicate: int = 0
     reasons: str | None = None
     """Text of a free-form judge before its score."""
+    finds_fault: bool | None = None
+    """Whether the answer to one of its questions speaks against the output; None where it asks none of yes or no."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from ...prompts.prompt import Prompt
 from ...prompts.templates import render
 from ...prompts.verdicts import Verdict
 from ..own_judge import in_own_words
+from ..raters.comment_coverage import covered_criteria, faults_found
 from ..scoring import score_examples
 from .protocol import JudgeScore, Setup
 
@@ -49,6 +50,8 @@ class Questionnaire:
     """Answers that each rating is the mean of; the evaluator gives ``repeat`` times as many."""
     thinking: bool = False
     """Whether the evaluator says what it looks at, in words of its own."""
+    answers_yes_or_no: bool = False
+    """Whether each answer says by itself that an output has a fault."""
 
     async def prepare(self) -> None:
         """Nothing: the questions are given."""
@@ -87,12 +90,16 @@ class Questionnaire:
 
     def _ratings(self, example: Example, verdicts: Sequence[Verdict], replicate: int) -> list[JudgeScore]:
         (scores,) = score_examples([example], self.evaluator.checklist, verdicts, soft=self.soft)
+        found_fault = None
+        if self.answers_yes_or_no:
+            found_fault = faults_found(verdicts, covered_criteria(self.evaluator.checklist.questions)).get(example.id)
         found = []
         for dimension in self.dimensions:
             score = scores.dimensions.get(dimension, scores.overall)
             if score is not None:
                 reasons = self._reasons(verdicts, dimension) if self.thinking else None
-                found.append(JudgeScore(example.id, dimension, score, replicate=replicate, reasons=reasons))
+                told = JudgeScore(example.id, dimension, score, replicate=replicate, reasons=reasons)
+                found.append(replace(told, finds_fault=found_fault))
             else:
                 failed = self._failure(verdicts, dimension)
                 found.append(JudgeScore(example.id, dimension, None, failed.status, failed.error, replicate))
@@ -117,7 +124,7 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
     options = setup.options
     judging = replace(options.judging, score_scale=None)
     evaluator = Evaluator(setup.gateway, setup.model, setup.prompt, checklist, judging, role=name)
-    return Questionnaire(name, evaluator, setup.dimensions, options.repeat, soft)
+    return Questionnaire(name, evaluator, setup.dimensions, options.repeat, soft, answers_yes_or_no=True)
 
 
 def own_words(setup: Setup) -> Questionnaire:

@@ -28,6 +28,7 @@ from ...stats.differences import Difference, holm, two_sided_difference
 from ...stats.distribution import compare_distributions, dimension_match
 from ...stats.resampling import Resampling, Statistic
 from ..raters.agreement import agreement_of_raters
+from ..raters.comment_coverage import CommentCoverage, comment_coverage
 from ..scoring import coverage
 from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, spent
@@ -143,7 +144,7 @@ def compare_ratings(
     sheets = [_columns(each, theirs, dimensions, options.repeat) for each, theirs in zip(judged, own, strict=True)]
     human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
     rows = [
-        _row(each, sheet, theirs, human, len(examples), options)
+        _row(each, sheet, theirs, human, len(examples), options, _comments(each, theirs, targets, options))
         for each, sheet, theirs in zip(judged, sheets, own, strict=True)
     ]
     return Comparison(
@@ -193,6 +194,7 @@ def _row(
     human: Mapping[str, Mapping[str, float | None]],
     examples: int,
     options: CompareOptions,
+    comments: CommentCoverage | None,
 ) -> JudgeRow:
     found = {}
     for dimension, repeats in sheet.items():
@@ -205,7 +207,18 @@ def _row(
         known = [value for value in values if value is not None]
         average[name] = fmean(known) if known and len(known) == len(values) else None
     costs = _costs(judged, examples, options.repeat)
-    return JudgeRow(judged.entrant, coverage(judged.ratings), found, costs, average, judged.written)
+    return JudgeRow(judged.entrant, coverage(judged.ratings), found, costs, average, judged.written, comments)
+
+
+def _comments(
+    judged: JudgeOutput, kept: Sequence[Example], targets: Targets | None, options: CompareOptions
+) -> CommentCoverage | None:
+    """The comments that a judge of questions sees, by its first answers; None where it asks none."""
+    first = (each for each in judged.ratings if each.replicate == 0 and each.finds_fault is not None)
+    found = {each.example: bool(each.finds_fault) for each in first}
+    if targets is None or not found:
+        return None
+    return comment_coverage(kept, found, targets, _resampling(kept, options))
 
 
 def _on_dimension(

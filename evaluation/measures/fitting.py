@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.util import find_spec
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ...agents.measures.values import make_measure_ready, text_of, values_of
+from ...agents.measures.nearest import texts_of_all
+from ...agents.measures.similarity import can_embed
+from ...agents.measures.values import make_measure_ready, values_of
 from ...prompts.checklist import ComputedMeasure
-from ...prompts.criteria.measures import FORMS, RELATIONS, SIMILAR, TEXTS, along, parse_measure
-from ...prompts.errors import InputError, MissingExtraError
+from ...prompts.criteria.measures import FORMS, RELATIONS, SIMILAR, along, parse_measure
+from ...prompts.errors import InputError
 from ...prompts.examples import Example, document_of
 from ...stats.correlation import spearman
 from ...stats.monotone import monotone_curve
@@ -270,7 +271,7 @@ def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> 
     """Names of the relations to each text that every example has, and with ``all`` those of form."""
     if take == "none":
         return []
-    texts = [each for each in TEXTS if examples and all(text_of(one, each).strip() for one in examples)]
+    texts = texts_of_all(examples)
     names = [name for name in RELATIONS if embeds or name not in SIMILAR]
     return [*(f"{name}({text})" for text in texts for name in names), *(FORMS if take == "all" else ())]
 
@@ -285,17 +286,6 @@ def measure_named(name: str) -> ComputedMeasure:
         ) from None
     id = kind.rpartition(":")[2] if against is None else f"{kind}-{against}"
     return ComputedMeasure.model_validate({"id": id, "measure": name, "range": (0.0, 1.0)})
-
-
-def can_embed() -> bool:
-    """Whether the embedder of similarities is installed."""
-    if find_spec("onnxruntime") is None:
-        return False
-    try:
-        make_measure_ready(measure_named("similarity(input)"))
-    except MissingExtraError:
-        return False
-    return True
 
 
 def documents_of(examples: Sequence[Example]) -> dict[str, str]:

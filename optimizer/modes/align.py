@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from ...agents.buying import Estimate
-from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader, noun_of
+from ...agents.comment_questions import (
+    BesideReader,
+    CommentReader,
+    Generaliser,
+    KindReader,
+    RelationReader,
+    noun_of,
+    recurring_names,
+)
 from ...agents.evaluator import Evaluator
+from ...agents.measures.nearest import texts_of_all
 from ...agents.measures.values import make_measure_ready
 from ...agents.question_writer import QuestionWriter
 from ...evaluation.calibration_fit import FITS
@@ -19,6 +28,7 @@ from ...evaluation.evaluate import load_inputs
 from ...evaluation.measures.fitting import MeasureTable, measure_named
 from ...evaluation.own_judge import improved_in_own_words, judge_asked
 from ...evaluation.pass_fail import pass_labels
+from ...evaluation.raters.comment_coverage import comment_coverage, covered_criteria, faults_found
 from ...evaluation.scoring import Targets, human_targets
 from ...memory.records import CriterionRecord
 from ...memory.run_directory import CANDIDATES_FILE
@@ -27,10 +37,11 @@ from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...prompts.checklist import Checklist, dump_checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example, human_dimensions
+from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.human_feedback import stray_comments_said
 from ...prompts.prompt import Prompt
 from ...settings import parse_options
+from ...stats.resampling import Resampling
 from ..acceptance import Yardstick, acceptance_of
 from ..earlier import Earlier, earlier_run
 from ..job import Job, SplitExamples, split_examples
@@ -46,11 +57,19 @@ from ..questions.proposers import CommentProposer, Finder, KindProposer
 from ..raters import raters_of
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
-from ..subject import Draft
+from ..subject import Draft, Observation, Outcome, Version
 from ..weights.judged_pairs import holds_pairs, load_pairs
 from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
 
 logger = logging.getLogger(__name__)
+
+NOTHING_LEARNED: Mapping[str, Any] = {
+    "value": None,
+    "n": 0,
+    "low": None,
+    "high": None,
+    "reason": "no criterion was learned",
+}
 
 
 def prepare(
@@ -200,6 +219,8 @@ class Align:
                 start = replace(set_up.start, mode=found.mode)
                 set_up = replace(set_up, start=start, known_facts=known, screening=screening)
         steps, free = set_up.steps, set_up.free_facts
+        if pairs is None:
+            free = (*free, partial(_coverage_facts, context, targets))
         if options.update in ("auto", "examples"):
             examples = _examples_step(context, subject, signal, targets, set_up.yardstick)
             steps, free = (examples, *steps), (*free, examples.facts)
@@ -223,6 +244,32 @@ def _keep_candidates(context: RunContext, learns: QuestionLearner, *_: object) -
     text = dump_checklist(Checklist(task=context.job.questions.task, questions=asked)) if asked else None
     context.run.write_or_remove(CANDIDATES_FILE, text)
     return {}
+
+
+def _coverage_facts(
+    context: RunContext, targets: Targets, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
+) -> dict[str, Any]:
+    """``comment_coverage``: the comments on rejected test outputs that the learned criteria see, and those of the start.
+
+    Empty where the test was not looked at, or no such output has a comment.
+    """
+    options, examples = context.job.options, context.splits.test
+    resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
+
+    def seen(version: Version, ids: Collection[str] | None) -> dict[str, Any] | None:
+        draft, criteria = version.draft, covered_criteria(version.draft.questions.questions, ids)
+        if version.number not in tests or not criteria:
+            return None
+        verdicts = draft.own(tests[version.number].verdicts)
+        read = verdicts if draft.calibration is None else draft.calibration.apply(verdicts)
+        found = comment_coverage(examples, faults_found(read, criteria), targets, resampling, len(criteria))
+        return None if found is None else found.to_dict()
+
+    start = seen(outcome.baseline, None)
+    if start is None:
+        return {}
+    learned = seen(outcome.best, outcome.best.draft.origins.keys()) or NOTHING_LEARNED
+    return {"comment_coverage": {**learned, "start": start}}
 
 
 def _examples_step(
@@ -300,16 +347,22 @@ def _finder(
     taker, noun, most = context.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer, workers, earlier = (context.gateway, taker, noun), context.gateway.concurrency(taker), job.earlier
     read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
+    texts = [each for each in texts_of_all(job.examples) if job.prompt.shows(each)]
+    recurring = recurring_names(said.text for each in examples for said in each.comment)
+    how: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
+    beside = options.max_iterations > 1
     comments = CommentProposer(
-        CommentReader(*writer, seed=options.seed),
-        BesideReader(*writer, seed=options.seed) if options.max_iterations > 1 else None,
-        Generaliser(*writer, seed=options.seed),
+        CommentReader(*writer, **how, texts=texts),
+        BesideReader(*writer, **how) if beside else None,
+        Generaliser(*writer, **how),
         examples,
         context.embedder,
         events,
         most,
         workers,
         read,
+        RelationReader(*writer, **how, texts=texts) if beside and texts else None,
+        texts,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
     chooser = _chooser(context, subject, targets, examples, mode)

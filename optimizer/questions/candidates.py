@@ -160,7 +160,12 @@ def badness(values: Vector, fine: Vector) -> Vector:
 
 
 def standing(
-    logits: Mapping[str, float], sources: Collection[str], fine: Collection[str], rejected: Collection[str]
+    logits: Mapping[str, float],
+    sources: Collection[str],
+    fine: Collection[str],
+    rejected: Collection[str],
+    *,
+    is_relation: bool = False,
 ) -> Standing | None:
     """Judge a question by its answers; None where its sources or accepted outputs have too few answers.
 
@@ -169,6 +174,8 @@ def standing(
             thing and others lack it: several remarks can lead to the same words for opposite reasons. The first,
             whose remark it was made of, says nothing else, further ones were rejected for the same reason and count
             as all others do.
+        is_relation: Whether the question is about a relation. It stands out a little on many outputs, so where its
+            sources do not tell its good answer, all rejected outputs do.
     """
     accepted = np.array([logits[each] for each in fine if each in logits])
     told = next((each for each in sources if each in logits), None)
@@ -180,7 +187,8 @@ def standing(
     stands_out, apart = float(deviations.mean()), float(np.sqrt((deviations**2).mean()))
     agreed = float(deviations.clip(-MOST_OF_ONE, MOST_OF_ONE).mean())
     is_mixed = len(own) > 1 and apart >= LEAST_SOURCE and (abs(agreed) < LEAST_SOURCE or agreed * stands_out < 0)
-    was_said, support = bool(sources) and not is_mixed, len(own) if sources else 1
+    is_faint = is_relation and abs(stands_out) < LEAST_SOURCE
+    was_said, support = bool(sources) and not (is_mixed or is_faint), len(own) if sources else 1
     others = np.array([logits[each] for each in rejected if each in logits and each != told])
     if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
         return Standing(apart if is_mixed else stands_out, None, was_said=was_said, support=support)
@@ -321,5 +329,5 @@ def unite(candidates: Sequence[CriterionRecord], near: Mapping[int, int]) -> lis
     kept: dict[int, CriterionRecord] = {}
     for place, candidate in enumerate(candidates):
         first = near.get(place, place)
-        kept[first] = kept[first].with_sources_of(candidate) if first in kept else candidate
+        kept[first] = kept[first].as_one_with(candidate) if first in kept else candidate
     return list(kept.values())

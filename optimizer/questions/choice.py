@@ -38,6 +38,7 @@ from .candidates import (
 )
 from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, Compared, Groups, ask_both_ways
 from .racing import (
+    FEW_REJECTED,
     NO_ROOM,
     SCREENED,
     Sides,
@@ -49,6 +50,7 @@ from .racing import (
     sides_by_dimension,
     sides_on,
     steps,
+    with_places,
 )
 
 NO_MEASURES = MeasureTable({}, {})
@@ -139,19 +141,23 @@ class Chooser:
 
         All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
         examples that test it are looked at for this one choice among three, which is about all candidates together.
+        Candidates about a relation have a view of their own and are not among them.
         """
         ways: list[Sees] = ["all"]
         ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
         ways += [] if self._is_grouped(best) else ["quote"]  # which is a call of its own
         if not named or len(ways) == 1:
             return ways[0]
+        others = {name: each for name, each in named.items() if not each.is_relation}
+        if not others:
+            return ways[0]
         self.events.phase("asking some questions in several ways")
-        sides, some = self.sides(), _most_told(named, COMPARED)
+        sides, some = self.sides(), _most_told(others, COMPARED)
         part = first_of(sides, COMPARED_ON, COMPARED_ON)
         found: dict[Sees, dict[str, Standing | None]] = {}
         for way in ways:
             shown = {name: each.but(sees=way) for name, each in some.items()}
-            logits = await self._own_cases(best, shown, sides, named, part)
+            logits = await self._own_cases(best, shown, sides, others, part)
             found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
         compared = Compared.of(found)
         self.events.say(compared.sentence)
@@ -170,13 +176,17 @@ class Chooser:
             return Chosen(measured=measured)
         sides = self.sides()
         self.events.phase(f"iteration {iteration}: trying {len(named)} questions on the outputs that they come from")
-        logits = await self._own_cases(best, named, sides, named, first_of(sides, 0))
+        logits = await self._first_look(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
-        able = [name for name, each in found.items() if _is_able(each)]
+        relations = {name for name, each in named.items() if each.is_relation}
+        # a few outputs do not tell that a relation is none; they tell it where others speak against it
+        able = [
+            name for name, each in found.items() if _is_able(each) or (name in relations and not _is_hopeless(each))
+        ]
         subject_matter = SubjectMatter({each.id: each.output or "" for each in self.examples}, named.values())
         of_one = {name for name in able if subject_matter.is_of_one(named[name])}
         ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, of_one)
-        left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0])
+        left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0], relations, more=False)
         unused |= dict.fromkeys(of_one & unused.keys(), NO_ROOM[3])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
@@ -190,7 +200,7 @@ class Chooser:
                 # before, a rare fault may not have been seen; and a few accepted ones tell their centre roughly
                 if all_rejected:
                     ranked = [name for name in ranked if not _is_hopeless(found[name])]
-                left, out = _cut(ranked, room, NO_ROOM[1])
+                left, out = _cut(ranked, room, NO_ROOM[1], relations)
                 unused |= out
         ranked = [name for name in ranked if _is_able(found[name])] if left else []
         unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
@@ -309,6 +319,21 @@ class Chooser:
         for name in names if self.told else ():
             self.events.say(f"question {name} is {SAID_OF[fate]}")
 
+    async def _first_look(
+        self, best: Draft, named: Mapping[str, CriterionRecord], sides: Sides
+    ) -> dict[str, dict[str, float]]:
+        """Log-odds of yes on each candidate's own outputs and some accepted ones.
+
+        Relations are judged on some rejected outputs more: one stands out a little on many, and its own tell little.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for relation in (False, True):
+            some = {name: each for name, each in named.items() if each.is_relation is relation}
+            if some:
+                part = first_of(sides, FEW_REJECTED if relation else 0)
+                found |= await self._own_cases(best, some, sides, named, part)
+        return found
+
     async def _own_cases(
         self,
         best: Draft,
@@ -383,7 +408,9 @@ class Chooser:
         self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
         both = sides.get(self._rated(candidate.dimension))
-        return None if both is None else standing(logits.get(name, {}), candidate.sources, *both)
+        if both is None:
+            return None
+        return standing(logits.get(name, {}), candidate.sources, *both, is_relation=candidate.is_relation)
 
     def _asked(self, question: Question, table: Mapping[str, float], sides: Sides) -> Asked:
         """The answers to a question that is asked already."""
@@ -448,9 +475,12 @@ def _rank(found: Standing | None) -> tuple[float, float]:
     return (-1.0, 0.0) if found is None else found.rank
 
 
-def _cut(ranked: Sequence[str], room: int, why: str) -> tuple[list[str], dict[str, str]]:
-    """Candidates that there is room for, and why there is none for the others."""
-    return list(ranked[:room]), dict.fromkeys(ranked[room:], why)
+def _cut(
+    ranked: Sequence[str], room: int, why: str, relations: Collection[str], *, more: bool = True
+) -> tuple[list[str], dict[str, str]]:
+    """Candidates that there is room for, and why there is none for the others; see :func:`.racing.with_places`."""
+    left = with_places(ranked, room, relations, more=more)
+    return left, dict.fromkeys((name for name in ranked if name not in left), why)
 
 
 def _is_able(found: Standing | None) -> bool:

@@ -128,7 +128,7 @@ class QuestionLearner:
         chooser = self.finder.chooser
         found = await self.finder.propose(start.draft, iteration)
         judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
-        (found,) = _shown(await chooser.seen_as_helps(judge, found), found)
+        (found,) = _shown(await chooser.seen_as_helps(judge, found), found, found)
         new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration, measured), seen)
         if new.whole is judge:
             return None
@@ -160,7 +160,7 @@ class QuestionLearner:
         )
         named = _united(mine, theirs)
         judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
-        mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), mine, theirs, named)
+        mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), named, mine, theirs, named)
         new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration, measured), every)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
@@ -269,16 +269,20 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
     }
 
 
-def _shown(sees: Sees, *several: Candidates) -> list[dict[str, CriterionRecord]]:
-    """Candidates that the judge is asked with so much in view."""
-    return [{name: each.but(sees=sees) for name, each in named.items()} for named in several]
+def _shown(sees: Sees, every: Candidates, *several: Candidates) -> list[dict[str, CriterionRecord]]:
+    """Candidates that the judge is asked with so much in view; one about a relation keeps its own view.
+
+    The view of a relation is read from ``every``, so that all folds ask the same question in the same way.
+    """
+    view = {name: each.sees if each.is_relation else sees for name, each in every.items()}
+    return [{name: each.but(sees=view[name]) for name, each in named.items()} for named in several]
 
 
 def _united(mine: Candidates, theirs: Candidates) -> dict[str, CriterionRecord]:
     """The candidates of both by their ids, under which both know the same question."""
     named = dict(mine)
     for name, candidate in theirs.items():
-        named[name] = named[name].with_sources_of(candidate) if name in named else candidate
+        named[name] = named[name].as_one_with(candidate) if name in named else candidate
     return named
 
 

@@ -189,6 +189,8 @@ class Groups:
 
     _members: list[dict[str, CriterionRecord]] = field(default_factory=list, init=False)
     _place: dict[str, int] = field(default_factory=dict, init=False)
+    _open: dict[Sees | None, int] = field(default_factory=dict, init=False)
+    """The group that is not full yet, by the view of relations, and None for all other candidates."""
 
     def holding(
         self, named: Mapping[str, CriterionRecord], waiting: Mapping[str, CriterionRecord]
@@ -199,16 +201,22 @@ class Groups:
         answer each other.
 
         Args:
-            named: Candidates by id. All of them see the same part of an example, because they share one call.
+            named: Candidates by id. Those of a group see the same part of an example, because they share one call.
             waiting: Others that may be asked later: they fill the last group and make groups of their own.
         """
         for some in (named, waiting):
             new = some.keys() - self._place.keys()
             for name in sorted(new, key=lambda name: sha256(some[name].text.encode()).digest()):
-                if not self._members or len(self._members[-1]) == GROUP:
+                view = some[name].sees if some[name].is_relation else None
+                place = self._open.get(view)
+                if place is None or len(self._members[place]) == GROUP:
+                    place = self._open[view] = len(self._members)
                     self._members.append({})
-                self._members[-1][name] = some[name]
-                self._place[name] = len(self._members) - 1
-        sees = next(iter(named.values())).sees
+                self._members[place][name] = some[name]
+                self._place[name] = place
+        sees: Sees = next((each.sees for each in named.values() if not each.is_relation), "all")
         places = sorted({self._place[name] for name in named})
-        return [{name: each.but(sees=sees) for name, each in self._members[place].items()} for place in places]
+        return [
+            {name: each if each.is_relation else each.but(sees=sees) for name, each in self._members[place].items()}
+            for place in places
+        ]

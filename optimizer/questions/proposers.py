@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...agents.buying import all_together
-from ...agents.comment_questions import BesideReader, CommentReader, Generaliser, KindReader
+from ...agents.comment_questions import (
+    AskedBeside,
+    BesideReader,
+    CommentReader,
+    Generaliser,
+    KindReader,
+    RelationReader,
+)
+from ...agents.measures.values import text_of
 from ...evaluation.scoring import Targets
 from ...memory.embedders import ROUNDING, Embedder, greedy_unique
 from ...memory.records import CriterionRecord
-from ...prompts.checklist import Checklist
+from ...prompts.checklist import Checklist, Sees
+from ...prompts.conversations.chat import reply_text
+from ...prompts.criteria.question import Against
 from ...prompts.examples import Example
 from ...prompts.human_feedback import WHOLE, Comment, one_line
 from ..events import Teller, answer_or_none
@@ -187,6 +197,10 @@ class CommentProposer:
     before: Collection[tuple[str, str]] = ()
     """Example id and text of comments that an earlier run has read. One of them is read again where it was written of a
     further example too."""
+    relations: RelationReader | None = None
+    """Reads comments beside the whole example; None where examples have outputs alone, or comments are read alone."""
+    texts: Sequence[Against] = ()
+    """Texts of an example that questions may hold its output against."""
     done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
     """Example ids by comment and dimension."""
 
@@ -207,11 +221,14 @@ class CommentProposer:
             alone = await all_together(texts, self._alone, self.workers, self.events.advance)
             of_text = dict(zip(texts, alone, strict=True))
             of_pair = await self._read_beside(read, iteration)
+            of_whole = await self._read_relations(read, iteration)
             for (text, dimension), names in read.items():
                 written = [(question, tuple(names)) for question in of_text[text]]
                 written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
+                views = [(AskedBeside(each, self.reader.view_of(each)), own) for each, own in written]
+                views += [(each, tuple(names)) for each in of_whole.get(text, ())]
                 candidates += [
-                    CriterionRecord.of(question, dimension, "comment", own, (text,)) for question, own in written
+                    CriterionRecord.of(each.text, dimension, "comment", own, (text,), each.sees) for each, own in views
                 ]
         return candidates
 
@@ -241,6 +258,28 @@ class CommentProposer:
 
         self.events.phase(f"iteration {iteration}: reading {len(pairs)} comments beside their outputs")
         return dict(zip(pairs, await all_together(pairs, ask, self.workers, self.events.advance), strict=True))
+
+    async def _read_relations(
+        self, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
+    ) -> dict[str, list[AskedBeside]]:
+        """The questions by comment, each read beside the first example that it is about."""
+        if (reader := self.relations) is None:
+            return {}
+        first: dict[str, str] = {}
+        for (text, _), names in read.items():
+            first.setdefault(text, names[0])
+        examples = {each.id: each for each in self.development}
+
+        async def ask(text: str) -> list[AskedBeside]:
+            example = examples[first[text]]
+            others: dict[Sees, str] = {each: text_of(example, each) for each in self.texts}
+            asked = reader.relations(text, reply_text(example.output or ""), others)
+            what = f"no question from the comment “{text[:60]}” beside its example"
+            return await answer_or_none(asked, what, self.events) or []
+
+        self.events.phase(f"iteration {iteration}: reading {len(first)} comments beside their examples")
+        found = await all_together(list(first), ask, self.workers, self.events.advance)
+        return dict(zip(first, found, strict=True))
 
     async def _widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
         """Questions made of a comment, and more general ones; none, which is said, where a call failed."""

@@ -37,6 +37,10 @@ question that may join: with half of the rejected examples first, or fewer left,
 answers of real runs."""
 FEWEST_REJECTED = 6
 """Rejected examples from which a candidate is dropped."""
+FEW_REJECTED = 0.01
+"""Share of the rejected examples that relations are judged on first: no more than :data:`FEWEST_REJECTED`."""
+OF_RELATIONS = 1 / 3
+"""Share of the places in a race that are kept for relations."""
 OF_ONE = 2
 """Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
 SHORTEST = 4
@@ -172,6 +176,28 @@ def _in_turn(names: Sequence[str], named: Mapping[str, CriterionRecord]) -> list
 def places(parts: int, most: int) -> int:
     """Candidates that are raced, made of the comments on so many parts of the examples, where ``most`` may join."""
     return max(parts * RACED, 2 * most)
+
+
+def with_places(ranked: Sequence[str], room: int, relations: Collection[str], *, more: bool = True) -> list[str]:
+    """Return the candidates that stay in the race, in their order.
+
+    A topic stands out much on few outputs, a relation a little on many. On the first examples topics look better, so
+    relations compete with each other for :data:`OF_RELATIONS` of the places, and topics for the others.
+
+    Args:
+        ranked: Candidates, the best first.
+        room: How many may stay.
+        relations: Candidates that are about a relation.
+        more: Whether relations may win further places by their rank. Not at the first look, where they are judged on
+            other outputs than topics are.
+    """
+    own, others = ([name for name in ranked if (name in relations) is which] for which in (True, False))
+    kept = min(len(own), ceil(OF_RELATIONS * room))
+    if more:
+        kept = max(kept, sum(name in relations for name in ranked[:room]))
+    kept = min(len(own), max(kept, room - len(others)))
+    stay = {*own[:kept], *others[: room - kept]}
+    return [name for name in ranked if name in stay]
 
 
 def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:

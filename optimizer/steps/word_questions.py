@@ -234,7 +234,7 @@ class WordQuestions:
             for text in texts
             if _words(text) in taken
         ]
-        if question.sees not in ("last", "call") and draft.prompt.can_show_less_of(self.examples):
+        if question.sees in ("all", "output", "quote") and draft.prompt.can_show_less_of(self.examples):
             others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
         chosen = await self._choose(draft, Trying(question, wanted), others, order)
         return chosen.model_copy(update={"tried": (*refused, *chosen.tried)})

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import AfterValidator, Field, PrivateAttr, model_serializer, model_validator
 
+from .question import TEXTS as TEXTS
+from .question import Against as Against
 from .question import Computed, refuse_what_is_asked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import SerializerFunctionWrapHandler
-
-Against = Literal["input", "context", "reference"]
-TEXTS: tuple[Against, ...] = ("input", "context", "reference")
-"""Texts of an example that an output is held against."""
 
 
 class MeasureKind(NamedTuple):

