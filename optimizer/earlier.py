@@ -33,7 +33,7 @@ EARLIER_FILE = "earlier.json"
 """Beside the judge in ``inputs/``."""
 PEOPLE_FILE = "people.jsonl"
 """In its place in ``inputs/`` of a run of ``tune``: outputs of earlier rounds, with what people said of them."""
-STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments"}
+STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments", "sees"}
 """Fields of a question that hold beyond the run that proposed it."""
 
 

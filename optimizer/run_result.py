@@ -175,7 +175,7 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     yield from (each.sentence for each in result.revised_questions)
     yield from _learning(result)
     yield from _measures_said(result)
-    if result.comment_coverage:
+    if result.comment_coverage.get("value") is not None:
         yield coverage_said(result.comment_coverage)
     yield from (f"Not shown: {left.name}: {left.reason}" for left in result.not_shown)
     if result.asked_both_ways:

@@ -66,7 +66,7 @@ def render_report(data: RunData) -> str:
         reference=f"{data.result.whose}'s scores",
         measured=measured_name(data.result),
         people_lines=[*people_lines(data.result)],
-        coverage_line=coverage_said(data.result.comment_coverage),
+        coverage_line=coverage_said(data.result.comment_coverage) if data.result.comment_coverage else "",
         crossed=CROSSED,
         unit=data.result.yardstick,
         case="disagreement" if data.is_judge else "failure",

@@ -227,8 +227,9 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     rated = [(judge, name, each) for judge, name, each in cells if "pooled" in each]
     among = [("one person and the others", name, {"pooled": each}) for name, each in data["among_people"].items()]
     raters = data.get("rater_agreement", {})
+    commented = any("comment_coverage" in row for row in data["judges"])
     tables: dict[str, Callable[[], Rows]] = {
-        "judges": lambda: [_judge_row(row) for row in data["judges"]],
+        "judges": lambda: [_judge_row(row, commented=commented) for row in data["judges"]],
         "agreement": lambda: [
             *(_correlations(judge, name, each["pooled"]) for judge, name, each in [*rated, *among]),
             *(
@@ -289,27 +290,24 @@ def _on(data: Mapping[str, Any]) -> str:
     return f"{data['compared_on']} examples that every judge scored{but}{scored}"
 
 
-def _judge_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _judge_row(row: Mapping[str, Any], *, commented: bool) -> dict[str, Any]:
     rated = any("pooled" in each for each in row["dimensions"].values())
     each = row["cost"]["per_example"]
     return {
         "judge": row["judge"],
         **{name: Figure(row["average"][name]) if rated else None for name in METHODS},
         "coverage": Figure(row["coverage"]["share"], form=".1%"),
-        **_comments(row),
+        **(_comments(row) if commented else {}),
         "calls per example": Figure(each["calls"], form=".3g"),
         "tokens per example": Figure(each["tokens"], form=",.0f"),
     }
 
 
-def _comments(row: Mapping[str, Any]) -> dict[str, Figure]:
+def _comments(row: Mapping[str, Any]) -> dict[str, Figure | None]:
+    """Comments on rejected outputs that a judge sees; None of one that asks no questions with yes or no."""
     found = row.get("comment_coverage")
-    if found is None:
-        return {}
-    return {
-        "comments seen": Figure(found["value"], form=".1%"),
-        "more than by chance": Figure.of(found["gain"], "+.3f"),
-    }
+    seen = found and Figure(found["value"], form=".1%")
+    return {"comments seen": seen, "more than by chance": found and Figure.of(found["gain"], "+.3f")}
 
 
 def _correlations(judge: str, name: str, found: Mapping[str, Any], **more: Any) -> dict[str, Any]:

@@ -113,8 +113,8 @@ def faults_found(verdicts: Iterable[Verdict], criteria: Mapping[str, Question]) 
 
 def coverage_said(row: Mapping[str, Any]) -> str:
     """Return one row of :meth:`CommentCoverage.to_dict` as a sentence."""
-    if row.get("value") is None:
-        return f"No comment is seen by what was learned: {row.get('reason', 'nothing was measured')}."
+    if row["value"] is None:
+        return f"Comments seen by what was learned: not known, {row['reason']}."
     gain = row["gain"]
     more = f"{signed(gain['value'])}" if gain["low"] is None else number_text(gain["value"], gain["low"], gain["high"])
     return (

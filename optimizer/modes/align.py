@@ -16,6 +16,7 @@ from ...agents.comment_questions import (
     Generaliser,
     KindReader,
     RelationReader,
+    looks_at,
     noun_of,
     recurring_names,
 )
@@ -36,6 +37,7 @@ from ...models.base import Model
 from ...models.gateway import Gateway
 from ...models.resolve import Models
 from ...prompts.checklist import Checklist, dump_checklist
+from ...prompts.criteria.question import Against
 from ...prompts.errors import InputError
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.human_feedback import stray_comments_said
@@ -316,7 +318,10 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
         if earlier is not None and same_judge:
             each.dropped = earlier.remembered.dropped
         if context.remembering is not None:
-            each.waiting = [*each.waiting, *context.remembering.candidates(options.max_questions)]
+            of_memory = context.remembering.candidates(options.max_questions)
+            texts, noun = _texts_beside(context.job), noun_of(context.job.questions)
+            seen = [one.but(sees=looks_at(one.text, texts, noun)) for one in of_memory]  # which a memory does not keep
+            each.waiting = [*each.waiting, *seen]
             each.removed = context.remembering.removed_questions
     table = _measures(context, aligning)
     both = _chooser(context, subject, targets, every, mode, parts=2)
@@ -347,7 +352,7 @@ def _finder(
     taker, noun, most = context.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer, workers, earlier = (context.gateway, taker, noun), context.gateway.concurrency(taker), job.earlier
     read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
-    texts = [each for each in texts_of_all(job.examples) if job.prompt.shows(each)]
+    texts = _texts_beside(job)
     recurring = recurring_names(said.text for each in examples for said in each.comment)
     how: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
     beside = options.max_iterations > 1
@@ -367,6 +372,11 @@ def _finder(
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
     chooser = _chooser(context, subject, targets, examples, mode)
     return Finder(chooser, context.embedder, events, options.max_iterations, (comments, kinds))
+
+
+def _texts_beside(job: Job) -> list[Against]:
+    """The texts that questions may hold an output against: every example has them, and the judge is shown them."""
+    return [each for each in texts_of_all(job.examples) if job.prompt.shows(each)]
 
 
 def _chooser(
@@ -394,7 +404,7 @@ def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecor
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [
-        CriterionRecord.of(each.text, each.dimension, each.origin, sources, each.comments)
+        CriterionRecord.of(each.text, each.dimension, each.origin, sources, each.comments, each.sees)
         for each, sources in found
         if sources or part in each.parts or not (each.sources or each.parts)
     ]

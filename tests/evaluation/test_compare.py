@@ -77,6 +77,22 @@ def run(judges: Sequence[str], script: Any = world, data: Any = None, **more: An
     return compare(rows() if data is None else data, model=model, judges=judges, **given), model
 
 
+def test_it_says_how_many_comments_on_rejected_outputs_a_judge_of_questions_sees() -> None:
+    """``binary`` says no of outputs rated 1 and 2, two in five; they have a comment."""
+    data = [row | ({"comment": "no"} if place % 5 < 2 else {}) for place, row in enumerate(rows(40))]
+    found, _ = run(["binary", "direct"], data=data)
+    row, other = found.to_dict()["judges"]
+    covered = row["comment_coverage"]
+    assert (covered["value"], covered["n"], covered["chance"]) == (1.0, 16, pytest.approx(0.4))
+    assert covered["gain"]["value"] == pytest.approx(0.6) and covered["gain"]["low"] > 0.3
+    assert "comment_coverage" not in other, "a number names no fault"
+    table = comparison_view(found.to_dict(ratings=True)).tables["judges"]()
+    assert [str(each["comments seen"]) for each in table] == ["100.0%", "None"]
+    assert "comments seen" in render_comparison(found.to_dict(ratings=True), "comparison.json")
+    without, _ = run(["binary"])
+    assert "comments seen" not in comparison_view(without.to_dict(ratings=True)).tables["judges"]()[0]
+
+
 def test_the_table_says_who_ranks_as_people_do_and_who_does_not() -> None:
     found, _ = run(["binary", "direct", "geval"])
     by_name = {row.name: row.dimensions["quality"].people for row in found.rows}

@@ -102,4 +102,6 @@ def test_a_fault_is_an_answer_against_the_output_and_a_missing_answer_is_none() 
     weightless = [each.model_copy(update={"weight": 0.0}) for each in CHECKLIST.questions]
     assert covered_criteria(weightless) == {}
     measured = replace(verdict("m", "b", 0.3), answer=None, p_yes_from="computed", value=3.0, version="1", model=None)
-    assert faults_found([measured], covered_criteria(CHECKLIST.questions, ["b"])) == {"m": True}, "a measure has no answer"
+    assert faults_found([measured], covered_criteria(CHECKLIST.questions, ["b"])) == {"m": True}, (
+        "a measure has no answer"
+    )

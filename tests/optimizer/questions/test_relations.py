@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import askance
 from askance.agents.comment_questions import QuestionAgent
 from askance.agents.measures import nearest
+from askance.commands.report import command as report
+from askance.commands.show_run import show_command as show
 from askance.memory.records import CriterionRecord
 from askance.optimizer.questions.candidates import standing
 from askance.optimizer.questions.presentation import Groups
-from askance.optimizer.questions.racing import with_places
 from askance.optimizer.questions.proposers import CommentProposer
+from askance.optimizer.questions.racing import with_places
 from tests.worlds import share
 
 from .conftest import Desk
@@ -115,6 +118,13 @@ def test_a_relation_that_people_speak_of_is_learned(tmp_path: Path) -> None:
     judge = askance.load_judge(done.directory)
     assert {each.sees for each in judge.checklist.asked if each.text in (SAME, ASKED)} == {"input"}
     assert all("Come and see us." not in each for each in desk.shown), "no more is shown than the nearest sentences"
+    covered = done.record.comment_coverage
+    assert covered["value"] > 0.8 and covered["n"] > 8 and covered["gain"]["low"] > 0.2
+    assert covered["chance"] < 0.6 and covered["start"]["gain"]["value"] < 0.2
+    assert f"Of {covered['n']} comments" in " ".join(CliRunner().invoke(show, [str(done.directory)]).output.split())
+    CliRunner().invoke(report, [str(done.directory)], catch_exceptions=False)
+    page = (done.directory / "report.html").read_text(encoding="utf-8")
+    assert f"Of {covered['n']} comments" in page and "nearest to each" in page
 
 
 def test_asked_of_the_output_alone_it_is_not_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +136,7 @@ def test_asked_of_the_output_alone_it_is_not_learned(tmp_path: Path, monkeypatch
     done = HelpDesk().align(tmp_path / "run")
     assert not {SAME, ASKED} & {row.text for row in done.record.learned}
     assert done.record.gain.test is None or not (done.record.gain.test.low or 0) > 0
+    assert done.record.comment_coverage["value"] is None and "no criterion" in done.record.comment_coverage["reason"]
 
 
 def test_a_relation_has_places_of_its_own_in_the_race() -> None:

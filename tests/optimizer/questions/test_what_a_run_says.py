@@ -200,7 +200,7 @@ def test_a_run_that_ended_on_the_way_says_so(tmp_path: Path) -> None:
     assert not done.record.rejected_edits
     text = said(done.directory)
     assert says(text, "Nothing was accepted", "acceptance test", "3 questions.") and not done.record.learned
-    untested = Desk().align(tmp_path / "other", call_budget=740)
+    untested = Desk().align(tmp_path / "other", call_budget=750)
     assert untested.record.learned and untested.record.best.test is None
     assert says(said(tmp_path / "other"), "worth", "not measured")
     assert "Undecided: not tested" in page_of(tmp_path / "other").text
