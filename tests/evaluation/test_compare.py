@@ -88,7 +88,7 @@ def test_it_says_how_many_comments_on_rejected_outputs_a_judge_of_questions_sees
     assert "comment_coverage" not in other, "a number names no fault"
     table = comparison_view(found.to_dict(ratings=True)).tables["judges"]()
     assert [str(each["comments seen"]) for each in table] == ["100.0%", "None"]
-    assert "comments seen" in render_comparison(found.to_dict(ratings=True), "comparison.json")
+    assert "comments seen" in render_comparison(found.to_dict(ratings=True), "comparison.json").lower()
     without, _ = run(["binary"])
     assert "comments seen" not in comparison_view(without.to_dict(ratings=True)).tables["judges"]()[0]
 
