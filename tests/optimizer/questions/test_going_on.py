@@ -175,7 +175,7 @@ def test_a_comment_that_changed_is_read_and_others_are_not(learned: First, tmp_p
     )
     assert desk.asked == ["you name the mayor?!"]
     assert done.finish_reason == "no_new_evidence"
-    assert done.record.calls == 2, "alone, and beside its output"
+    assert done.record.calls == 3, "alone, beside its output, and beside the whole example"
 
 
 def test_another_model_is_calibrated_anew_and_that_is_said(learned: First, tmp_path: Path, caplog: Any) -> None:
