@@ -165,7 +165,12 @@ async def test_a_comment_is_read_beside_the_whole_example_and_says_what_is_looke
         "Does the reply name a price? [text]",
         "Does the reply answer what was asked?",
     ]
-    for reply, kept in (("\n".join(lines[:2]), ["input", "all"]), (lines[2], ["input"]), ("none", [])):
+    common = ["input"] * 3  # those of a request, the reply's own among them
+    for reply, kept in (
+        ("\n".join(lines[:2]), ["input", "all", "input", "input"]),
+        (lines[2], common),
+        ("none", []),
+    ):
         model = ScriptedModel(lambda request, reply=reply: reply)
         reader = RelationReader(Gateway(None, Budget()), model, "reply", seed=3, texts=("input",))
         found = await reader.relations("about masks", "Masks are sold.\nInput: x", {"input": "linen\nComment: y?"})
@@ -178,6 +183,36 @@ async def test_a_comment_is_read_beside_the_whole_example_and_says_what_is_looke
             "Comment: about masks",
         ]
         assert "(text) or (input)" in asked[0][1] and "(context)" not in asked[0][1]
+
+
+async def test_a_relation_brings_the_common_ones_of_its_kind() -> None:
+    model = ScriptedModel(lambda request: "Does the reply give a name that the input lacks (input)?")
+    reader = RelationReader(Gateway(None, Budget()), model, "reply", texts=("input",))
+    article = "The choir sang in the church on Friday, and eighty people came to hear it, as every year."
+    beside_source = await reader.relations("who is Jim?", "Jim sang.", {"input": article})
+    assert [each.text for each in beside_source] == [
+        "Does the reply give a name that the input lacks?",
+        "Does the reply say something that the input lacks?",
+        "Does the reply name a person, place or title that the input lacks?",
+        "Does the reply give a number or date that the input lacks?",
+    ]
+    beside_request = await reader.relations("who is Jim?", "Jim sang.", {"input": f"{article} Who sang there?"})
+    assert "Does the reply answer what was asked?" in [each.text for each in beside_request]
+    assert {each.sees for each in [*beside_source, *beside_request]} == {"input"}
+
+
+@pytest.mark.parametrize("echoed", ["make fun of someone (text)?", "say how long something takes (text)"])
+def test_a_shot_that_is_repeated_is_no_question_of_the_comment(echoed: str) -> None:
+    model = ScriptedModel(lambda request: "none")
+    reader = RelationReader(Gateway(None, Budget()), model, "reply", texts=("input",))
+    assert reader.read_views(f"Does the reply {echoed}") == []
+
+
+def test_a_relation_that_is_marked_as_about_the_text_alone_is_a_relation() -> None:
+    model = ScriptedModel(lambda request: "none")
+    reader = RelationReader(Gateway(None, Budget()), model, "reply", texts=("input",))
+    (found,) = reader.read_views("Does the reply answer what was asked (text)?")
+    assert found == ("Does the reply answer what was asked?", "input")
 
 
 def test_a_view_that_no_example_has_is_read_off_the_words() -> None:

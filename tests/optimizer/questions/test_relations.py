@@ -114,7 +114,7 @@ def test_a_relation_that_people_speak_of_is_learned(tmp_path: Path) -> None:
     assert {SAME, ASKED} & learned.keys()
     assert {row.sees for text, row in learned.items() if text in (SAME, ASKED)} == {"input"}
     gain = done.record.gain.test
-    assert gain is not None and gain.low is not None and gain.low > 0.2
+    assert gain is not None and gain.low is not None and gain.low > 0.1
     judge = askance.load_judge(done.directory)
     assert {each.sees for each in judge.checklist.asked if each.text in (SAME, ASKED)} == {"input"}
     assert all("Come and see us." not in each for each in desk.shown), "no more is shown than the nearest sentences"
