@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ..agents.measures.nearest import in_view
 from ..agents.requests import EachAsking
 from ..evaluation.scoring import human_targets
 from ..models.trained.scored_text import after_rationale, scored_text
@@ -48,12 +49,12 @@ class TextOf(Protocol):
 def asked_with(prompt: Prompt | None) -> TextOf:
     """Texts as a judge with this prompt is asked for one word, yes or no; without a prompt, plain texts."""
     if prompt is None:
-        return scored_text
+        return lambda question, example: scored_text(question, in_view(example, question.sees))
 
     def text_of(question: Question, example: Example) -> ScoredText:
         asking = EachAsking(prompt, (question,), explained=False, logprobs=True, temperature=0.0, seed=None)
         ask = next(asking.asks("", example, 0, 0))
-        return scored_text(question, example, tuple(ask.messages))
+        return scored_text(question, ask.seen or example, tuple(ask.messages))
 
     return text_of
 

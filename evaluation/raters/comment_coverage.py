@@ -18,7 +18,7 @@ import numpy as np
 
 from ...prompts.formatting import number_text, signed
 from ...stats.correlation import statistic_dict
-from ...stats.resampling import Resampling, Statistic, bootstrapped_together
+from ...stats.resampling import Resampling, Statistic, bootstrapped_together, without_false_certainty
 from ..calibration_fit import least_accepted
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def coverage_said(row: Mapping[str, Any]) -> str:
 
 
 def _of(found: Statistic, comments: int) -> Statistic:
+    found = without_false_certainty(found, "a fault is found for all comments or for none")
     return Statistic(found.value, comments, found.low, found.high, found.reason)
 
 

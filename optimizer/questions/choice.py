@@ -36,13 +36,15 @@ from .candidates import (
     weighed,
     yes_logits,
 )
-from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, Compared, Groups, ask_both_ways
+from .presentation import BOTH_WAYS, COMPARED, COMPARED_ON, Compared, Groups, ask_both_ways, ways_left
 from .racing import (
     FEW_REJECTED,
     NO_ROOM,
+    SAME_AS,
     SCREENED,
     Sides,
     SubjectMatter,
+    as_measured,
     first_of,
     in_line,
     joining,
@@ -153,12 +155,18 @@ class Chooser:
             return ways[0]
         self.events.phase("asking some questions in several ways")
         sides, some = self.sides(), _most_told(others, COMPARED)
-        part = first_of(sides, COMPARED_ON, COMPARED_ON)
         found: dict[Sees, dict[str, Standing | None]] = {}
-        for way in ways:
-            shown = {name: each.but(sees=way) for name, each in some.items()}
-            logits = await self._own_cases(best, shown, sides, others, part)
-            found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
+        for share in COMPARED_ON:
+            part = first_of(sides, share, share)
+            for way in ways:
+                shown = {name: each.but(sees=way) for name, each in some.items()}
+                logits = await self._own_cases(best, shown, sides, others, part)
+                found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
+            if share != COMPARED_ON[-1]:
+                ways = [*ways_left(found)]
+                found = {way: found[way] for way in ways}
+            if len(ways) == 1:
+                break
         compared = Compared.of(found)
         self.events.say(compared.sentence)
         return compared.taken
@@ -183,10 +191,15 @@ class Chooser:
         able = [
             name for name, each in found.items() if _is_able(each) or (name in relations and not _is_hopeless(each))
         ]
+        # a question that says the same as a measure costs a call an output for nothing
+        values = {each.measure.id: self.table.values[each.key] for each in measured}
+        same = as_measured(able, logits, values)
+        able = [name for name in able if name not in same]
         subject_matter = SubjectMatter({each.id: each.output or "" for each in self.examples}, named.values())
         of_one = {name for name in able if subject_matter.is_of_one(named[name])}
         ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, of_one)
         left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0], relations, more=False)
+        unused |= {name: SAME_AS.format(measure) for name, measure in same.items()}
         unused |= dict.fromkeys(of_one & unused.keys(), NO_ROOM[3])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
             if not left:
@@ -207,8 +220,7 @@ class Chooser:
         said = [name for name in ranked if not _is_chance(found[name])]
         # further comments are of questions that turned out to ask the same
         remarks = {name: next(iter(each.comments), None) for name, each in named.items()}
-        # a question that says the same as a measure costs a call an output for nothing
-        asked = yes_logits(seen.verdicts) | {each.measure.id: self.table.values[each.key] for each in measured}
+        asked = yes_logits(seen.verdicts) | values
         last = joining(said, logits, asked, room=self.most, remarks=remarks)
         unused |= last.unused
         chosen = {name: named[name] for name in last.kept}

@@ -31,11 +31,11 @@ from ..subject import Draft, Subject
 from .candidates import Standing, yes_logits
 from .racing import Verdicts
 
-COMPARED, COMPARED_ON = 8, 1 / 3
+COMPARED, COMPARED_ON = 8, (1 / 6, 1 / 3)
 """Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several
 cases say more than one; on three data sets eight decided as twelve had, and fit one reading side by side. And the
-share of the accepted and of the rejected examples that each is asked of; of eight accepted ones, ways that are level
-on all looked apart by a third."""
+shares of the accepted and of the rejected examples that each is asked of, at a first look and, where that does not
+decide, at a second one; of eight accepted ones, ways that are level on all looked apart by a third."""
 CLEARLY_WORSE = 2.0
 """Standard errors by which effects have to be smaller, with less in view, for everything to be shown."""
 _DONE: dict[Sees, str] = {
@@ -64,18 +64,14 @@ class Compared:
         misled by what the output was made from. Where that is not clear, less is shown. A quote has to say more on
         average than what is taken else; neither way is the simpler one.
         """
-        known = [
-            [each.worth for each in several if each is not None and each.effect is not None]
-            for several in zip(*(standings.values() for standings in found.values()), strict=True)
-        ]
-        table = np.array([row for row in known if len(row) == len(found)])
-        effects: dict[Sees, Vector] = dict(zip(found, table.T, strict=True)) if len(table) else {}
-        taken: Sees = "output" if "output" in found else "all"
+        effects = _effects(found)
+        taken: Sees = "output" if "output" in found else "all" if "all" in found else "quote"
         if taken in effects and "all" in effects and _is_clearly_less(effects[taken] - effects["all"]):
             taken = "all"
         if "quote" in effects and float(np.mean(effects["quote"] - effects[taken])) > 0:
             taken = "quote"
-        return cls(taken, {way: float(np.mean(each)) for way, each in effects.items()}, len(table))
+        known = len(next(iter(effects.values()), ()))
+        return cls(taken, {way: float(np.mean(each)) for way, each in effects.items()}, known)
 
     @property
     def sentence(self) -> str:
@@ -87,9 +83,41 @@ class Compared:
         return f"{done}. Mean effect of {self.candidates} of them: {told}."
 
 
-def _is_clearly_less(gains: Vector) -> bool:
+def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[Sees]:
+    """Return the ways to ask that a second look may still choose, after a first one on half of the outputs.
+
+    Everything in view has to be clearly better than the output alone, so it is out where it is not better at all. A
+    quote is out where it is worse by a standard error. Whatever is clearly better already is left alone.
+    """
+    effects, left = _effects(found), [*found]
+    if "all" in effects and "output" in effects:
+        gains = effects["output"] - effects["all"]
+        worse: Sees | None = "output" if _is_clearly_less(gains) else "all" if float(np.mean(gains)) >= 0 else None
+        left = [way for way in left if way != worse]
+    others: list[Sees] = [way for way in left if way != "quote"]
+    if "quote" in effects and len(others) == 1:
+        gains = effects["quote"] - effects[others[0]]
+        if _is_clearly_less(gains, 1.0):
+            left = others
+        elif _is_clearly_less(-gains):
+            left = ["quote"]
+    return left
+
+
+def _effects(found: Mapping[Sees, Mapping[str, Standing | None]]) -> dict[Sees, Vector]:
+    """What each candidate is worth, by way; without candidates that have no effect in some way, empty where none has."""
+    known = [
+        [each.worth for each in several if each is not None and each.effect is not None]
+        for several in zip(*(standings.values() for standings in found.values()), strict=True)
+    ]
+    table = np.array([row for row in known if len(row) == len(found)])
+    return dict(zip(found, table.T, strict=True)) if len(table) else {}
+
+
+def _is_clearly_less(gains: Vector, errors: float = CLEARLY_WORSE) -> bool:
+    """Whether gains are below 0, on average, by so many standard errors."""
     noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
-    return float(np.mean(gains)) + CLEARLY_WORSE * noise < 0
+    return float(np.mean(gains)) + errors * noise < 0
 
 
 Mode = Literal["each", "batched"]

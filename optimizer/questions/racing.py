@@ -57,6 +57,12 @@ NO_ROOM = (
 """Said of candidates that are not asked because better ones are."""
 
 
+SAME_AS = "it gets the same verdicts as '{}'"
+"""Said of candidates whose verdicts somebody else gets, too."""
+FEWEST_ALIKE = 8
+"""Examples that a measure has to agree with a candidate on, or nothing is said."""
+
+
 @dataclass
 class Joining:
     """Candidates that join, the best first, and why the others do not."""
@@ -220,6 +226,23 @@ def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
     return [(share == 1, first_of(sides, share), round(left * most)) for share, left in STEPS]
 
 
+def as_measured(names: Sequence[str], logits: Verdicts, measures: Verdicts) -> dict[str, str]:
+    """Return the candidates that need not be asked any further, and the measures that give their verdicts.
+
+    Args:
+        names: Candidates.
+        logits: Log-odds of yes by candidate and example, as far as they were asked.
+        measures: Values of the measures that join, by their ids and example.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        alike = {each: likeness(logits[name], values) for each, values in measures.items()}
+        near = max(alike, key=alike.__getitem__, default="")
+        if near and len(logits[name]) >= FEWEST_ALIKE and alike[near] > SAME_VERDICTS:
+            found[name] = near
+    return found
+
+
 def joining(
     ranked: Sequence[str], logits: Verdicts, asked: Verdicts, *, room: int, remarks: Mapping[str, str | None]
 ) -> Joining:
@@ -236,7 +259,7 @@ def joining(
         near, twin = (max(some, key=some.__getitem__, default="") for some in (mine, both))
         of_one = sum(remarks[name] is not None and remarks[each] == remarks[name] for each in found.kept)
         if twin and both[twin] > SAME_VERDICTS:
-            found.unused[name] = f"it gets the same verdicts as '{twin}'"
+            found.unused[name] = SAME_AS.format(twin)
             found.twins[name] = twin
         elif near and mine[near] > ALIKE_VERDICTS:
             found.unused[name] = f"it finds much the same as '{near}', which promises more"

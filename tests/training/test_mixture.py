@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from askance.agents.measures import nearest
 from askance.evaluation.kept_judge import KeptJudge
 from askance.optimizer.earlier import Earlier, KnownExample, Remembered, _content
 from askance.prompts.checklist import Checklist, Question
@@ -15,7 +16,7 @@ from askance.prompts.examples import Example
 from askance.prompts.preferences import Preference
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, VerdictColumns
-from askance.training.mixture import PARTS, Mixture, deduplicated, gather, groups_of, probes, verdict_item
+from askance.training.mixture import PARTS, Mixture, asked_with, deduplicated, gather, groups_of, probes, verdict_item
 from askance.training.train import asked_of
 
 from ..said import naming, says
@@ -267,3 +268,15 @@ def test_nothing_that_shares_a_text_or_a_document_with_what_is_tested_on_is_trai
         assert found.part(part) and {found.part_of[each.unit] for each in found.part(part)} == {part}
     read = {part: {text.read for each in found.part(part) for text in each.texts} for part in PARTS}
     assert not read["test"] & (read["training"] | read["validation"]) and not read["training"] & read["validation"]
+
+
+@pytest.mark.parametrize("prompt", [None, Prompt("Judge.\n{output}\n{question}")])
+def test_a_question_about_a_relation_is_learned_with_what_a_judge_is_shown(
+    prompt: Prompt | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "can_embed", lambda: False)
+    output = " ".join([*(f"Masks cost {number} pounds." for number in range(9)), "Wash linen hot."])
+    example = Example(id="e", input="How do I wash linen?", context="Flax grows.", output=output)
+    text = asked_with(prompt)(Question(id="q", text="Is it the same thing?", sees="input"), example)
+    assert "Wash linen hot." in text.output and "8 pounds" not in text.output
+    assert text.given == example.input

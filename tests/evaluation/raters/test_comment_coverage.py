@@ -78,6 +78,8 @@ def test_a_question_that_speaks_against_every_output_gains_nothing() -> None:
     rows = outputs()
     seen = comment_coverage(rows, {each.id: True for each in rows}, human_targets(rows, CHECKLIST, None), SAMPLING)
     assert seen is not None and seen.seen.value == 1 and seen.gain.value == 0
+    assert seen.seen.low is seen.gain.low is None, "no resample differs, which is no certainty"
+    assert "100%" in coverage_said(seen.to_dict())
 
 
 def test_without_a_comment_on_a_rejected_output_there_is_none() -> None:

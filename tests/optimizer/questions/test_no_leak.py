@@ -287,8 +287,8 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[Fold]:
             one.looked_at, one.asked = set(wanted.looked_at), world.asked[before:]
             seen.append(one)
 
-    async def choosing(self: Chooser, best: Draft, named: Any, observed: Any, iteration: int) -> Any:
-        found = await choose(self, best, named, observed, iteration)
+    async def choosing(self: Chooser, best: Draft, named: Any, observed: Any, iteration: int, measured: Any) -> Any:
+        found = await choose(self, best, named, observed, iteration, measured)
         for one in now:
             one.taught += [self.examples, named, observed, found]
         return found

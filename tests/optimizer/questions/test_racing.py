@@ -21,6 +21,7 @@ from askance.optimizer.questions.racing import (
     NO_ROOM,
     SCREENED,
     SubjectMatter,
+    as_measured,
     in_line,
     joining,
     sides_of,
@@ -201,3 +202,13 @@ def test_a_question_is_asked_as_one_before_it_that_rules_it_out() -> None:
     )  # the second means the same as the first, and still more as the third
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     assert first_of_meaning(vectors) == {0: 0, 1: 0, 2: 2, 3: 3}
+
+
+def test_a_question_that_says_what_a_measure_says_is_asked_no_further() -> None:
+    ids = [f"e{place}" for place in range(12)]
+    one = {name: float(place) for place, name in enumerate(ids)}
+    turned = {name: -value for name, value in one.items()}
+    other = {name: float(place % 3) for place, name in enumerate(ids)}
+    asked = {"same": one, "turned": turned, "other": other, "few": {name: one[name] for name in ids[:7]}}
+    assert as_measured([*asked], asked, {"length": one}) == {"same": "length", "turned": "length"}
+    assert as_measured([*asked], asked, {}) == {}

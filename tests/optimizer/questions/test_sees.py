@@ -18,7 +18,7 @@ from askance.memory.records import CriterionRecord
 from askance.optimizer.questions import choice
 from askance.optimizer.questions.candidates import Standing
 from askance.optimizer.questions.choice import Chooser
-from askance.optimizer.questions.presentation import Compared
+from askance.optimizer.questions.presentation import Compared, ways_left
 from askance.prompts.checklist import Sees
 from askance.prompts.prompt import Prompt
 from tests.said import says
@@ -147,3 +147,20 @@ def test_it_says_how_questions_are_asked_and_why() -> None:
     assert says(found.sentence, 1, "everything in view +0.10", "a quote +0.25")
     few = Compared.of({"all": {"a": None}, "output": {"a": None}}).sentence
     assert says(few, "the output alone", "too few", "rejected outputs") and not says(few, "Mean effect")
+
+
+def test_a_way_that_a_first_look_rules_out_is_not_looked_at_again() -> None:
+    def left(**effects: list[float | None]) -> list[str]:
+        found = {
+            way: {f"q{place}": Standing(2.0, each) for place, each in enumerate(several)}
+            for way, several in effects.items()
+        }
+        return [*ways_left(cast("Mapping[Sees, Mapping[str, Standing | None]]", found))]
+
+    high, low, mixed = [0.4, 0.3, 0.35], [0.1, 0.05, 0.1], [0.6, 0.0, 0.4]
+    assert left(all=low, output=high, quote=mixed) == ["output", "quote"], "less is read where it tells more"
+    assert left(all=high, output=low, quote=mixed) == ["all", "quote"]
+    assert left(all=[0.45, 0.2, 0.39], output=high, quote=low) == ["output"], "a quote is worse by a standard error"
+    assert left(all=[0.3, 0.5, 0.36], output=high, quote=low) == ["all", "output", "quote"], "nothing is clear"
+    assert left(all=low, output=low, quote=high) == ["quote"]
+    assert left(all=[None], output=[None], quote=[None]) == ["all", "output", "quote"], "nothing is known"

@@ -308,11 +308,11 @@ class Choosing:
     async def choose(self, **named: CriterionRecord) -> Chosen:
         seen = await self.judge.observe(self.start, self.examples)
         self.judge.asked.clear()
-        return await self.chooser.choose(self.start, named, seen, 1)
+        return await self.chooser.choose(self.start, named, seen, 1, ())
 
     async def widen(self, **named: CriterionRecord) -> Widened:
         seen = await self.judge.observe(self.start, self.examples)
-        return self.chooser.drafts(self.start, await self.chooser.choose(self.start, named, seen, 1), seen)
+        return self.chooser.drafts(self.start, await self.chooser.choose(self.start, named, seen, 1, ()), seen)
 
 
 def after(thing: str, dimension: str = "tone", *sources: str, kind: str = "comment", said: str = "") -> CriterionRecord:
