@@ -169,7 +169,7 @@ class Chooser:
         named: Mapping[str, CriterionRecord],
         seen: Observation,
         iteration: int,
-        measured: tuple[FittedMeasure, ...],
+        measured: tuple[FittedMeasure, ...] = (),
     ) -> Chosen:
         """Choose the candidates that are worth asking beside the questions of ``best`` and the measures that join."""
         if not named:

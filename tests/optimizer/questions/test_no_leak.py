@@ -287,10 +287,10 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[Fold]:
             one.looked_at, one.asked = set(wanted.looked_at), world.asked[before:]
             seen.append(one)
 
-    async def choosing(self: Chooser, best: Draft, named: Any, observed: Any, iteration: int) -> Any:
-        found = await choose(self, best, named, observed, iteration)
+    async def choosing(self: Chooser, best: Draft, named: Any, observed: Any, iteration: int, measured: Any) -> Any:
+        found = await choose(self, best, named, observed, iteration, measured)
         for one in now:
-            one.taught += [self.examples, named, observed, found]
+            one.taught += [self.examples, named, observed, measured, found]
         return found
 
     def drafting(self: Chooser, best: Draft, chosen: Any, observed: Any) -> Any:
