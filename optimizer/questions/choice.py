@@ -252,6 +252,8 @@ class Chooser:
             id=measure.id, good=measure.good, reason=unused, effect=round(found.effect, 4), iteration=iteration
         )
         self.learned = [*(each for each in self.learned if each.id != measure.id), told]
+        if self.told:
+            self.events.emit(QuestionJudged(told))
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
