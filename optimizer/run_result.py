@@ -270,7 +270,9 @@ def _exploits_said(result: RunRecord) -> Iterator[str]:
     """Yield a sentence on the change of outputs that gains most without making them better."""
     known = [each for each in result.exploits if each.gain.value is not None]
     most = max(known, key=lambda each: each.gain.value or 0.0, default=None)
-    if most is not None:
+    if most is not None and round(most.gain.value or 0.0, 3) <= 0:
+        yield "Outputs that were changed without being better gain nothing from the judge."
+    elif most is not None:
         left = f" tune leaves out {', '.join(result.exploitable)}." if result.exploitable else ""
         gain = Figure.of(most.gain, "+.3f")
         yield f"An output that is {EXPLOITED[most.way]} gains {gain} from the judge without being better.{left}"
