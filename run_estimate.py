@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .agents.buying import Estimate
 from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
+from .agents.judging import MOST_TOGETHER
 from .agents.note_takers import MOST_LESSONS
 from .agents.question_writer import MOST_CALLS
 from .memory.verdict_store import Place, VerdictStore
@@ -21,6 +22,7 @@ from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.modes.migrate import without_source
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from .optimizer.questions.exploits import WAYS
 from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
@@ -152,18 +154,22 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
     options = job.options
     if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions"):
         return 0
+    asked = a_version if options.mode == "batched" else ceil(a_version / max(1, len(job.questions.asked)))
+    # the learned judge is probed: it asks all that it asked before, and as many questions as may join
+    learned = a_version + asked * (ceil(options.max_questions / MOST_TOGETHER) if grouped else options.max_questions)
+    probing = min(options.probed_outputs, len(splits.development)) * (1 + len(WAYS)) * learned
     halves = [splits.development, splits.validation]
     taught = halves if options.learn_from == "both" else halves[:1]
     tests = len(splits.test) + (0 if len(taught) == len(halves) else len(splits.validation))
     remembered = options.max_questions if options.memory is not None else 0
-    return calls_at_most(
+    return probing + calls_at_most(
         taught,
         tests,
         most=options.max_questions,
         rounds=options.max_iterations,
         dimensions=len(human_dimensions(job.examples)),
         waiting=remembered + (len(job.earlier.remembered.waiting) if job.earlier else 0),
-        asked=a_version if options.mode == "batched" else ceil(a_version / max(1, len(job.questions.asked))),
+        asked=asked,
         grouped=grouped,
         views=job.views + (not grouped),  # a quote is a call of its own
     )

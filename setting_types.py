@@ -173,6 +173,8 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     max_candidates: int
     max_rounds: int
     same_question: float
+    measures: Literal["relations", "all", "none"]
+    measure: Sequence[str]
     answer_levels: Literal[2, 3, 5]
     answers: Literal["soft", "hard", "split"]
     rated_by: Literal["auto", "people", "judge"]
@@ -257,6 +259,7 @@ class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
     keep_questions: bool
     measures: Literal["relations", "all", "none"]
     measure: Sequence[str]
+    probed_outputs: int
     shown_examples: int
     calibrate: bool
 

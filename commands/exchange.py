@@ -18,6 +18,7 @@ from ..bridges.trace_examples import FORMATS, are_traces, import_traces
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.field_map import FIELDS, check_field_map, parse_field_map
 from ..prompts.human_feedback import parse_label_scale, parse_labels
+from ..prompts.mapping.long_table import RATER
 from ..prompts.mapping.published import FORMS
 from ..prompts.mapping.table import Table, look_at
 from ..prompts.preferences import KNOWN_FIELDS
@@ -27,7 +28,7 @@ from .output import check_apart, check_output, echo_json
 from .terminal import echo
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-ANY_FIELDS = tuple(dict.fromkeys([*FIELDS, *KNOWN_FIELDS]))
+ANY_FIELDS = tuple(dict.fromkeys([*FIELDS, RATER, *KNOWN_FIELDS]))
 """Fields of examples and of pairs."""
 
 

@@ -6,6 +6,7 @@ import shlex
 import shutil
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from ..optimizer.migration.certificate_view import MigrationResult
 from ..optimizer.run_result import FOUND, RunResult, names_text
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import Figure, count
+from ..prompts.human_feedback import one_line
 from ..prompts.text import excerpt, shorten
 from ..prompts.text_files import read_text
 from .command_options import common_options
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
+    from ..evaluation.measures.told import MeasuredCase
     from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
 
@@ -65,10 +68,11 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     Raises InputError where there is no run, nothing in it says the sentence, or several questions are meant."""
     graph = build_graph(run)
     found = _reason_for(graph, sentence)
+    cases = _measured_cases(run, found) if isinstance(found, QuestionStory) else []
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(found.to_dict() | ({"outputs": [asdict(each) for each in cases]} if cases else {}))
         return
-    lines = question_lines(found) if isinstance(found, QuestionStory) else _Telling(found, graph.graph).lines()
+    lines = question_lines(found, cases) if isinstance(found, QuestionStory) else _Telling(found, graph.graph).lines()
     width = shutil.get_terminal_size((100, 24)).columns
     for indent, text in lines:
         echo(folded(text, indent, width))
@@ -249,8 +253,21 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
     return f"{answer}. {shorten(' '.join(says.split()), MOST_CHARS)}" if says else answer
 
 
-def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
-    """The history of a question in paragraphs with indents: comments, development examples, acceptance test, worth."""
+def _measured_cases(run: str, story: QuestionStory) -> Sequence[MeasuredCase]:
+    """Test outputs that people did not pass with what an accepted measure says of them; none of a question."""
+    if story.origin != "measure" or story.status != "accepted" or not RunDirectory(run).finished:
+        return []
+    from ..report.run_data import read_run  # the pages' templates and charts, which other answers do not need
+    from ..report.run_lessons import measured_cases
+
+    return measured_cases(read_run(Path(run))).get(story.id, [])
+
+
+def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> Iterator[tuple[int, str]]:
+    """The history of a question in paragraphs with indents: comments, development examples, acceptance test, worth.
+
+    ``cases`` are outputs that a measure speaks against.
+    """
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."
@@ -262,7 +279,9 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
     for comment in story.comments:
         on = f", on {names_text(comment.examples, MOST_NAMES)}" if comment.examples else ""
         yield 2, f"From the comment “{comment.text}”{on}"
-    if story.good is not None:
+    if story.good is not None and story.origin == "measure":
+        yield 2, f"Examples that teach: a {'low' if story.good == 'no' else 'high'} number speaks for an output"
+    elif story.good is not None:
         nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
         yield 2, f"Development examples: those outputs are nearer to {nearer} than accepted ones, so yes is {means}"
     if story.effect is not None:
@@ -277,6 +296,9 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
         yield 2, f"{tried}: {version.reason}{interval_of(version.gain)}"
     for split, gain in story.worth.items():
         yield 2, f"Worth on {split}, over the judge without it: {Figure.of(gain, '+.3f')}, n = {gain['n']}"
+    for case in cases:
+        said = f": “{shorten(one_line(case.part), MOST_CHARS)}”" if case.part else ""
+        yield 2, f"{case.example}: {case.told}{said}"
 
 
 def interval_of(gain: Mapping[str, Any] | None) -> str:

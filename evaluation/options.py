@@ -508,6 +508,16 @@ class SelectOptions(JudgeOptions, Where):
     same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
+    measures: Annotated[Literal["relations", "all", "none"], Heading.PROPOSED] = Field(
+        "none",
+        description="Measures that are candidates, too, without a call: how the output relates to its input, context and "
+        "reference; all: its form, too; none.",
+    )
+    measure: Annotated[tuple[str, ...], Heading.PROPOSED] = Field(
+        (),
+        description="A further measure that is a candidate, as nearest_sentence(input), words, package.module:function or "
+        "file.py:function; may be repeated.",
+    )
     answer_levels: Annotated[Literal[2, 3, 5], Heading.CHOSEN] = Field(
         2, description="Answers: yes/no, or a scale of 3 or 5 steps."
     )
@@ -548,6 +558,7 @@ class SelectOptions(JudgeOptions, Where):
             "no question is proposed where candidates are given",
         ),
         Idle(ASKING, beside("verdicts"), _ASKED),
+        Idle(("measures", "measure"), beside("verdicts"), "the verdicts are on the candidates (verdicts)"),
         Idle(
             ("mode", "explain", "repeat"),
             where(answer_levels=(3, 5)),

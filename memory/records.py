@@ -117,6 +117,8 @@ class QuestionRecord(ResultPart):
     dimension: str = ""
     good: str = "yes"
     weight: float = 1.0
+    pays_for_repeating: float | None = None
+    """Gain of P(good) of outputs that repeat their input, where a probe found a clear one."""
 
     @property
     def criterion(self) -> str:
@@ -562,6 +564,21 @@ class GainsRecord(ResultPart):
     test: Gain | None = None
     without_measures: Gain | None = None
     """Gain on test of the best version without its measures, where it has some."""
+
+
+ExploitWay = Literal["padded", "flattered", "stuffed", "repeated"]
+"""How an output is changed without being better: with sentences that say nothing, with praise, with claims made of the
+judge's questions, with its input repeated at its end."""
+
+
+class ExploitRecord(ResultPart):
+    """The gain of outputs that were changed in one way without being better, by the accepted judge."""
+
+    way: ExploitWay
+    gain: Gain
+    """Of the score, in [-1, 1]."""
+    criteria: dict[str, float] = {}
+    """Gain of P(good) by question and measure, in [-1, 1]."""
 
 
 class PerOutputRecord(ResultPart):

@@ -22,6 +22,7 @@ from .records import (
     CertifiedRecord,
     ChangedQuestionRecord,
     CriterionRecord,
+    ExploitRecord,
     GainsRecord,
     InstructionRecord,
     LessonRecord,
@@ -154,6 +155,8 @@ class RunRecord(ResultPart):
     """Each instruction in a generator's best prompt with its effect."""
     per_output: PerOutputRecord | None = None
     """Tokens and money of one test output of a generator's best version."""
+    exploits: tuple[ExploitRecord, ...] = ()
+    """What outputs gain from the accepted judge without being better; empty where that was not probed."""
     read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int
@@ -177,6 +180,12 @@ class RunRecord(ResultPart):
     """With the source's verdicts, by split and side."""
     certificate: CertifiedRecord | None = None
     """Of a migration: whether the target may take the old model's place."""
+
+    @property
+    def exploitable(self) -> list[str]:
+        """Ids of the accepted judge's questions that pay for repeating the input."""
+        asked = () if self.best.checklist is None else self.best.checklist.questions
+        return [each.id for each in asked if each.pays_for_repeating is not None]
 
     @field_validator("accepted_edits")
     @classmethod

@@ -278,6 +278,12 @@ class AlignOptions(OwnWords, LoopOptions):
         description="A further measure that may join, as nearest_sentence(input), words, package.module:function or "
         "file.py:function; may be repeated.",
     )
+    probed_outputs: Annotated[int, Heading.CHANGED.at(3)] = Field(
+        6,
+        ge=0,
+        description="Development outputs that a learned judge is asked of once more, padded, flattered, stuffed with its "
+        "questions' words and with their input repeated: what they gain is told; 0: none.",
+    )
     shown_examples: Annotated[int, Heading.CHANGED.at(4)] = Field(
         4, ge=2, le=20, description="Judged examples that the judge is shown with one output at most."
     )
@@ -298,14 +304,14 @@ class AlignOptions(OwnWords, LoopOptions):
         Idle(
             (
                 *("paper", "update", "note_taker", *_EDITS, "max_questions", "learn_from", "regenerate_questions"),
-                *("keep_questions", "measures", "measure", "shown_examples"),
+                *("keep_questions", "measures", "measure", "probed_outputs", "shown_examples"),
             ),
             where(calibrate=True),
             "nothing is improved, only calibrated (calibrate)",
         ),
         Idle((*_EDITS, "regenerate_questions"), where(update=("questions", "examples")), _NO_EDIT),
         Idle(
-            ("max_questions", "learn_from", "keep_questions", "measures", "measure"),
+            ("max_questions", "learn_from", "keep_questions", "measures", "measure", "probed_outputs"),
             where(update=("edits", "rewrite", "examples")),
             "no question is learned (update auto or questions)",
         ),

@@ -30,7 +30,7 @@ from .earlier import EarlierRound, earlier_round
 from .events import Callback
 from .job import Job, with_rest
 from .modes import align as alignment
-from .modes.tune import OLD_OUTPUTS
+from .modes.tune import OLD_OUTPUTS, without_paid
 from .options import AlignOptions, TuneOptions
 from .run_result import RunResult
 from .runner import read_job, run_job
@@ -273,7 +273,7 @@ def _judged_by(judge: Path, job: Job, own: str | Model | None) -> Job:
         settings["models"] = {**job.options.models, kept.model: kept.named}
     return replace(
         job,
-        checklist=kept.checklist,
+        checklist=without_paid(kept.checklist, job.examples),
         prompts={**job.prompts, "judge_prompt": kept.prompt},
         models={**job.models, "judge": kept.model if own is None else own},
         options=job.options.model_copy(update=settings),

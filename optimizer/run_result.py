@@ -23,7 +23,7 @@ from ..evaluation.raters.comment_coverage import coverage_said
 from ..evaluation.raters.steps import STEP_FIGURES, form_of_step
 from ..evaluation.view import Shown, View
 from ..memory.decision import decide
-from ..memory.records import CriterionRecord, LessonRecord, MeasureRecord, ParityRecord
+from ..memory.records import CriterionRecord, ExploitWay, LessonRecord, MeasureRecord, ParityRecord
 from ..memory.result_file import CROSSED, RunRecord
 from ..memory.run_directory import JUDGE_FILE, prompt_file
 from ..models.writing import WRITING_FILE
@@ -90,6 +90,14 @@ class RunResult(Shown):
         return run_view(self.record, self.directory)
 
 
+EXPLOITED: dict[ExploitWay, str] = {
+    "padded": "padded",
+    "flattered": "full of praise",
+    "stuffed": "stuffed with the questions' words",
+    "repeated": "followed by its input",
+}
+"""Words for an output that was changed."""
+
 RowMaker = Callable[[RunRecord], Iterable[dict[str, Any]]]
 
 
@@ -136,6 +144,9 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
     shown = result.shown.name if result.shown else "no examples"
     alone = "The starting judge alone" if result.thing == "judge" else "Without an edit"
     read = ["The accepted judge is calibrated already: it is read against accepted outputs."]
+    paid = (
+        [f"tune leaves out {', '.join(names)}, for repeating the input pays"] if (names := result.exploitable) else []
+    )
     return {
         "learned": _Table(f"The judge has learned {learned} from comments", _learned, True, [worth]),
         "not_learned": _Table("Proposed, and not learned", _not_learned, True),
@@ -148,6 +159,9 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         ),
         "contradictions": _Table(
             "Outputs to talk about", lambda result: map(dict, case_rows(result.rater_agreement)), True
+        ),
+        "exploits": _Table(
+            "Outputs that were changed without being better: what they gain from the judge", _exploits, notes=paid
         ),
         "candidates": _Table("Candidates at the acceptance test", _candidates, True),
         "changes": _Table("Accepted edits of the prompt", _changes, True),
@@ -177,6 +191,7 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
     yield from _measures_said(result)
     if result.comment_coverage.get("value") is not None:
         yield coverage_said(result.comment_coverage)
+    yield from _exploits_said(result)
     yield from (f"Not shown: {left.name}: {left.reason}" for left in result.not_shown)
     if result.asked_both_ways:
         yield result.asked_both_ways.sentence
@@ -249,6 +264,26 @@ def _measures_said(result: RunRecord) -> list[str]:
     if not joined:
         return [figures.strip()] if figures else []
     return [f"{count(len(joined), 'measure')} joined, computed without a call: {', '.join(joined)}.{figures}"]
+
+
+def _exploits_said(result: RunRecord) -> Iterator[str]:
+    """Yield a sentence on the change of outputs that gains most without making them better."""
+    known = [each for each in result.exploits if each.gain.value is not None]
+    most = max(known, key=lambda each: each.gain.value or 0.0, default=None)
+    if most is not None and round(most.gain.value or 0.0, 3) <= 0:
+        yield "Outputs that were changed without being better gain nothing from the judge."
+    elif most is not None:
+        left = f" tune leaves out {', '.join(result.exploitable)}." if result.exploitable else ""
+        gain = Figure.of(most.gain, "+.3f")
+        yield f"An output that is {EXPLOITED[most.way]} gains {gain} from the judge without being better.{left}"
+
+
+def _exploits(result: RunRecord) -> Iterator[dict[str, Any]]:
+    """Yield what outputs gain that were changed in each way, and the criterion that pays most for it."""
+    for each in result.exploits:
+        name, paid = max(each.criteria.items(), key=lambda one: one[1], default=("", 0.0))
+        most = f"{name} {Figure(paid, form='+.2f')}" if paid > 0 else "none"
+        yield {"output": EXPLOITED[each.way], "n": each.gain.n, "gain": Figure.of(each.gain, "+.3f"), "pays most": most}
 
 
 def _measured(result: RunRecord) -> str:

@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
@@ -46,6 +47,7 @@ from .human_feedback import (
     refuse_mixed_labels,
 )
 from .json_documents import at, looked_at
+from .mapping.long_table import RATER, by_output, is_long
 from .mapping.table import proposes_mapping
 from .messages import StructuredText
 from .raters import UNNAMED, by_name, by_place, unnamed_said
@@ -310,13 +312,14 @@ def load_examples(
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
     A row whose output is empty is left out, with a warning that says how many are, unless no output is needed. One
-    without an id is called after a hash of its texts.
+    without an id is called after a hash of its texts. Where a column ``rater`` stands beside ``id``, each row is what one
+    rater said, and the rows of one id are one example.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
         fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
-            column to the human dimension ``D``, ``comment.D`` one to the comments on it; these may be several, one a
+            column to the human dimension ``D``, ``rater`` names the column of raters where each row is one rater's, ``comment.D`` one to the comments on it; these may be several, one a
             rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``. Where one dimension alone has several, the
             columns' names are the raters'.
         limit: Keep only the first ``limit`` examples.
@@ -332,7 +335,7 @@ def load_examples(
         MissingExtraError: A package that reads such a file is not installed.
     """
     fields, human = fields or {}, HumanValues(labels, label_scale)
-    check_field_map(fields)
+    check_field_map(fields, (*FIELDS, RATER))
     name = source_name(source) if isinstance(source, (str, Path)) else "the data"
     examples = ExampleTable()
     seen: dict[str, str] = {}
@@ -345,7 +348,7 @@ def load_examples(
     human.texts_in_json, rows = looked_at(rows, [str(fields.get(each, each)) for each in ("input", "output")])
     if human.texts_in_json and remarks:
         logger.warning("%s: the texts are written as JSON within the file; they are read without its marks.", name)
-    for where, row in rows:
+    for where, row in _one_an_output(rows, fields, human):
         if not isinstance(row, (Example, Mapping)):
             raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
         example = row if isinstance(row, Example) else _example(row, fields, human, where, unnamed)
@@ -364,7 +367,8 @@ def load_examples(
             raise InputError(
                 f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a "
                 "document or "
-                f"conversation: --field metadata.document={fields.get('id', 'id')}"
+                f"conversation: --field metadata.document={fields.get('id', 'id')}; where each row is what one rater said: "
+                "--field rater=COLUMN"
             )
         if example.comment and example.output is None:
             raise InputError(
@@ -386,6 +390,27 @@ def load_examples(
         _say_what_was_missing(name, unnamed, human)
         _remark(name, examples, empty)
     return examples
+
+
+def _one_an_output(rows: Iterator[tuple[str, Any]], fields: FieldMap, human: HumanValues) -> Iterator[tuple[str, Any]]:
+    """The rows; of a long table of ratings an example for each output."""
+    first = next(rows, None)
+    if first is None:
+        return
+    whole = chain([first], rows)
+    if is_long(first[1], fields):
+        yield from ((where, validate_row(Example, row, where)) for where, row in _with_inputs(whole, fields, human))
+    else:
+        yield from whole
+
+
+def _with_inputs(
+    rows: Iterable[tuple[str, Any]], fields: FieldMap, human: HumanValues
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for where, row in by_output(rows, fields, human):
+        if "input" not in row:
+            raise InputError(f"{where}: {missing('input', row, fields)}")
+        yield where, row
 
 
 def _is_empty_path(row: Mapping[str, Any], path: str) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..evaluation.measures.told import MeasuredCase, cases_by_measure
+from ..prompts.checklist import ComputedMeasure
+from ..prompts.examples import Example
 from .charts import Scale
+from .run_data import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,6 +235,8 @@ class LearnedQuestion:
     """Examples that it comes from on which none of the comments stands in the run's inputs."""
     worth: Sequence[tuple[str, Difference]]
     """The gain over the same judge without it, by split."""
+    cases: Sequence[MeasuredCase] = ()
+    """Of a measure: test outputs that people did not pass, with the part that decided its number."""
 
     @property
     def more_comments(self) -> int:
@@ -253,10 +259,37 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     if not result.questions and result.thing == "prompt":
         return None
     new = result.best.checklist
-    weights = {each.id: each.weight for each in new.questions} if new else {}
-    rows = [_question(data, each, weights.get(each.id)) for each in result.learned]
+    weights = {each.id: each.weight for each in (*new.questions, *_measures(data))} if new else {}
+    cases = measured_cases(data)
+    rows = [
+        replace(_question(data, each, weights.get(each.id)), cases=cases.get(each.id, ())) for each in result.learned
+    ]
     ends = [end for row in rows for _, gain in row.worth for end in (gain.low, gain.high, gain.value)]
     return WhatWasLearned(rows, Scale.over(ends))
+
+
+def _measures(data: RunData) -> list[ComputedMeasure]:
+    new = data.result.best.checklist
+    written = (new.model_extra or {}).get("measures", ()) if new is not None else ()
+    return [ComputedMeasure.model_validate(each) for each in written]
+
+
+def measured_cases(data: RunData) -> dict[str, list[MeasuredCase]]:
+    """Test outputs that people did not pass, by the accepted judge's measures; empty where nobody rated single outputs."""
+    measures = _measures(data)
+    wanted = {each.example: each.wanted for each in data.kept.scored if each.wanted is not None}
+    if not measures or not wanted:
+        return {}
+    examples = {
+        name: Example.model_validate({"id": name, **{each: row[each] for each in FIELDS if row.get(each)}})
+        for name, row in data.examples.items()
+        if row.get("output")
+    }
+    values: dict[str, dict[str, float]] = {}
+    for (example, question), verdict in data.kept.answers(data.kept.best).items():
+        if verdict.value is not None:
+            values.setdefault(question, {})[example] = verdict.value
+    return cases_by_measure(measures, examples, values, wanted)
 
 
 def _question(data: RunData, found: CriterionRecord, weight: float | None) -> LearnedQuestion:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..agents.checks import computed_verdicts
 from ..evaluation.calibration_fit import platt
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
 from ..models.trained.scored_text import scored_text
@@ -26,7 +27,7 @@ from ..stats.resampling import Resampling
 from .mixture import FEWEST, PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..evaluation.scoring import ExampleScore, Targets
     from ..models.trained.causal import CausalNetwork
@@ -247,6 +248,23 @@ def verdicts_of(
         Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
         for (example, question), p in zip(asked, said, strict=True)
     )
+
+
+def with_measures(verdicts: VerdictColumns, judged: Checklist, examples: Sequence[Example]) -> VerdictColumns:
+    """The scorer's verdicts, and those of the measures beside it, which code computes. Errors as in
+    :func:`~askance.agents.checks.computed_verdicts`."""
+    if not judged.measures:
+        return verdicts
+    return VerdictColumns.of([*verdicts, *computed_verdicts(judged.measures, examples, "")])
+
+
+def figures_with_measures(
+    verdicts: Iterable[Verdict], examples: Sequence[Example], judged: Checklist, options: TrainOptions
+) -> dict[str, Any]:
+    """Correlations with people of the scorer together with its measures; ``verdicts`` are those of both."""
+    people = human_targets(examples, judged, options.human_scale)
+    sampling = {"resamples": options.resamples, "seed": options.seed}
+    return measure(score_examples(examples, judged, verdicts), people, examples, **sampling).to_dict()
 
 
 def _credit(reader: ScorerReader, pair: TrainingItem, file: ScorerFile) -> float:

@@ -116,6 +116,10 @@ class TrainResult(Shown):
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
                 yield f"Its rank correlation with people less {_WHOSE[name]}: {Figure.of(found, '+.3f')}."
+        if (both := data["test"].get("with_measures")) is not None:
+            alone = data["test"]["people"]["scorer"]
+            whole_text, alone_text = (Figure.of(each, key="spearman") for each in (both, alone))
+            yield f"With its measures its rank correlation with people is {whole_text}, with its questions alone {alone_text}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         yield from rationales_said(data)
@@ -141,6 +145,8 @@ class TrainResult(Shown):
         rows: list[dict[str, Any]] = []
         for name, found in test.get("people", {}).items():
             rows += _rows_of(f"{_OTHERS.get(name, name)} with people", found)
+        if "with_measures" in test:
+            rows += _rows_of("scorer and its measures, with people", test["with_measures"])
         if "verdicts" in test:
             found = test["verdicts"]
             rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})

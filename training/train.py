@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from ..agents.checks import make_ready
 from ..memory.run_directory import JUDGE_FILE
 from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
@@ -36,12 +37,14 @@ from .measured import (
     calibration_figures,
     compared,
     figures_on_test,
+    figures_with_measures,
     fit_calibration,
     people_alone,
     price,
     rated_validation,
     speed,
     verdicts_of,
+    with_measures,
 )
 from .mixture import PARTS, asked_with, check_lengths, divided, gather, groups_of
 from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions, check_goes_with
@@ -151,11 +154,12 @@ def prepare(
     writes_why = bool(settings.rationales) and settings.rationales_from == "writer"
     _check_models(writer, judge_model, settings, writes_why)
     earlier = None if judge is None else earlier_run(judge)
-    questions = asked_of(checklist, earlier)
+    judged = asked_of(checklist, earlier)
+    questions = judged.asked_alone or judged
     whole = _load_all(data, settings)
     examples = whole[: settings.limit]
     pairs = [] if preferences is None else load_pairs(preferences, seed=settings.seed)
-    taught = _load_teacher(verdicts, whole, questions, settings.limit)
+    taught = _load_teacher(verdicts, whole, judged, settings.limit)
     shown = default_prompt(examples) if prompt is None else prompt
     asked = bound_prompts([shown], examples, settings)[0] if found.is_causal else None
     text_of = asked_with(asked)
@@ -179,7 +183,8 @@ def prepare(
         cases = rationale_cases(mixture.training)
         writing = buy_rationales(cases, writer, settings, watcher) if writer and writes_why else Writing(cases)
     made = contrasts.found if contrasts else None
-    return TrainJob(examples, questions, pairs, taught, mixture, made, writing, Path(output), found, asked, settings)
+    how = Path(output), found, asked, settings, judged
+    return TrainJob(examples, questions, pairs, taught, mixture, made, writing, *how)
 
 
 def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_why: bool) -> None:
@@ -195,14 +200,21 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer. Raises InputError where there are none, or they cannot be read."""
+    """The questions that the scorer is to answer, and the measures beside them, which code computes.
+
+    Raises InputError where there are none, they cannot be read, or there are checks.
+    """
     if checklist is not None:
         asked = load_checklist(checklist)
     elif earlier is None:
         raise InputError("A checklist is needed, or a judge, which brings its own.")
     else:
         asked = earlier.judge.checklist
-    return refuse_computed(asked, "A scorer learns to answer questions")
+    found = refuse_computed(asked, "A scorer learns to answer questions", ["checks"])
+    if found.asked_alone is None:
+        raise InputError("A scorer learns to answer questions, and the checklist has no questions with a weight.")
+    make_ready(found.measures)
+    return found
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
@@ -224,7 +236,7 @@ def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
 def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
-    """The teacher's verdicts on the examples that ``limit`` leaves; they may be about the ``whole``.
+    """The teacher's answers on the examples that ``limit`` leaves; they may be about the ``whole``. Measures are left out.
     Raises InputError where one is about no example or question there is, or they are of several judges."""
     if verdicts is None:
         return None
@@ -242,7 +254,8 @@ def _load_teacher(
         raise InputError(
             f"The verdicts are of {len(judges)} judges (models and prompts; {names}); a scorer learns from one teacher."
         )
-    return found.only(found.places("example", column(whole[:limit], "id")) >= 0)
+    answered = found.places("question", [each.id for each in checklist.asked]) >= 0
+    return found.only((found.places("example", column(whole[:limit], "id")) >= 0) & answered)
 
 
 @dataclass(frozen=True)
@@ -263,6 +276,8 @@ class TrainJob:
     prompt: Prompt | None
     """The judge's prompt that a causal base is to answer."""
     settings: TrainOptions
+    judged: Checklist
+    """The questions, and the measures that are computed beside the scorer."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -272,7 +287,7 @@ class TrainJob:
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
         if self.writing is not None and self.writing.written is not None:
             items.append(repr(self.writing.written))
-        whole = [self.base.name, settings, self.checklist.model_dump(mode="json"), items]
+        whole = [self.base.name, settings, self.judged.model_dump(mode="json"), items]
         return sha256(json.dumps(whole).encode("utf-8", "surrogatepass")).hexdigest()
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
@@ -444,8 +459,8 @@ class TrainJob:
         if self.prompt is not None:
             write_whole(self.output / f"prompt{self.prompt.suffix}", self.prompt.file_text)
         kept = scorer_judge(
-            lambda examples: verdicts_of(reader, examples, self.checklist, file),
-            self.checklist,
+            lambda examples: with_measures(verdicts_of(reader, examples, self.checklist, file), self.judged, examples),
+            self.judged,
             self.prompt or load_prompt(default_prompt(self.examples)),
             self._examples_of("validation"),
             tested,
@@ -454,6 +469,9 @@ class TrainJob:
         write_whole(self.output / JUDGE_FILE, kept.to_yaml())
         of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings, self._groups)
         figures = figures_on_test(reader, *of_test)
+        if self.judged.measures and "people" in figures:
+            said = with_measures(verdicts_of(reader, tested, self.checklist, file), self.judged, tested)
+            figures["with_measures"] = figures_with_measures(said, tested, self.judged, settings)
         parts = dict(facts)
         if reasons is not None:
             other = self._reader(network, self._rationale_room if answers is None else None)

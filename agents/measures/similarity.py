@@ -122,6 +122,25 @@ SIMILARITIES: dict[str, tuple[Similarity, Parts, Parts]] = {
 """By name: the function, and the parts of the output and of the text whose vectors it needs."""
 
 
+def _nearest(output: str, text: str, vectors: KeptVectors) -> str | None:
+    theirs = _whole(text, vectors)
+    if theirs is None or not (mine := sentences_of(output)):
+        return None
+    return mine[int((vectors.of(mine) @ theirs).argmax())]
+
+
+def _least(output: str, text: str, vectors: KeptVectors) -> str | None:
+    found = _supports(output, text, vectors)
+    return None if found is None else sentences_of(output)[int(found.argmin())]
+
+
+DECIDING: dict[str, Callable[[str, str, KeptVectors], str | None]] = {
+    "nearest_sentence": _nearest,
+    "least_supported": _least,
+}
+"""By name: the sentence of the output that a similarity is of."""
+
+
 def _supports(output: str, text: str, vectors: KeptVectors) -> Vectors | None:
     mine, theirs = sentences_of(output), sentences_of(text)
     if not mine or not theirs:

@@ -18,8 +18,8 @@ from ...prompts.conversations.chat import at_last_user, reply_text
 from ...prompts.criteria.measures import SIMILAR, Against
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.messages import StructuredText, content_text, fields_of
-from .similarity import SIMILARITIES, kept_vectors
-from .words import BETWEEN, OF_FORM
+from .similarity import DECIDING, SIMILARITIES, kept_vectors
+from .words import BETWEEN, OF_FORM, PARTS
 
 if TYPE_CHECKING:
     from ...models.base import AnswerStore
@@ -87,6 +87,21 @@ def text_of(example: Example, against: Against) -> str:
     messages = at_last_user(example.input)[0] if isinstance(example.input, StructuredText) else []
     last = fields_of(messages[-1]) if messages else None
     return (content_text(last[1].get("content")) if last else "") or example.input
+
+
+def part_that_decides(measure: ComputedMeasure, example: Example) -> str | None:
+    """Return the words of an output that a measure's number comes from; None where it comes from all of it.
+
+    It is a sentence of the similarities of sentences, the longest copy, or the first sentence with a name or number that
+    the text lacks. Raises MissingExtraError where a similarity needs an embedder that is not installed.
+    """
+    output = reply_text(example.output or "")
+    if measure.names_function or measure.against is None or not output.strip():
+        return None
+    text = text_of(example, measure.against)
+    if measure.name in DECIDING:
+        return DECIDING[measure.name](output, text, kept_vectors())
+    return PARTS[measure.name](output, text) if measure.name in PARTS else None
 
 
 def _value(measure: ComputedMeasure, example: Example) -> Value:

@@ -128,6 +128,37 @@ def _share(parts: tuple[object, ...], there: set[object]) -> float | None:
     return sum(each in there for each in parts) / len(parts) if parts else None
 
 
+def _first_new(parts: Callable[[str], tuple[str, ...]], known: Callable[[str], tuple[str, ...]]) -> Part:
+    """The first sentence of an output with a name or number that the text lacks."""
+
+    def found(output: str, text: str) -> str | None:
+        there = set(known(text))
+        return next((each for each in sentences(output) if set(parts(each)) - there), None)
+
+    return found
+
+
+def _copied(output: str, text: str) -> str | None:
+    """The longest run of characters, from word to word, that the output has from the text."""
+    mine, theirs = _SPACED.findall(output), _SPACED.findall(text)
+    match = SequenceMatcher(
+        None, [each.casefold() for each in mine], [each.casefold() for each in theirs], autojunk=False
+    ).find_longest_match()
+    words = [re.escape(each) for each in mine[match.a : match.a + match.size]]
+    found = re.search(r"\W+".join(words), output) if words else None
+    return None if found is None else found[0]
+
+
+Part = Callable[[str, str], str | None]
+_SPACED = re.compile(r"\w+")
+PARTS: dict[str, Part] = {
+    "names_found": _first_new(names_of, words_of),
+    "names_new": _first_new(names_of, words_of),
+    "numbers_found": _first_new(numbers_of, numbers_of),
+    "numbers_new": _first_new(numbers_of, numbers_of),
+    "longest_copy": _copied,
+}
+"""By name: the part of the output that a measure's number comes from."""
 BETWEEN: dict[str, Callable[[str, str], float | None]] = {
     "words_found": words_found,
     "word_pairs_found": word_pairs_found,

@@ -34,16 +34,17 @@ def repeating_gains(measures: Sequence[ComputedMeasure], examples: Sequence[Exam
     plain = _good(measures, written)
     gains = dict.fromkeys((each.id for each in measures), 0.0)
     for text in TEXTS:
-        repeating = [
-            each.model_copy(update={"output": f"{each.output}\n{given}"})
-            for each in written
-            if (given := text_of(each, text)).strip()
-        ]
+        repeating = [with_text(each, given) for each in written if (given := text_of(each, text)).strip()]
         padded = _good(measures, repeating)
         for name in gains:
             found = [good - plain[key] for key, good in padded.items() if key[0] == name and key in plain]
             gains[name] = max(gains[name], sum(found) / len(found) if found else 0.0)
     return gains
+
+
+def with_text(example: Example, text: str) -> Example:
+    """Return the example with a text at the end of its output."""
+    return example.model_copy(update={"output": f"{example.output}\n{text}"})
 
 
 def paid_for(measures: Sequence[ComputedMeasure], examples: Sequence[Example]) -> dict[str, float]:

@@ -52,6 +52,7 @@ from ..options import AlignOptions
 from ..questions.again import QuestionsAgain
 from ..questions.candidates import as_question
 from ..questions.choice import NO_MEASURES, Chooser
+from ..questions.exploits import exploit_facts
 from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.pairs import PairChooser, PairYardstick, are_pairs, decided_pairs, examples_of_pairs
 from ..questions.presentation import asked_at_the_start, mode_for
@@ -229,6 +230,9 @@ class Align:
         if options.update in ("auto", "questions"):
             learns = learner(context, subject, targets, model)
             steps, free = (learns, *steps), (partial(learning_facts, learns, context), *free)
+            # the probe's outputs are nobody's: their verdicts are in no coverage
+            probe = partial(exploit_facts, context, replace(subject, tally=lambda _: None), targets)
+            set_up = replace(set_up, bought_facts=(*set_up.bought_facts, probe))
             if pairs is not None:
                 free = (*free, partial(_keep_candidates, context, learns))
         set_up = replace(set_up, steps=steps, free_facts=free)

@@ -84,7 +84,7 @@ def prepare(
         if settings.weights is not None:
             questions = weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
     schema = schema_beside(prompt) if schema is None else schema
-    questions = with_schema(_without_paid(questions, examples), schema)
+    questions = with_schema(without_paid(questions, examples), schema)
     _check_who_judges(questions, judge, checker, settings)
     if questions is not None and checker is None:
         stray = stray_comments_said({each.id: each.comment for each in examples}, questions)
@@ -114,15 +114,18 @@ def prepare(
     return Job("tune", examples, questions, prompts, models, settings, names, loaded)
 
 
-def _without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
-    """The checklist without the measures that an output pleases by repeating what it was given, which is said.
+def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
+    """The checklist without the criteria that an output pleases by repeating what it was given, which is said.
 
-    A generator that is tuned finds out what pleases its judge. Raises InputError where nothing else counts.
+    Measures are probed here; questions were when they were learned. A generator that is tuned finds out what pleases its
+    judge. Raises InputError where nothing else counts.
     """
-    if checklist is None or not checklist.measures:
+    if checklist is None:
         return checklist
     make_ready(checklist.measures)
-    if not (gains := paid_for(checklist.measures, list(examples))):
+    gains = paid_for(checklist.measures, list(examples)) if checklist.measures else {}
+    gains |= {each.id: paid for each in checklist.asked if (paid := each.pays_for_repeating) is not None}
+    if not gains:
         return checklist
     left = checklist.of([each for each in checklist.questions if each.id not in gains])
     if left is None:

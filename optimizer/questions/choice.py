@@ -177,7 +177,7 @@ class Chooser:
         named: Mapping[str, CriterionRecord],
         seen: Observation,
         iteration: int,
-        measured: tuple[FittedMeasure, ...],
+        measured: tuple[FittedMeasure, ...] = (),
     ) -> Chosen:
         """Choose the candidates that are worth asking beside the questions of ``best`` and the measures that join."""
         if not named:
@@ -264,6 +264,8 @@ class Chooser:
             id=measure.id, good=measure.good, reason=unused, effect=round(found.effect, 4), iteration=iteration
         )
         self.learned = [*(each for each in self.learned if each.id != measure.id), told]
+        if self.told:
+            self.events.emit(QuestionJudged(told))
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.

@@ -17,7 +17,7 @@ from ...agents.requests import each_format, question_block
 from ...evaluation.options import SelectOptions
 from ...evaluation.verdict_table import tabulate
 from ...models.budget import estimate_tokens
-from ...prompts.checklist import Checklist, Sees
+from ...prompts.checklist import Checklist, Computed, Sees
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.prompt import frame
 from ...prompts.verdicts import Verdict
@@ -38,17 +38,19 @@ def answers_from_verdicts(
     """Yes/no answers as probabilities, and what each counts for in a score.
 
     Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
-    ``hard``: the answer; ``split``: whether P(good) is above the question's median.
+    ``hard``: the answer; ``split``: whether P(good) is above the question's median. A measure has no answer, so it is split
+    whatever the kind.
 
     Returns:
         p(a|q,I) with the answer that speaks against the output first, shape (examples, questions, 2), and the scores in
         [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples, questions).
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
-    if kind == "split":
-        codes = np.stack([equal_groups(column, 2) for column in scores.T], axis=1)
-        return one_hot(codes, 2), scores
-    return np.stack([1.0 - scores, scores], axis=2), scores
+    answers = np.stack([1.0 - scores, scores], axis=2)
+    for place, question in enumerate(candidates.questions):
+        if kind == "split" or isinstance(question, Computed):
+            answers[:, place] = one_hot(equal_groups(scores[:, place], 2), 2)
+    return answers, scores
 
 
 def answers_from_ratings(
@@ -164,15 +166,19 @@ _RESAMPLES = 1000
 
 
 def question_tokens(candidates: Checklist) -> Floats:
-    """About how many tokens each question adds to a request, with the sentence that says how to answer."""
+    """About how many tokens each question adds to a request, with the sentence that says how to answer; a measure none."""
     form = each_format(explained=False)
-    return np.array([estimate_tokens(f"{question_block(each)}\n{form}") for each in candidates.questions], dtype=float)
+    asked = (
+        0 if isinstance(each, Computed) else estimate_tokens(f"{question_block(each)}\n{form}")
+        for each in candidates.questions
+    )
+    return np.array(list(asked), dtype=float)
 
 
 def shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
     """Tokens of what comes before and after a question, on average over the sample, by what questions see."""
     found: dict[Sees, float] = {}
-    for sees in dict.fromkeys(each.sees for each in candidates.questions):
+    for sees in dict.fromkeys(each.sees for each in candidates.asked):
         framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
         texts = [f"{each.prefix}{each.after}" for each in framings]
         found[sees] = float(np.mean([estimate_tokens(text) for text in texts]))

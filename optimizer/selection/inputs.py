@@ -6,8 +6,9 @@ sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,12 +19,13 @@ from numpy.typing import NDArray
 
 from ...agents.question_writer import ProposedQuestion, QuestionProposer, name_questions
 from ...agents.rating import Rating
+from ...evaluation.measures.fitting import MeasureTable
 from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage, coverage
 from ...evaluation.verdict_table import given_verdicts
 from ...memory.embedders import DEFAULT_EMBEDDER, ROUNDING, Embedder, embedder
 from ...models.base import CallError, Model
-from ...prompts.checklist import Checklist, Question, load_checklist, refuse_computed
+from ...prompts.checklist import Checklist, ComputedMeasure, Question, load_checklist, refuse_computed
 from ...prompts.errors import AskanceError, InputError, MissingExtraError, did_you_mean
 from ...prompts.examples import Example, human_dimensions, load_examples, without_answers
 from ...prompts.human_feedback import are_labels, known_ratings
@@ -31,6 +33,7 @@ from ...prompts.prompt import Prompt, bound_prompts, default_prompt
 from ...prompts.verdicts import Verdict, VerdictColumns
 from .information import Floats
 
+logger = logging.getLogger(__name__)
 QUIET, QUIET_ROUNDS = 1, 2
 """A round that brings no more new questions than this is a quiet one; so many of them in a row end the proposing."""
 EXAMPLES_PER_ROUND, QUESTIONS_PER_ROUND = 3, 8
@@ -145,6 +148,8 @@ class Inputs:
     dimensions: tuple[str, ...]
     by_people: bool
     """Whether ratings are people's."""
+    measures: tuple[ComputedMeasure, ...] = ()
+    """Measures that are candidates beside questions; they are among ``candidates`` where these are known."""
 
 
 @dataclass(frozen=True)
@@ -262,7 +267,40 @@ def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
     return [int(each) for each in places]
 
 
-CHOOSES = "select chooses among questions, each of which costs calls"
+CHOOSES = "select chooses among questions and measures"
+SPREAD = (0.05, 0.95)
+"""Quantiles of a measure's values in the sample that stand for 0 and 1 where nobody said which do."""
+
+
+def offered(
+    examples: Sequence[Example], taken: Collection[str], settings: SelectOptions
+) -> tuple[ComputedMeasure, ...]:
+    """Return the measures that are candidates, each with a range from the sample's values, without ids that are ``taken``.
+
+    No score of the examples is looked at. Raises InputError and MissingExtraError as
+    :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`.
+    """
+    if settings.measures == "none" and not settings.measure:
+        return ()
+    embeds = settings.embedder != "words"
+    table = MeasureTable.of(examples, settings.measures, settings.measure, embeds=embeds)
+    if table.left_out is not None:
+        logger.warning("%s", table.left_out)
+    found = []
+    for name, each in table.without(taken).measures.items():
+        values = np.array(list(table.values[name].values()))
+        low, high = np.quantile(values, SPREAD)
+        ends = (low, high) if low < high else (values.min(), values.max())
+        found.append(each.model_copy(update={"range": tuple(float(f"{end:.4g}") for end in ends)}))
+    return tuple(found)
+
+
+def candidates_in(source: str | Path | Checklist, settings: SelectOptions) -> Checklist:
+    """Read candidates. Raises InputError where there are checks, or measures that need yes/no answers beside them."""
+    found = refuse_computed(load_checklist(source, remarks=settings.answer_levels == 2), CHOOSES, ["checks"])
+    if settings.answer_levels > 2 or settings.estimate == "per-example":
+        refuse_computed(found, "Only among yes/no answers, pooled over examples, a measure is a candidate")
+    return found
 
 
 def load_select_inputs(
@@ -279,9 +317,12 @@ def load_select_inputs(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
     )
-    pool = None
-    if candidates is not None:
-        pool = refuse_computed(load_checklist(candidates, remarks=settings.answer_levels == 2), CHOOSES)
+    pool = None if candidates is None else candidates_in(candidates, settings)
+    if (settings.measures != "none" or settings.measure) and (
+        settings.answer_levels > 2 or settings.estimate == "per-example"
+    ):
+        raise InputError("measures: they are candidates among yes/no answers alone (answer_levels 2, estimate pooled).")
+    if pool is not None:
         every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
@@ -296,7 +337,10 @@ def load_select_inputs(
     [text] = bound_prompts([default_prompt(every) if prompt is None else prompt], every, settings)
     by_people = _by_people(examples, settings)
     about = task or (pool.task if pool else "")
-    return Inputs(examples, pool, text, about, tuple(dimensions), by_people)
+    measures = offered(examples, [each.id for each in pool.questions] if pool else (), settings)
+    if pool is not None and measures:
+        pool = pool.model_copy(update={"questions": (*pool.questions, *measures), "section_weights": {}})
+    return Inputs(examples, pool, text, about, tuple(dimensions), by_people, measures)
 
 
 def load_given(
@@ -317,7 +361,7 @@ def load_given(
     every = load_examples(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
-    questions = refuse_computed(load_checklist(candidates), CHOOSES)
+    questions = candidates_in(candidates, settings)
     given = given_verdicts(verdicts, every, questions, model, prompt, settings)
     judged = {verdict.example for verdict in given}
     known = [example for example in every if example.id in judged][: settings.limit]

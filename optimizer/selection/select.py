@@ -156,7 +156,7 @@ class SelectionJob:
                 proposer = models.get(self.writer) if self.writer is not None else judge
                 names["writer"] = proposer.name
                 pool = await _propose(inputs, proposer, gateway, settings, watcher)
-                candidates = Checklist(task=inputs.task, questions=pool.questions)
+                candidates = Checklist(task=inputs.task, questions=(*pool.questions, *inputs.measures))
             bought = await _buy(inputs, candidates, pool, judge, gateway, settings, watcher)
         watcher.phase("measuring information")
         return build_selection(inputs, bought, settings, names, gateway.budget)
@@ -189,8 +189,8 @@ async def _buy(
     verdicts: Sequence[Verdict] = ()
     degrees: Sequence[Rating] = ()
     if settings.answer_levels == 2:
-        total = len(examples) * len(candidates.questions) * settings.repeat
-        watcher.phase(f"asking {judge.name} {len(candidates.questions)} questions", total)
+        total = len(examples) * len(candidates.asked) * settings.repeat
+        watcher.phase(f"asking {judge.name} {len(candidates.asked)} questions", total)
         evaluator = Evaluator(gateway, judge, inputs.prompt, candidates, settings.judging)
         verdicts = await evaluator.judge(examples, watcher.advance)
     else:

@@ -12,7 +12,7 @@ from ...evaluation.options import SelectOptions
 from ...evaluation.scoring import Coverage
 from ...evaluation.view import Shown, View, correlation_figures
 from ...models.budget import Budget
-from ...prompts.checklist import Checklist, GoodAnswer, Sees, marked
+from ...prompts.checklist import Checklist, Computed, GoodAnswer, Sees, marked
 from ...prompts.errors import CoverageError
 from ...prompts.formatting import Figure
 from ...stats.correlation import Correlations, correlations_dict
@@ -35,6 +35,10 @@ from .inputs import Bought, Inputs, Pool
 
 if TYPE_CHECKING:
     from ...evaluation.view import Rows
+
+
+FREE = 1.0
+"""Tokens that a measure is taken for where information per token decides: it costs none."""
 
 
 @dataclass(frozen=True)
@@ -358,7 +362,7 @@ def build_selection(
         why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
         raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
     tokens = question_tokens(bought.candidates)
-    costs = tokens if settings.per_token else None
+    costs = np.maximum(tokens, FREE) if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
     found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
@@ -417,9 +421,13 @@ def _prefixes(
     agrees: bool,
 ) -> list[Prefix]:
     order = list(curve.order)
-    views = [candidates.questions[place].sees for place in order]
+    ordered = [candidates.questions[place] for place in order]
+    views = [None if isinstance(each, Computed) else each.sees for each in ordered]
     alone = settings.mode != "batched"  # else those that see the same are one call
-    around = [shared[sees] if alone or sees not in views[:place] else 0.0 for place, sees in enumerate(views)]
+    around = [
+        shared[sees] if sees is not None and (alone or sees not in views[:place]) else 0.0
+        for place, sees in enumerate(views)
+    ]
     cost = np.cumsum(tokens[order] + np.array(around))
     most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
     every = curve.correlation[-1]
@@ -436,7 +444,7 @@ def _prefixes(
             correlation_share=_number(curve.correlation[place] / every) if agrees and every > 0 else None,
             spearman=against[place][0],
             less_all=against[place][1],
-            cost_share=float(cost[place] / cost[-1]),
+            cost_share=float(cost[place] / cost[-1]) if cost[-1] else 0.0,
             per_combination=float(curve.per_combination[place]),
         )
         for place, question in enumerate(order)
@@ -464,7 +472,7 @@ def _question_reports(
                 bias=_number(info.bias[place]),
                 bits=_number(info.bits[place]),
                 tokens=int(tokens[place]),
-                bits_per_token=_number(info.bits[place] / tokens[place]),
+                bits_per_token=_number(info.bits[place] / tokens[place]) if tokens[place] else None,
                 examples=int(info.examples[place]),
                 missing=int((~present[:, place]).sum()),
                 mean_score=float(answered.mean()) if len(answered) else None,

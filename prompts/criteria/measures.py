@@ -25,6 +25,8 @@ class MeasureKind(NamedTuple):
 
     said: str
     """A question that it answers, with the text in place of ``{}``."""
+    told: str
+    """Words before its number, where an output is spoken of."""
     is_share: bool = True
     """Whether it lies in [0, 1]; a count needs a range or a curve."""
     good: Literal["yes", "no"] = "yes"
@@ -32,29 +34,51 @@ class MeasureKind(NamedTuple):
 
 
 SIMILAR: dict[str, MeasureKind] = {
-    "similarity": MeasureKind("How similar are the output and the {}?"),
-    "nearest_sentence": MeasureKind("How near to the {} is the output's nearest sentence?"),
-    "least_supported": MeasureKind("How near to a sentence of the {} is the output's least supported sentence?"),
-    "mean_supported": MeasureKind("How near to sentences of the {} are the output's sentences?"),
+    "similarity": MeasureKind("How similar are the output and the {}?", "similarity to the {}"),
+    "nearest_sentence": MeasureKind(
+        "How near to the {} is the output's nearest sentence?", "nearest sentence to the {}: similarity"
+    ),
+    "least_supported": MeasureKind(
+        "How near to a sentence of the {} is the output's least supported sentence?",
+        "least supported sentence, beside the {}: similarity",
+    ),
+    "mean_supported": MeasureKind(
+        "How near to sentences of the {} are the output's sentences?",
+        "sentences beside their nearest ones of the {}: mean similarity",
+    ),
 }
 """Relations that need a sentence embedder (extra ``memory``)."""
 RELATIONS: dict[str, MeasureKind] = SIMILAR | {
-    "words_found": MeasureKind("Which share of the output's words does the {} have?"),
-    "word_pairs_found": MeasureKind("Which share of the output's word pairs does the {} have?"),
-    "names_found": MeasureKind("Which share of the output's names does the {} have?"),
-    "numbers_found": MeasureKind("Which share of the output's numbers does the {} have?"),
-    "names_new": MeasureKind("How many names of the output does the {} lack?", False, "no"),
-    "numbers_new": MeasureKind("How many numbers of the output does the {} lack?", False, "no"),
-    "covered": MeasureKind("Which share of the words of the {} does the output have?"),
-    "longest_copy": MeasureKind("Which share of the output is its longest copy from the {}?"),
+    "words_found": MeasureKind("Which share of the output's words does the {} have?", "words that the {} has: share"),
+    "word_pairs_found": MeasureKind(
+        "Which share of the output's word pairs does the {} have?", "word pairs that the {} has: share"
+    ),
+    "names_found": MeasureKind("Which share of the output's names does the {} have?", "names that the {} has: share"),
+    "numbers_found": MeasureKind(
+        "Which share of the output's numbers does the {} have?", "numbers that the {} has: share"
+    ),
+    "names_new": MeasureKind("How many names of the output does the {} lack?", "names that the {} lacks:", False, "no"),
+    "numbers_new": MeasureKind(
+        "How many numbers of the output does the {} lack?", "numbers that the {} lacks:", False, "no"
+    ),
+    "covered": MeasureKind(
+        "Which share of the words of the {} does the output have?", "words of the {} that it has: share"
+    ),
+    "longest_copy": MeasureKind(
+        "Which share of the output is its longest copy from the {}?", "longest copy from the {}: share"
+    ),
 }
 FORMS: dict[str, MeasureKind] = {
-    "words": MeasureKind("How many words does the output have?", False),
-    "sentences": MeasureKind("How many sentences does the output have?", False),
-    "list_marks": MeasureKind("How many points of lists does the output have?", False),
-    "repetition": MeasureKind("How much does the output repeat its own word pairs?", True, "no"),
-    "readability": MeasureKind("How hard is the output to read?", False, "no"),
+    "words": MeasureKind("How many words does the output have?", "words:", False),
+    "sentences": MeasureKind("How many sentences does the output have?", "sentences:", False),
+    "list_marks": MeasureKind("How many points of lists does the output have?", "points of lists:", False),
+    "repetition": MeasureKind(
+        "How much does the output repeat its own word pairs?", "repeated word pairs: share", True, "no"
+    ),
+    "readability": MeasureKind("How hard is the output to read?", "readability (LIX):", False, "no"),
 }
+MEASURES = RELATIONS | FORMS
+"""All measures that come with askance."""
 _ENDS = {"high": "yes", "low": "no"}
 _NAMED = re.compile(r"([a-z_]+)\((\w+)\)")
 
@@ -89,7 +113,7 @@ def _texts() -> str:
 def said_of_measure(text: str) -> str:
     """The question that a measure answers, in words."""
     name, against = parse_measure(text)
-    kind = (RELATIONS | FORMS).get(name)
+    kind = MEASURES.get(name)
     return f"What does '{name.rpartition(':')[2]}' give for the output?" if kind is None else kind.said.format(against)
 
 
@@ -131,7 +155,7 @@ class ComputedMeasure(Computed):
         if not isinstance(data, dict) or not isinstance(data.get("measure"), str):
             return data
         refuse_what_is_asked(data, "a measure")
-        kind = (RELATIONS | FORMS).get(parse_measure(data["measure"])[0])
+        kind = MEASURES.get(parse_measure(data["measure"])[0])
         good = data.get("good", "yes" if kind is None else kind.good)
         if isinstance(good, str) and good.strip().lower() not in (*_ENDS, *_ENDS.values()):
             raise ValueError(f"field 'good': it is high or low, the end that speaks for the output, not '{good}'")
@@ -143,7 +167,7 @@ class ComputedMeasure(Computed):
         self._name, self._against = parse_measure(self.measure)
         if self.range is not None and self.curve is not None:
             raise ValueError("field 'range': a curve brings the value to [0, 1] already; leave one of them out")
-        kind = (RELATIONS | FORMS).get(self._name)
+        kind = MEASURES.get(self._name)
         if kind is not None and not kind.is_share and self.range is None and self.curve is None:
             raise ValueError(f"field 'range': {self.measure} is no share; say which values stand for 0 and 1: [0, 5]")
         return self
@@ -195,7 +219,7 @@ class ComputedMeasure(Computed):
         """Its fields as they are written in a checklist, without what need not be said."""
         fields = self.model_dump(mode="json", exclude_none=True, exclude={"sees"})
         usual = {"text": said_of_measure(self.measure), "dimension": "overall", "weight": 1}
-        kind = (RELATIONS | FORMS).get(self.name)
+        kind = MEASURES.get(self.name)
         said = {name: value for name, value in fields.items() if name != "good" and value != usual.get(name, fields)}
         is_usual = self.good == ("yes" if kind is None else kind.good)
         return said if is_usual else said | {"good": "low" if self.is_fault else "high"}

@@ -150,6 +150,8 @@ class Question(Polar):
     """Where a requirement of a migration comes from."""
     support: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda support: support is None)
     """Share of the old outputs that keep it, on development."""
+    pays_for_repeating: float | None = Field(default=None, exclude_if=lambda gain: gain is None)
+    """Gain of P(good) of outputs that repeat their input, where a probe found a clear one; ``tune`` leaves it out."""
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
     """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
 

@@ -19,6 +19,7 @@ USUAL = {
 NAMES = {
     "input": f"{USUAL['input']} user_message message msg request post task turns conversation instructions text",
     "output": f"{USUAL['output']} decoded answer_text bot_response resp translation chatbot_response",
+    "rater": "rater rater_id annotator annotator_id coder labeler labeller worker worker_id",
     "context": "context contexts retrieved_contexts retrieval_context documents passages passage "
     "retrieved_context chunks retrieved_documents source_text",
     "reference": "reference expected_output ground_truth ground_truths expected_answer ideal gold reference_answer "

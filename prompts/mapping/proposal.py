@@ -13,7 +13,7 @@ from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAI
 from .published import PublishedForm
 from .ratings import OVERALL, RatedColumns, of_program, ratings_in
 
-ORDER = ("id", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
+ORDER = ("id", "rater", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")
 """Fields with texts, in the order in which they are given a column."""
 OWN = ("human.", "comment.", "metadata.", "raters.")
@@ -146,8 +146,7 @@ def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
     system = next((each for each in columns.values() if plain_name(each.name) in NAMES["system"].split()), None)
     if system is not None and "system" not in has and len(system.values) > 1 and not system.is_unique:
         fields["system"] = system.path
-    if (identity := _identity(columns, has)) is not None:
-        fields |= identity
+    fields |= _long_table(columns, has) or _identity(columns, has) or {}
     return fields, has
 
 
@@ -219,6 +218,18 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
     for ours in ("input", "output"):
         if ours not in has and ours not in fields and left:
             fields[ours] = left.pop(0).path
+
+
+def _long_table(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
+    """The columns of ids and raters where each row is one rater's; None where it is not."""
+    rater = next((each for path, each in columns.items() if plain_name(path) in NAMES["rater"].split()), None)
+    named = [path for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
+    several = [path for path in named if not columns[path].is_unique and path != (rater and rater.path)]
+    if rater is None or not rater.values or not several:
+        return None
+    own = "id" if "id" in several else several[0]
+    has |= {"id": own, "rater": rater.path}
+    return {ours: path for ours, path in (("id", own), ("rater", rater.path)) if path != ours}
 
 
 def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:

@@ -290,7 +290,7 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[Fold]:
     async def choosing(self: Chooser, best: Draft, named: Any, observed: Any, iteration: int, measured: Any) -> Any:
         found = await choose(self, best, named, observed, iteration, measured)
         for one in now:
-            one.taught += [self.examples, named, observed, found]
+            one.taught += [self.examples, named, observed, measured, found]
         return found
 
     def drafting(self: Chooser, best: Draft, chosen: Any, observed: Any) -> Any:
