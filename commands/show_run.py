@@ -18,9 +18,9 @@ from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
 from ..optimizer.migration.certificate_view import MigrationResult
-from ..optimizer.run_result import FOUND, RunResult, names_text
+from ..optimizer.run_result import FOUND, RunResult
 from ..prompts.errors import InputError, as_typed
-from ..prompts.formatting import Figure, count
+from ..prompts.formatting import MOST_LISTED, Figure, count, names_text
 from ..prompts.text import excerpt, shorten
 from ..prompts.text_files import read_text
 from .command_options import common_options
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 MOST_CASES = 3
 """Disagreements that are shown of each lesson; the others are counted."""
-MOST_NAMES = 8
-"""Further disagreements that are named."""
 MOST_CHARS = 200
 """Characters of an example's text that are shown."""
 GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
@@ -221,7 +219,7 @@ def _texts(case: CaseStory) -> Iterator[str]:
 
 
 def _names(cases: Sequence[CaseStory]) -> str:
-    return names_text([each.key for each in cases], MOST_NAMES)
+    return names_text([each.key for each in cases], MOST_LISTED)
 
 
 def _past(passage: Passage) -> str:
@@ -260,7 +258,7 @@ def question_lines(story: QuestionStory) -> Iterator[tuple[int, str]]:
     if found := FOUND.get(story.origin):
         yield 2, f"It comes from {found}"
     for comment in story.comments:
-        on = f", on {names_text(comment.examples, MOST_NAMES)}" if comment.examples else ""
+        on = f", on {names_text(comment.examples, MOST_LISTED)}" if comment.examples else ""
         yield 2, f"From the comment “{comment.text}”{on}"
     if story.good is not None:
         nearer, means = ("yes", "a fault") if story.good == "no" else ("no", "good")
