@@ -173,7 +173,7 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     max_candidates: int
     max_rounds: int
     same_question: float
-    answer_levels: Literal[2, 3, 5]
+    answer_levels: Literal[2, 3, 5, 10]
     answers: Literal["soft", "hard", "split"]
     rated_by: Literal["auto", "people", "judge"]
     rating_dimension: str | None

@@ -508,8 +508,8 @@ class SelectOptions(JudgeOptions, Where):
     same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
-    answer_levels: Annotated[Literal[2, 3, 5], Heading.CHOSEN] = Field(
-        2, description="Answers: yes/no, or a scale of 3 or 5 steps."
+    answer_levels: Annotated[Literal[2, 3, 5, 10], Heading.CHOSEN] = Field(
+        2, description="Answers: yes/no, or a scale of 3, 5 or 10 steps."
     )
     answers: Annotated[Literal["soft", "hard", "split"], Heading.CHOSEN] = Field(
         "soft",
@@ -522,7 +522,7 @@ class SelectOptions(JudgeOptions, Where):
     rating_dimension: Annotated[str | None, Heading.DATA.at(6)] = Field(
         None, description="Human dimension (criterion) to be told; default: 'overall', else the mean of all."
     )
-    rating_levels: Annotated[int, Heading.DATA.at(5)] = Field(5, ge=2, le=9, description="Levels of the rating.")
+    rating_levels: Annotated[int, Heading.DATA.at(5)] = Field(5, ge=2, le=10, description="Levels of the rating.")
     estimate: Annotated[Literal["pooled", "per-example"], Heading.CHOSEN] = Field(
         "pooled",
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
@@ -550,7 +550,7 @@ class SelectOptions(JudgeOptions, Where):
         Idle(ASKING, beside("verdicts"), _ASKED),
         Idle(
             ("mode", "explain", "repeat"),
-            where(answer_levels=(3, 5)),
+            where(answer_levels=(3, 5, 10)),
             "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
         ),
         Idle(
