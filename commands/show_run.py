@@ -16,7 +16,7 @@ from ..memory.certificate_file import TARGETS, is_migration, read_certificate, t
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
-from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
+from ..memory.why import SAYS, QuestionStory, reason_for
 from ..optimizer.migration.certificate_view import MigrationResult
 from ..optimizer.run_result import FOUND, RunResult
 from ..prompts.errors import InputError, as_typed
@@ -29,8 +29,6 @@ from .terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import networkx as nx
 
     from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
@@ -62,7 +60,7 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     """Answer where a sentence of the prompt, or a question, comes from.
     Raises InputError where there is no run, nothing in it says the sentence, or several questions are meant."""
     graph = build_graph(run)
-    found = _reason_for(graph, sentence)
+    found = reason_for(graph, sentence)
     if as_json:
         echo_json(found.to_dict())
         return
@@ -77,24 +75,6 @@ def _patch(file: Path) -> str:
         return read_text(file)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no patch; a run that is not finished has none yet.") from None
-
-
-def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
-    """The history of a learned question, by its id or words, or of a sentence of the prompt."""
-    if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
-        return why_question(graph, sentence)
-    try:
-        found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
-        if found.found == "in the prompt":
-            return found
-    except InputError as error:
-        question = find_question(graph, sentence)
-        if question is None:
-            known = learned_ids(graph)
-            raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
-        return why_question(graph, question)
-    question = find_question(graph, sentence)
-    return found if question is None else why_question(graph, question)
 
 
 Line = tuple[int, str]

@@ -157,10 +157,11 @@ class Budget:
     @property
     def cost_usd(self) -> float | None:
         """Money, over all roles; None where the price of a call is not known."""
-        return None if self.unpriced_calls else self._known_cost
+        return None if self.unpriced_calls else self.known_cost
 
     @property
-    def _known_cost(self) -> float:
+    def known_cost(self) -> float:
+        """Money of the calls whose price is known, over all roles."""
         return sum(role.cost_usd for role in self.roles.values())
 
     def to_dict(self) -> dict[str, float | None]:
@@ -171,7 +172,7 @@ class Budget:
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,
             **({"unpriced_calls": self.unpriced_calls} if self.unpriced_calls else {}),
-            **({"known_usd": round(self._known_cost, 9)} if self.unpriced_calls else {}),
+            **({"known_usd": round(self.known_cost, 9)} if self.unpriced_calls else {}),
         }
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
@@ -187,7 +188,7 @@ class Budget:
                 f"{aside}. {self._go_on}",
             )
         if self.cost_budget is not None:
-            spent = self._known_cost
+            spent = self.known_cost
             if spent >= self.cost_budget:
                 raise BudgetExceededError("max_cost", f"The budget of ${self.cost_budget:g} is used up. {self._go_on}")
             if spent + self._reserved_cost + cost > self.cost_budget:
@@ -218,7 +219,7 @@ class Budget:
         return (
             (self.call_budget is None or self.calls < self.call_budget)
             and (self.token_budget is None or self.tokens + tokens <= self.token_budget)
-            and (self.cost_budget is None or self._known_cost + cost <= self.cost_budget)
+            and (self.cost_budget is None or self.known_cost + cost <= self.cost_budget)
         )
 
     @property
