@@ -22,7 +22,7 @@ POSTGRES_TESTS := tests/memory/test_claims.py tests/memory/test_postgres_store.p
 RAY := .venv-ray
 RAY_EXTRAS := memory,ray,weights
 RAY_TESTS := tests/commands/test_ray_engine.py tests/models/test_ray_pool.py
-BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,memory,mlflow,notebook,providers
+BRIDGE_EXTRAS := datasets,dspy,gepa,inspect,mcp,memory,mlflow,notebook,providers
 # Tools that a judge is exported to, and that askance itself needs nothing of.
 EXPORT_TOOLS := deepeval
 # Tools that askance is measured beside, whose tests want no environment of their own.

@@ -38,6 +38,7 @@ SUMMARIES = {
     "lessons": "List, search and correct what runs have learned.",
     "report": "Write the report of a run or another result as one HTML file.",
     "export": "Write a run's judge as a file for another tool.",
+    "mcp": "Serve coding agents: estimate, judge, explain; it only reads unless told otherwise.",
     "models": "List the embedded models, or fetch one.",
     "completion": "Print what makes a shell complete commands and options.",
     "doctor": "Check packages, models, keys, disk and cache.",
@@ -48,7 +49,7 @@ FILES = {
     **dict.fromkeys(("evaluate", "diagnose"), "judge_data"),
     **dict.fromkeys(("questions", "select"), "make_checklist"),
     **dict.fromkeys(("show", "diff"), "show_run"),
-    **dict.fromkeys(("import", "export"), "exchange"),
+    **dict.fromkeys(("import", "export", "mcp"), "exchange"),
     **dict.fromkeys(("demo", "init"), "first_steps"),
 }
 """Files with several commands, each called ``NAME_command``; any other is the ``command`` of the file with its name."""

@@ -22,6 +22,7 @@ from .optimizer.job import Job, SplitExamples, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.modes.migrate import without_source
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
+from .optimizer.questions.choice import MOST_TRIED
 from .optimizer.questions.exploits import WAYS
 from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
@@ -204,8 +205,9 @@ def calls_at_most(
         candidates += (alone + beside) * of_remark + read * MOST_QUESTIONS + KINDS_FOR_ONE * most * dimensions + waiting
     # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
     judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
+    mended = 0 if grouped else most * (1 + MOST_TRIED * asked * every)
     judged = asked * judges * every if grouped else 0
-    return ceil(writing + asked * views * candidates * every) + asked * most * test + judged
+    return ceil(writing + asked * views * candidates * every) + asked * most * test + judged + mended
 
 
 def _comments(examples: Sequence[Example]) -> set[str]:

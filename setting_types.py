@@ -175,7 +175,7 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     same_question: float
     measures: Literal["relations", "all", "none"]
     measure: Sequence[str]
-    answer_levels: Literal[2, 3, 5]
+    answer_levels: Literal[2, 3, 5, 10]
     answers: Literal["soft", "hard", "split"]
     rated_by: Literal["auto", "people", "judge"]
     rating_dimension: str | None

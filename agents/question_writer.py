@@ -4,6 +4,7 @@
 §3.1). :class:`QuestionProposer` is shown a few examples without their scores, and the questions that are there already
 (EIG §3.2, App. A.5). :class:`Rephraser` words a question anew for a judge that does not understand it: small models
 hear the topic of a question and not its negation, so no wording may negate. The data say which answer is good.
+:class:`QuestionMender` makes a sentence of a question that reads oddly.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from ..memory.embedders import Embedder, greedy_unique
 from ..models.base import CallError, EmptyAnswerError, Message, Model
 from ..models.gateway import Gateway
 from ..prompts.checklist import Checklist, Question
+from ..prompts.criteria.wording import oddity
 from ..prompts.errors import AskanceError
 from ..prompts.examples import Example
 from ..prompts.lessons import foreign_order
 from ..prompts.prompt import Prompt
 from ..prompts.templates import FencedText, joined, render, template
-from ..prompts.text import fence
+from ..prompts.text import fence, shorten
 from .agent import Agent, ParseError
 from .updater import split_parts
 
@@ -37,7 +39,7 @@ MOST_PARTS = 3
 MOST_CALLS = 1 + MOST_REQUIREMENTS * (1 + MOST_PARTS)
 """Calls for a checklist at most, re-asks aside: the requirements, the questions for each, and each taken apart."""
 _COMPOUND = re.compile(r"\b(?:and|or|both|as well as)\b|;", re.IGNORECASE)
-_LONGEST = 6000
+_LONGEST_TEXT = 6000
 """Characters of an example's text that are shown; a longer one is cut in its middle."""
 
 
@@ -326,9 +328,9 @@ def _shown(number: int, example: Example) -> FencedText:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= _LONGEST:
+    if len(text) <= _LONGEST_TEXT:
         return text
-    half = _LONGEST // 2
+    half = _LONGEST_TEXT // 2
     return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
 
 
@@ -368,6 +370,27 @@ class Rephraser(Agent):
             new = {wording(each): each for each in usable if wording(each) not in found}
             found |= dict(list(new.items())[:MOST_WORDINGS])
         return [text for text in found.values() if text]
+
+
+class QuestionMender(Agent):
+    """A model that writes a question that reads oddly anew, in one call of some 300 tokens."""
+
+    role = "writer"
+
+    async def write(self, question: str, comments: Sequence[str]) -> list[str]:
+        """Wordings of a question, in the order written, that are sentences; empty where no line of the reply is one.
+
+        ``comments`` are what it was made from; the first is shown. A wording keeps to it as any question does.
+        """
+        orders, *examples = template("mend_question").split(f"\n\n{_ASKED}")
+        messages: list[Message] = [("system", orders)]
+        for example in examples:
+            asked, said, *written = example.strip().split("\n")
+            messages += [("user", f"{_ASKED}{asked}\n{said}"), ("assistant", "\n".join(written))]
+        about = f"\nSaid: {shorten(' '.join(comments[0].split()), _LONGEST)}" if comments else ""
+        answer = await self._say([*messages, ("user", f"{_ASKED}{question}{about}")], max_tokens=_MOST_TOKENS)
+        found = [each for each in questions_in(answer.text.splitlines()) if oddity(each) is None]
+        return [each for each in dict.fromkeys(found) if each != question and foreign_order(each) is None]
 
 
 def questions_in(lines: list[str]) -> list[str]:

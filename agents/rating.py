@@ -66,13 +66,13 @@ class Rater:
     prompt: Prompt
     judging: Judging
     levels: int = 5
-    """2 to 9, so that every rating is one digit."""
+    """2 to 10: a number of one digit, or 10, is read from its tokens."""
     role: str = "rater"
 
     def __post_init__(self) -> None:
-        """Check the levels; raises ValueError where they are not 2 to 9."""
-        if not 2 <= self.levels <= 9:
-            raise ValueError(f"A rating has 2 to 9 levels, not {self.levels}.")
+        """Check the levels; raises ValueError where they are not 2 to 10."""
+        if not 2 <= self.levels <= 10:
+            raise ValueError(f"A rating has 2 to 10 levels, not {self.levels}.")
 
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..evaluation.compare.comparison import Comparison
 from ..evaluation.compare.judges import KNOWN, POOLED, check_names
 from ..evaluation.options import CompareOptions
 from ..experiments.datasets import RATED, load_rated
-from ..models.budget import spending
+from ..models.budget import spending_of
 from ..models.progress import showing
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import coverage_text
@@ -87,7 +88,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, data
     else:
         show(found)
         paid = found.paid
-        echo(spending(paid.calls, found.cached_calls, paid.tokens, paid.cost_usd))
+        echo(spending_of({**asdict(paid), "cached_calls": found.cached_calls}))
         if output and not quiet:
             echo(f"The comparison with every score is in {output}.", err=True)
     _check_coverage(found, job.options.min_coverage)

@@ -1,4 +1,5 @@
-"""``askance import`` and ``export``: examples from another tool's traces; a judge as a file for another tool."""
+"""``askance import``, ``export`` and ``mcp``: examples from another tool's traces; a judge as a file for another tool;
+a server for coding agents."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from ..prompts.mapping.published import FORMS
 from ..prompts.mapping.table import Table, look_at
 from ..prompts.preferences import KNOWN_FIELDS
 from ..prompts.text_files import write_whole
-from .command_options import common_options
+from ..settings import load_config
+from .command_options import common_options, config_option, load_dotenv
 from .output import check_apart, check_output, echo_json
 from .terminal import echo
 
@@ -256,3 +258,24 @@ def _check_suffix(output: str | None, made: ExportedJudge) -> None:
         raise InputError(
             f"{output}: this is a file of Python, which the tool knows by its name; name it {suffix}, as {made.name}."
         )
+
+
+@click.command(name="mcp")
+@click.option("--call-budget", type=click.IntRange(min=1), default=None, help="Calls that all tools together may buy.")
+@click.option(
+    "--cost-budget", type=click.FloatRange(min=0, min_open=True), default=None, help="US dollars that they may spend."
+)
+@click.option("--runs", type=click.Path(file_okay=False), default=None, help="Folder in which align may make runs.")
+@config_option
+def mcp_command(call_budget: int | None, cost_budget: float | None, runs: str | None, config: Path | None) -> None:
+    """Serve coding agents over the Model Context Protocol, on standard input and output.
+
+    Without a budget no tool buys anything, and without --runs none writes a file. The settings file's models, endpoint
+    and other settings hold for every tool.
+    """
+    load_dotenv()
+    from ..bridges.mcp_server import Allowance, make_server
+
+    settings = {} if config is None else load_config(config)
+    allowed = Allowance(call_budget, cost_budget, None if runs is None else Path(runs), settings)
+    make_server(allowed).run("stdio")

@@ -9,7 +9,6 @@ import click
 
 from ..evaluation.generate import prepare
 from ..evaluation.options import GenerateOptions
-from ..models.budget import spending
 from ..models.progress import showing
 from ..prompts.formatting import count
 from .command_options import GroupedCommand, buying_options, load_dotenv, need, settings, settings_options
@@ -60,8 +59,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
         followed = found.follow_schema
         schema = "" if followed is None else f"; {followed} of them follow the schema"
         echo(f"{count(there, 'output')} of {len(found.written)}{f' in {output}' if output else ''}{schema}.", err=True)
-        spent = found.budget
-        echo(spending(spent.calls, spent.cached_calls, spent.tokens, spent.cost_usd), err=True)
+        echo(found.budget.sentence, err=True)
     tell_errors(each.error for each in found.written)
     lacking = f"only {there} of {len(found.written)} outputs are there ({found.share:.1%})"
     require_share(found.share, job.settings.min_coverage, lacking)

@@ -17,11 +17,11 @@ from ..memory.certificate_file import TARGETS, is_migration, read_certificate, t
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
-from ..memory.why import SAYS, QuestionStory, find_question, learned_ids, why, why_question
+from ..memory.why import SAYS, QuestionStory, reason_for
 from ..optimizer.migration.certificate_view import MigrationResult
-from ..optimizer.run_result import FOUND, RunResult, names_text
+from ..optimizer.run_result import FOUND, RunResult
 from ..prompts.errors import InputError, as_typed
-from ..prompts.formatting import Figure, count
+from ..prompts.formatting import MOST_LISTED, Figure, count, names_text
 from ..prompts.human_feedback import one_line
 from ..prompts.text import excerpt, shorten
 from ..prompts.text_files import read_text
@@ -32,16 +32,12 @@ from .terminal import echo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import networkx as nx
-
     from ..evaluation.measures.told import MeasuredCase
     from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
 
 
 MOST_CASES = 3
 """Disagreements that are shown of each lesson; the others are counted."""
-MOST_NAMES = 8
-"""Further disagreements that are named."""
 MOST_CHARS = 200
 """Characters of an example's text that are shown."""
 GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
@@ -67,7 +63,7 @@ def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
     """Answer where a sentence of the prompt, or a question, comes from.
     Raises InputError where there is no run, nothing in it says the sentence, or several questions are meant."""
     graph = build_graph(run)
-    found = _reason_for(graph, sentence)
+    found = reason_for(graph, sentence)
     cases = _measured_cases(run, found) if isinstance(found, QuestionStory) else []
     if as_json:
         echo_json(found.to_dict() | ({"outputs": [asdict(each) for each in cases]} if cases else {}))
@@ -83,24 +79,6 @@ def _patch(file: Path) -> str:
         return read_text(file)
     except FileNotFoundError:
         raise InputError(f"{file}: there is no patch; a run that is not finished has none yet.") from None
-
-
-def _reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
-    """The history of a learned question, by its id or words, or of a sentence of the prompt."""
-    if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
-        return why_question(graph, sentence)
-    try:
-        found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
-        if found.found == "in the prompt":
-            return found
-    except InputError as error:
-        question = find_question(graph, sentence)
-        if question is None:
-            known = learned_ids(graph)
-            raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
-        return why_question(graph, question)
-    question = find_question(graph, sentence)
-    return found if question is None else why_question(graph, question)
 
 
 Line = tuple[int, str]
@@ -225,7 +203,7 @@ def _texts(case: CaseStory) -> Iterator[str]:
 
 
 def _names(cases: Sequence[CaseStory]) -> str:
-    return names_text([each.key for each in cases], MOST_NAMES)
+    return names_text([each.key for each in cases], MOST_LISTED)
 
 
 def _past(passage: Passage) -> str:
@@ -277,7 +255,7 @@ def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> 
     if found := FOUND.get(story.origin):
         yield 2, f"It comes from {found}"
     for comment in story.comments:
-        on = f", on {names_text(comment.examples, MOST_NAMES)}" if comment.examples else ""
+        on = f", on {names_text(comment.examples, MOST_LISTED)}" if comment.examples else ""
         yield 2, f"From the comment “{comment.text}”{on}"
     if story.good is not None and story.origin == "measure":
         yield 2, f"Examples that teach: a {'low' if story.good == 'no' else 'high'} number speaks for an output"

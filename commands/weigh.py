@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..evaluation.options import LEAST_COVERAGE
-from ..models.budget import spending
+from ..models.budget import spending_of, together
 from ..models.progress import showing
 from ..optimizer.options import UNUSED, WeighOptions
 from ..optimizer.weights.learner_choice import learners, refuse_gone
@@ -68,13 +68,7 @@ def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **gi
     else:
         show(found)
         if found.judged:
-            budgets = [each.budget for each in found.judged]
-            calls, reused, tokens = (
-                sum(getattr(each, name) for each in budgets) for name in ("calls", "cached_calls", "tokens")
-            )
-            costs = [each.cost_usd for each in budgets]
-            known = None if None in costs else sum(each for each in costs if each is not None)
-            echo(spending(calls, reused, tokens, known))
+            echo(spending_of(together(each.budget.to_dict() for each in found.judged)))
     if output and not quiet:
         use = "" if found.scores == "pairwise" else f"; other commands take them with --weights {as_typed(output)}"
         echo(f"The weights are in {output}{use}.", err=True)

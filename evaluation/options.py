@@ -518,8 +518,8 @@ class SelectOptions(JudgeOptions, Where):
         description="A further measure that is a candidate, as nearest_sentence(input), words, package.module:function or "
         "file.py:function; may be repeated.",
     )
-    answer_levels: Annotated[Literal[2, 3, 5], Heading.CHOSEN] = Field(
-        2, description="Answers: yes/no, or a scale of 3 or 5 steps."
+    answer_levels: Annotated[Literal[2, 3, 5, 10], Heading.CHOSEN] = Field(
+        2, description="Answers: yes/no, or a scale of 3, 5 or 10 steps."
     )
     answers: Annotated[Literal["soft", "hard", "split"], Heading.CHOSEN] = Field(
         "soft",
@@ -532,7 +532,7 @@ class SelectOptions(JudgeOptions, Where):
     rating_dimension: Annotated[str | None, Heading.DATA.at(6)] = Field(
         None, description="Human dimension (criterion) to be told; default: 'overall', else the mean of all."
     )
-    rating_levels: Annotated[int, Heading.DATA.at(5)] = Field(5, ge=2, le=9, description="Levels of the rating.")
+    rating_levels: Annotated[int, Heading.DATA.at(5)] = Field(5, ge=2, le=10, description="Levels of the rating.")
     estimate: Annotated[Literal["pooled", "per-example"], Heading.CHOSEN] = Field(
         "pooled",
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
@@ -561,7 +561,7 @@ class SelectOptions(JudgeOptions, Where):
         Idle(("measures", "measure"), beside("verdicts"), "the verdicts are on the candidates (verdicts)"),
         Idle(
             ("mode", "explain", "repeat"),
-            where(answer_levels=(3, 5)),
+            where(answer_levels=(3, 5, 10)),
             "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
         ),
         Idle(

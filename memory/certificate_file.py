@@ -169,6 +169,9 @@ class CertificateRecord(_Kept):
     tokens: int | None = None
     cost_usd: float | None = None
     """None where a price is not known."""
+    unpriced_calls: int = 0
+    known_usd: float = 0.0
+    """Money of the calls whose price is known, where ``cost_usd`` is None."""
 
     def save(self, run: Path) -> None:
         """Write it into a run's directory. Raises AskanceError where it cannot be written."""

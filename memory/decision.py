@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..models.budget import CAPS
-from ..prompts.formatting import count, interval, missing_share, number, signed
+from ..prompts.formatting import MOST_LISTED, count, interval, missing_share, names_text, number, signed
 
 if TYPE_CHECKING:
     from .records import CriterionRecord
@@ -225,7 +225,7 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
     said += _calibration_is_enough(result)
     said += _fallen_dimensions(result)
     if result.changed and result.learned and (single := [each for each in result.learned if _may_harm(each)]):
-        names = ", ".join(each.id for each in single)
+        names = names_text([each.id for each in single], MOST_LISTED)
         said.append(
             f"Measured lower with than without, on test: {names}. Read these questions before adopting the judge."
         )
@@ -260,5 +260,5 @@ def _fallen(result: RunRecord) -> dict[str, str]:
 
 def _fallen_dimensions(result: RunRecord) -> list[str]:
     """Dimensions on which the new version measured lower on test, as a caution."""
-    fallen = ", ".join(f"{name} ({by})" for name, by in _fallen(result).items())
+    fallen = names_text([f"{name} ({by})" for name, by in _fallen(result).items()], MOST_LISTED)
     return [f"It measured lower on {fallen}: look at the dimensions below before adopting it."] if fallen else []

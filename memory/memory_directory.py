@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from ..prompts.errors import AskanceError, InputError, like_named
-from ..prompts.lessons import Edit, Lesson
+from ..prompts.lessons import Edit
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import path_of, write_whole
@@ -192,8 +192,6 @@ def contents_of_run(directory: RunDirectory) -> MemoryContents:
             record = QuestionInRun.model_validate({**facts, **kept, "name": each.id})
             entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": each.good or "yes"}
             questions.append(RememberedQuestion.model_validate({**entry, "runs": (record,)}))
-    file = directory.path / "lessons.jsonl"
-    for number, row in read_rows(file) if file.is_file() else ():
-        lesson = validate_row(Lesson, row, f"{file}, line {number}")
+    for lesson in directory.read_lessons():
         lessons.append(remembered_lesson(facts, lesson, iteration=None, questions=asked, edits=edits))
     return MemoryContents(tuple(lessons), tuple(questions))

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from ..models.budget import spending_of
+from ..models.budget import price_said, spending_of
 from ..prompts.formatting import count, missing_share
 from ..prompts.shown_examples import ShownExamples
 from ..stats.differences import Difference
@@ -164,6 +164,8 @@ class RunRecord(ResultPart):
     cost_usd: float | None
     """None where the price of a call is not known."""
     unpriced_calls: int = 0
+    known_usd: float = 0.0
+    """Money of the calls whose price is known, where ``cost_usd`` is None."""
     roles: dict[str, RoleRecord] = Field(default_factory=dict)
     coverage: float
     min_coverage: float = 0.0
@@ -326,6 +328,11 @@ class RunRecord(ResultPart):
     def failed_trials(self) -> int:
         """Lessons that failed their trial."""
         return sum("failed its trial" in (lesson.reason or "") for lesson in self.lessons)
+
+    @property
+    def price_said(self) -> str:
+        """Money, for people; where the price of some calls is unknown, the known part and these."""
+        return price_said(vars(self))
 
     @property
     def spending(self) -> str:

@@ -21,6 +21,7 @@ from ..prompts.formatting import count
 from ..prompts.lessons import Lesson
 from ..prompts.prompt import Prompt, kept_prompt
 from ..prompts.rows import validate_row
+from ..prompts.tables import read_rows
 from ..prompts.text_files import path_of, read_text, read_yaml, remove_partial, write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts
 from ..settings import GONE, RENAMED, by_new_names
@@ -313,6 +314,13 @@ class RunDirectory:
     def save_lessons(self, lessons: Iterable[Lesson]) -> None:
         """Replace ``lessons.jsonl``."""
         self.write("lessons.jsonl", "".join(lesson.model_dump_json() + "\n" for lesson in lessons))
+
+    def read_lessons(self) -> list[Lesson]:
+        """The lessons in ``lessons.jsonl``; none where there is no such file. Raises InputError, which names the line,
+        where it is damaged."""
+        file = self.path / "lessons.jsonl"
+        rows = read_rows(file) if file.is_file() else ()
+        return [validate_row(Lesson, row, f"{file}, line {number}") for number, row in rows]
 
     def save_verdicts(self, name: str, verdicts: Iterable[Verdict]) -> None:
         """Keep verdicts in ``verdicts/NAME.jsonl``."""

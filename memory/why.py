@@ -462,3 +462,22 @@ def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
         measured=tuple(measured),
         worth={split: gain for split, gain in row.get("worth", {}).items() if gain},
     )
+
+
+def reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
+    """The history of a learned question, by its id or words, or of a sentence of the prompt. Raises InputError where
+    nothing says the sentence, or several questions are meant."""
+    if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
+        return why_question(graph, sentence)
+    try:
+        found = why(graph, graph.nodes[f"version:{graph.graph['best']}"]["prompt"], sentence)
+        if found.found == "in the prompt":
+            return found
+    except InputError as error:
+        question = find_question(graph, sentence)
+        if question is None:
+            known = learned_ids(graph)
+            raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
+        return why_question(graph, question)
+    question = find_question(graph, sentence)
+    return found if question is None else why_question(graph, question)

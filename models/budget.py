@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -23,15 +23,41 @@ from ..prompts.text import letters
 from .base import Answer, Model, Request, images_in
 
 
-def spending(calls: int, reused: int, tokens: int, dollars: float | None) -> str:
-    """Calls, reused answers, tokens and money in words, e.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``."""
-    price = "price unknown" if dollars is None else money(dollars)
-    return f"{count(calls, 'call')}, {count(reused, 'answer')} reused, {count(tokens, 'token')}, {price}"
-
-
 def spending_of(result: Mapping[str, Any]) -> str:
-    """:func:`spending` from the figures that stand in every result file."""
-    return spending(*(result[name] for name in ("calls", "cached_calls", "tokens", "cost_usd")))
+    """Calls, reused answers, tokens and money in words, from the figures that stand in every result file.
+
+    E.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``.
+    """
+    calls, reused, tokens = count(result["calls"], "call"), count(result["cached_calls"], "answer"), result["tokens"]
+    return f"{calls}, {reused} reused, {count(tokens, 'token')}, {price_said(result)}"
+
+
+def together(spent: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of several budgets as those of one; the money is None where the price of a call is not known."""
+    each = list(spent)
+    total = {name: sum(one[name] for one in each) for name in ("calls", "cached_calls", "tokens")}
+    unpriced = sum(one.get("unpriced_calls", 0) for one in each)
+    known = round(sum(one.get("known_usd", 0.0) if one["cost_usd"] is None else one["cost_usd"] for one in each), 9)
+    if not unpriced:
+        return {**total, "cost_usd": known}
+    return {**total, "cost_usd": None, "unpriced_calls": unpriced, "known_usd": known}
+
+
+def price_said(result: Mapping[str, Any]) -> str:
+    """Money in words: all of it, or the known part and the calls whose price is unknown.
+
+    ``result`` has ``cost_usd``; where that is None it may have ``known_usd``, ``unpriced_calls``, and by role under
+    ``roles`` a record or a mapping with ``unpriced_calls``.
+    """
+    if result["cost_usd"] is not None:
+        return money(result["cost_usd"])
+    if not (known := result.get("known_usd")):
+        return "price unknown"
+    roles = {name: each if isinstance(each, Mapping) else vars(each) for name, each in result.get("roles", {}).items()}
+    names = [name for name, each in roles.items() if each.get("unpriced_calls")]
+    of = f" of {' and '.join(names)}" if names else ""
+    calls = count(result.get("unpriced_calls", 0), "call")
+    return f"{money(known)} and what {calls}{of} cost, whose price is unknown"
 
 
 CAPS = {"max_calls": "call_budget", "max_tokens": "token_budget", "max_cost": "cost_budget"}
@@ -106,7 +132,7 @@ class Budget:
     @property
     def sentence(self) -> str:
         """A sentence on the calls of all roles, for people."""
-        return spending(self.calls, self.cached_calls, self.tokens, self.cost_usd)
+        return spending_of({**self.to_dict(), "roles": {name: vars(each) for name, each in self.roles.items()}})
 
     @property
     def calls(self) -> int:
@@ -131,10 +157,11 @@ class Budget:
     @property
     def cost_usd(self) -> float | None:
         """Money, over all roles; None where the price of a call is not known."""
-        return None if self.unpriced_calls else self._known_cost
+        return None if self.unpriced_calls else self.known_cost
 
     @property
-    def _known_cost(self) -> float:
+    def known_cost(self) -> float:
+        """Money of the calls whose price is known, over all roles."""
         return sum(role.cost_usd for role in self.roles.values())
 
     def to_dict(self) -> dict[str, float | None]:
@@ -145,6 +172,7 @@ class Budget:
             "tokens": self.tokens,
             "cost_usd": self.cost_usd,
             **({"unpriced_calls": self.unpriced_calls} if self.unpriced_calls else {}),
+            **({"known_usd": round(self.known_cost, 9)} if self.unpriced_calls else {}),
         }
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
@@ -160,7 +188,7 @@ class Budget:
                 f"{aside}. {self._go_on}",
             )
         if self.cost_budget is not None:
-            spent = self._known_cost
+            spent = self.known_cost
             if spent >= self.cost_budget:
                 raise BudgetExceededError("max_cost", f"The budget of ${self.cost_budget:g} is used up. {self._go_on}")
             if spent + self._reserved_cost + cost > self.cost_budget:
@@ -191,7 +219,7 @@ class Budget:
         return (
             (self.call_budget is None or self.calls < self.call_budget)
             and (self.token_budget is None or self.tokens + tokens <= self.token_budget)
-            and (self.cost_budget is None or self._known_cost + cost <= self.cost_budget)
+            and (self.cost_budget is None or self.known_cost + cost <= self.cost_budget)
         )
 
     @property

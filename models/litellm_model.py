@@ -23,7 +23,22 @@ from .thinking_room import seconds_for, tokens_of, tokens_thought
 
 _MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})
 """Providers whose models that take images are all marked in LiteLLM's table."""
-_NO_KEY = re.compile(r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)", re.I)
+_NO_KEY = re.compile(
+    r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)"
+    r"|unable to locate credentials|No module named '(?:google|boto3)",
+    re.I,
+)
+_GOOGLE = (
+    "it takes no key but a Google Cloud account: run `gcloud auth application-default login`, or name a service account's "
+    "file in GOOGLE_APPLICATION_CREDENTIALS; the project goes in VERTEXAI_PROJECT, the region in VERTEXAI_LOCATION (package "
+    "google-auth)"
+)
+_AMAZON = (
+    "it takes an AWS account: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, and AWS_REGION_NAME (package "
+    "boto3)"
+)
+_SIGN_IN = {"vertex_ai": _GOOGLE, "vertex_ai_beta": _GOOGLE, "bedrock": _AMAZON, "sagemaker": _AMAZON}
+"""Providers that are asked with an account of a cloud, with what has to be there."""
 
 
 class LiteLLMModel(EndpointModel):
@@ -124,7 +139,7 @@ class LiteLLMModel(EndpointModel):
         if problem := certificate_problem(whole):
             return ModelError(f"{self.name}: the provider's server: {problem} It said: {said}", fatal=True)
         if status in (401, 403) or _NO_KEY.search(said):
-            text = f"{self.name}: the provider refused the key; check its environment variable ({said})."
+            text = f"{self.name}: {how_to_sign_in(self._model)} ({said})."
             return ModelError(text, fatal=True, status=401)
         if status == 402:
             return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=402)
@@ -175,6 +190,14 @@ class LiteLLMModel(EndpointModel):
             str(choice.finish_reason or "stop"),
             tokens_thought(usage, text, said, apart=apart),
         )
+
+
+def how_to_sign_in(model: str) -> str:
+    """Advice where a provider refuses who asks, or nobody was named; ``model`` is ``provider/model``."""
+    account = _SIGN_IN.get(model.partition("/")[0])
+    if account is not None:
+        return f"the provider refused the credentials, or there are none; {account}"
+    return "the provider refused the key; check its environment variable"
 
 
 def _litellm() -> Any:

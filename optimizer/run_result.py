@@ -29,7 +29,7 @@ from ..memory.run_directory import JUDGE_FILE, prompt_file
 from ..models.writing import WRITING_FILE
 from ..prompts.checklist import SEEN
 from ..prompts.errors import CoverageError, as_typed
-from ..prompts.formatting import Figure, count, coverage_text, money, number_text, percent
+from ..prompts.formatting import MOST_LISTED, Figure, count, coverage_text, money, names_text, number_text, percent
 from ..prompts.human_feedback import one_line
 from ..prompts.lessons import Edit
 from ..prompts.text import shorten
@@ -45,8 +45,6 @@ READINGS = {"uncalibrated": "as they are", "platt": "Platt"}
 """Ways to read the same verdicts, where the name in the file does not say it."""
 MOST_QUOTED = 100
 """Characters of a comment, an output or a reason."""
-MOST_NAMES = 3
-"""Examples that are named."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,7 +238,7 @@ def _learning(result: RunRecord) -> list[str]:
         return [f"The judge is now shown {result.shown.name} that people judged: what to keep is the judge."]
     if learned:
         same = " Its prompt is what it was: what to keep is the judge." if result.same_prompt else ""
-        listed = ", ".join(each.id for each in learned)
+        listed = names_text([each.id for each in learned], MOST_LISTED)
         return [
             f"The judge has learned {count(len(learned), 'question')} from comments, of {proposed}: {listed}.{same}"
         ]
@@ -263,7 +261,9 @@ def _measures_said(result: RunRecord) -> list[str]:
             figures += f" Its gain over the start is {both[0]}, and {both[1]} with its questions alone."
     if not joined:
         return [figures.strip()] if figures else []
-    return [f"{count(len(joined), 'measure')} joined, computed without a call: {', '.join(joined)}.{figures}"]
+    return [
+        f"{count(len(joined), 'measure')} joined, computed without a call: {names_text(joined, MOST_LISTED)}.{figures}"
+    ]
 
 
 def _exploits_said(result: RunRecord) -> Iterator[str]:
@@ -302,12 +302,6 @@ def _gain(yardstick: str, split: str, gain: Difference) -> str:
 def quoted(text: str) -> str:
     """A text of somebody, in one line and in quotation marks, shortened."""
     return f"“{shorten(one_line(text), MOST_QUOTED)}”"
-
-
-def names_text(names: tuple[str, ...] | list[str], most: int = MOST_NAMES) -> str:
-    """The first names, and how many there are more."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _learned(result: RunRecord) -> Iterator[dict[str, Any]]:

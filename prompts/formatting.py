@@ -5,7 +5,7 @@ A page has a minus sign that is one; a terminal and a text have the hyphen that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,16 @@ def p_value(value: float | None) -> str:
 def count(value: int, what: str) -> str:
     """A number of things, e.g. ``1 call`` or ``2 calls``."""
     return f"{value:,} {what}{'' if value == 1 else 's'}"
+
+
+MOST_NAMES, MOST_LISTED = 3, 8
+"""Names in the middle of a sentence, and in a list that is its point; a terminal's line holds no more."""
+
+
+def names_text(names: Sequence[str], most: int = MOST_NAMES) -> str:
+    """The first names, and how many there are more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def sentence(text: str) -> str:

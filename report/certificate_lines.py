@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..memory.result_file import FINISH_SENTENCES
-from ..prompts.formatting import Figure, count, percent
+from ..prompts.formatting import Figure, count, names_text, percent
 from .run_candidates import EditView, ShownCandidate, candidates
 
 if TYPE_CHECKING:
@@ -91,9 +91,11 @@ def addition_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
 
 def failures_of(names: Sequence[str]) -> str:
     """Development examples behind a line, counted and named."""
-    more = len(names) - MOST_FAILURES
-    named = ", ".join(names[:MOST_FAILURES]) + (f" and {more} more" if more > 0 else "")
-    return f"{count(len(names), 'failure')} on development: {named}" if names else "no failure on development"
+    return (
+        f"{count(len(names), 'failure')} on development: {names_text(names, MOST_FAILURES)}"
+        if names
+        else "no failure on development"
+    )
 
 
 def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from .. import __version__
 from ..evaluation.pass_fail import confusion_text
 from ..evaluation.view import columns
 from ..memory.decision import Choice
+from ..models.budget import price_said
 from ..models.direct import shown_address
 from ..prompts.conversations.chat import pictures_of
 from ..prompts.formatting import NONE, Figure, count, interval, money, number, p_value, percent, signed
@@ -213,7 +214,7 @@ class Tile:
 
 def cost_tile(data: Mapping[str, Any]) -> Tile:
     """The calls, tokens and money of a command."""
-    spent = "price unknown" if data["cost_usd"] is None else money(data["cost_usd"])
+    spent = price_said(data)
     reused = f", {count(data['cached_calls'], 'answer')} reused" if data["cached_calls"] else ""
     return Tile("Cost", count(data["calls"], "call"), f"{data['tokens']:,} tokens, {spent}{reused}")
 

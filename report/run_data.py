@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..prompts.verdicts import Verdict
 
 
+logger = logging.getLogger(__name__)
 SHOWN_TESTS = 300
 """Test examples whose texts are in the report, those that got worse most first."""
 
@@ -77,12 +79,19 @@ class RunData:
 
     @cached_property
     def shared_questions(self) -> dict[str, tuple[str, str]]:
-        """Text and dimension of the questions that are asked of every example, of those written anew too."""
+        """Text and dimension of the questions that are asked of every example, of those written anew too.
+
+        One that was worded anew has both texts: the starting judge answered the old one.
+        """
         found = (
             {each.id: (each.criterion, each.dimension) for each in self.checklist.questions} if self.checklist else {}
         )
-        new = self.result.best.checklist
-        return found | ({each.id: (each.criterion, each.dimension) for each in new.questions} if new else {})
+        if new := self.result.best.checklist:
+            found |= {each.id: (each.criterion, each.dimension) for each in new.questions}
+        for each in self.result.reworded:
+            text, dimension = found[each.question]
+            found[each.question] = f"{text} \N{EM DASH} at the start: {each.before.criterion}", dimension
+        return found
 
 
 def read_run(path: Path) -> RunData:
@@ -90,6 +99,10 @@ def read_run(path: Path) -> RunData:
     directory = RunDirectory(path)
     header = directory.read_config()
     result = directory.read_result()
+    try:
+        directory.read_lessons()
+    except InputError as error:
+        logger.warning("%s The page has the lessons that result.json holds.", error)
     events = read_events(path / "journal.jsonl")
     finished = [event for event in events if event.get("event") == "finished"]
     checklist = path / "inputs" / "checklist.yaml"

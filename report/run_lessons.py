@@ -256,8 +256,8 @@ class WhatWasLearned:
 def what_was_learned(data: RunData) -> WhatWasLearned | None:
     """None where the run was not to learn questions, or went on without them: edits are told of elsewhere."""
     result = data.result
-    if not result.questions and result.thing == "prompt":
-        return None
+    if not result.questions and (result.thing == "prompt" or result.mode == "migrate"):
+        return None  # a migration words questions anew and learns none
     new = result.best.checklist
     weights = {each.id: each.weight for each in (*new.questions, *_measures(data))} if new else {}
     cases = measured_cases(data)

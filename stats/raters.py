@@ -1,4 +1,4 @@
-"""Agreement of people with each other: Krippendorff's alpha, each rater's leniency, and the ceiling of a judge.
+"""Agreement of people with each other: Krippendorff's alpha, Fleiss' kappa, each rater's leniency, and the ceiling of a judge.
 
 Alpha is that of Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
 counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted
@@ -91,6 +91,42 @@ def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
         return alpha
 
     return kernel
+
+
+def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
+    """Fleiss' kappa of the raters' values, taken for names, over the items that all of them rated; at most 1.
+
+    It is that of Fleiss, "Measuring nominal scale agreement among many raters" (Psychological Bulletin 76, 1971), which
+    knows no missing rating; :func:`krippendorff_alpha` does. ``n`` is the number of items. Undefined where all ratings
+    are the same. Raises InputError where the columns do not match.
+    """
+    table = as_table(raters)
+    keep = ~np.isnan(table).any(axis=1)
+    n = int(keep.sum())
+    if len(raters) < 2 or n < MINIMUM_ITEMS:
+        return Statistic(
+            None, n, reason=f"fewer than {MINIMUM_ITEMS} items have a rating of every rater (there are {n})"
+        )
+    rated = tied(table[keep])
+    values = np.unique(rated)
+    if len(values) == 1:
+        return Statistic(None, n, reason=f"all ratings are the same ({values[0]:g})")
+    if len(values) > MOST_LABELS:
+        return Statistic(None, n, reason=f"there are more than {MOST_LABELS} different ratings")
+    counts = np.stack([np.count_nonzero(rated == value, axis=1) for value in values], axis=1).astype(np.float64)
+    every = len(raters)
+    agreed = (counts * (counts - 1)).sum(axis=1) / (every * (every - 1))
+
+    def kernel(drawn: Weights) -> Vector:
+        shares = (counts.T @ drawn) / (every * drawn.sum(axis=0))
+        observed, expected = agreed @ drawn / drawn.sum(axis=0), (shares**2).sum(axis=0)
+        kappa = np.full(drawn.shape[1], np.nan)
+        varies = expected < 1
+        kappa[varies] = (observed[varies] - expected[varies]) / (1 - expected[varies])
+        return kappa
+
+    found = bootstrapped(kernel, keep, affordable(resampling, "spearman", n))
+    return without_false_certainty(found, "all raters agree on every item")
 
 
 def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:

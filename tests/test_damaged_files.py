@@ -25,10 +25,14 @@ from askance.evaluation.judge_file import load_judge
 from askance.evaluation.options import EvaluateOptions
 from askance.evaluation.weights_file import weighted_by
 from askance.labelling.labels_file import LabelsFile
+from askance.memory.certificate_file import CERTIFICATE_FILE
 from askance.memory.journal import read_events
 from askance.memory.memory_directory import read_memory
 from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
+from askance.models.batches.open_batches import BatchJournal, BatchRecord
+from askance.models.files import cache_directory
+from askance.models.trained.scorer_file import read_scorer
 from askance.optimizer.following import RunProgress
 from askance.optimizer.weights.score_tables import load_preferences
 from askance.prompts.checklist import Checklist, Question, load_checklist
@@ -39,9 +43,11 @@ from askance.prompts.text_files import read_yaml
 from askance.report.any_result import write_report_of
 from askance.settings import load_config, parse_options
 
+from .migrated import Target, write_migration
 from .said import naming
 
 RELEASED = Path(__file__).parent / "data" / "released_run"
+SCORER = RELEASED.with_name("onnx_scorer")
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
 )
@@ -71,6 +77,7 @@ TEXTS: dict[str, bytes] = {
         "a tag": "task: !!timestamp x\n",
         "a tag of Python": "!!python/object/apply:os.system [ls]\n",
         "half a pair": '{"a": "\\ud800"}',
+        "half a pair in a name": 'data: "a\\ud800b"\nchecklist: "a\\ud800b"\n',
         "a control character": "task: \x01\n",
         "an alias of nothing": "task: *nothing\n",
         "a key that is a list": "? [1, 2]\n: 3\n",
@@ -258,19 +265,132 @@ def test_what_aliases_repeat_is_counted_before_it_is_made() -> None:
     assert read_yaml("a: &a [1, 2]\nb: *a\n", "c.yaml", "configuration") == {"a": [1, 2], "b": [1, 2]}
 
 
+REMOVED = "(removed)"
 VALUES = st.one_of(
-    st.sampled_from([5e8, -1, 1e308, 10**400, None, "x", [], {}, True, float("nan"), 0]),
+    st.sampled_from([5e8, -1, 1e308, 10**400, None, "x", "\ud800", [], {}, True, float("nan"), 0, REMOVED]),
     st.recursive(st.none() | st.integers() | st.floats() | st.text(max_size=5), st.lists, max_leaves=4),
 )
 
 
+def places_in(value: Any, deepest: int = 3) -> list[tuple[Any, ...]]:
+    """The places of a value and its parts, as keys and numbers from the top."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = [(key, *place) for key, each in items for place in (places_in(each, deepest - 1) if deepest else [()])]
+    return [(), *inner]
+
+
+def damaged(whole: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """The whole with another value at a place, or without it."""
+    if not place:
+        return None if value == REMOVED else value
+    first, rest = place[0], place[1:]
+    changed = whole.copy()
+    if not rest and value == REMOVED:
+        del changed[first]
+    else:
+        changed[first] = damaged(whole[first], rest, value)
+    return changed
+
+
+JUDGE = {
+    "schema": "askance.judge/1",
+    "model": "openai/m",
+    "prompt": "Judge.",
+    "checklist": {"task": "t", "questions": [{"id": "a", "text": "Is it?", "dimension": "d", "weight": 2.0}]},
+    "origins": {"a": {"from": "reworded", "text": "Was it?", "good": "yes", "agreement": 0.7, "n": 30}},
+    "settings": {"mode": "each", "p_yes": "auto", "samples": 1, "temperature": 0.0, "human_scale": [1, 5]},
+    "threshold": {"value": 0.5},
+    "figures": {"reference": "source", "validation": {"spearman": 0.8, "n": 30, "low": 0.6, "high": 0.9}},
+}
+LABEL = {
+    "example": "a",
+    "rater": "r",
+    "texts": "x",
+    "time": "2026-01-01T00:00:00+00:00",
+    "why": "next",
+    "human": {"d": True},
+}
+SENT = BatchRecord("openai/m", "file-1", ("00ff",), sent=1.0)
+
+
+def objects_in(file: Path) -> list[Any]:
+    """The objects of a file: one a line, or one in all."""
+    text = file.read_text(encoding="utf-8")
+    return [json.loads(each) for each in text.splitlines()] if file.suffix == ".jsonl" else [json.loads(text)]
+
+
+def of_a_run(folder: Path, name: str, *readers: Callable[[Path], object]) -> tuple[Path, Callable[[], object]]:
+    if not folder.exists():
+        shutil.copytree(RELEASED, folder)
+    return folder / name, lambda: [read(folder) for read in readers]
+
+
+def reported(folder: Path) -> object:
+    return write_report_of(folder, folder.with_name("out.html"))
+
+
+def a_file(file: Path, rows: list[Any], read: Callable[[Path], object]) -> tuple[Path, Callable[[], object]]:
+    if not file.exists():
+        file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    return file, lambda: read(file)
+
+
+def a_batch(_: Path) -> tuple[Path, Callable[[], object]]:
+    journal = BatchJournal(SENT.identity)
+    places = cache_directory() / "batches"
+    if not places.is_dir():
+        journal.write(SENT)
+    return next(places.glob("*.json")), journal.read
+
+
+def a_scorer(folder: Path) -> tuple[Path, Callable[[], object]]:
+    if not (place := folder / "scorer").exists():
+        shutil.copytree(SCORER, place)
+    return place / "scorer.json", lambda: read_scorer(place)
+
+
+def a_certificate(folder: Path) -> tuple[Path, Callable[[], object]]:
+    if not (place := folder / "migration").exists():
+        write_migration(place, [Target("vendor/new")])
+    return place / CERTIFICATE_FILE, lambda: reported(place)
+
+
+WHOLE: dict[str, Callable[[Path], tuple[Path, Callable[[], object]]]] = {
+    "result": lambda folder: of_a_run(folder / "run", "result.json", reported),
+    "journal": lambda folder: of_a_run(folder / "run", "journal.jsonl", build_graph),
+    "lessons": lambda folder: of_a_run(folder / "run", "lessons.jsonl", reported, build_graph),
+    "judge": lambda folder: a_file(folder / "judge.json", [JUDGE], load_judge),
+    "labels": lambda folder: a_file(folder / "l.jsonl", [LABEL, LABEL], lambda file: LabelsFile(file).open()),
+    "batch": a_batch,
+    "scorer": a_scorer,
+    "certificate": a_certificate,
+}
+"""By name, a whole file of ours, made where it is not there, and what reads it."""
+
+
+@pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_value_in_the_result_of_a_run_ends_in_a_page_or_a_sentence(data: Any, tmp_path: Path) -> None:
-    changed = json.loads((RELEASED / "result.json").read_text(encoding="utf-8"))
-    changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(VALUES)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_value_in_a_file_of_ours_or_none_ends_in_a_value_or_a_sentence(
+    data: Any, name: str, tmp_path: Path, sandbox: Path
+) -> None:
+    file, read = WHOLE[name](tmp_path)
+    whole = file.read_bytes()
+    rows = objects_in(file)
+    at = data.draw(st.integers(0, len(rows) - 1))
+    rows[at] = damaged(rows[at], data.draw(st.sampled_from(places_in(rows[at]))), data.draw(VALUES))
+    file.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    try:
+        read_bounded(lambda _: read(), file)
+    finally:
+        file.write_bytes(whole)
+
+
+def test_a_result_without_its_start_is_named(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    if not run.exists():
-        shutil.copytree(RELEASED, run)
-    (run / "result.json").write_text(json.dumps(changed), encoding="utf-8")
-    read_bounded(lambda each: write_report_of(each, tmp_path / "out.html"), run)
+    shutil.copytree(RELEASED, run)
+    (whole,) = objects_in(run / "result.json")
+    del whole["baseline"]
+    (run / "result.json").write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(InputError, match=naming("result.json", "baseline")):
+        write_report_of(run, tmp_path / "out.html")

@@ -21,6 +21,7 @@ from ...stats.raters import (
     LEVELS,
     as_table,
     ceiling,
+    fleiss_kappa,
     krippendorff_alpha,
     leniency,
     one_with_another,
@@ -126,6 +127,8 @@ class RatersOn:
     """Raters of an output on average, over the outputs that anybody rated."""
     kind: str
     """``labels``, ``steps`` of a scale, or ``numbers``."""
+    fleiss: Statistic | None
+    """Fleiss' kappa, over the outputs that everybody rated; None of numbers."""
     alpha: Mapping[str, Statistic]
     """Krippendorff's alpha by level of measurement; of labels all levels are the same, and ``nominal`` stands alone."""
     one_rater: Statistic
@@ -143,6 +146,7 @@ class RatersOn:
             "outputs": self.outputs,
             "raters_per_output": self.per_output,
             "kind": self.kind,
+            **({} if self.fleiss is None else {"fleiss_kappa": statistic_dict(self.fleiss)}),
             "alpha": {name: statistic_dict(each) for name, each in self.alpha.items()},
             "one_rater": statistic_dict(self.one_rater),
             "ceiling": statistic_dict(self.ceiling),
@@ -215,12 +219,14 @@ def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampl
     labels = are_labels(given) or set(values) <= {0.0, 1.0}
     kind = "labels" if labels else "steps" if name is not None and len(values) <= MOST_STEPS else "numbers"
     levels = LEVELS[:1] if labels else LEVELS if kind == "steps" else LEVELS[2:]
+    steps = list(steps_of(columns).values())
     per_output = float(counts[counts > 0].mean())
     r = one_with_another(raters, resampling)
     return RatersOn(
         int(np.count_nonzero(counts > 1)),
         per_output,
         kind,
+        None if kind == "numbers" else fleiss_kappa(steps, resampling),
         {each: krippendorff_alpha(raters, each, resampling) for each in levels},
         r,
         ceiling(r, per_output),

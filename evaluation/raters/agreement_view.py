@@ -42,7 +42,8 @@ def agreement_view(data: Mapping[str, Any]) -> View:
 
 
 CAPTIONS = {
-    "rater_agreement": "agreement of people with each other: Krippendorff's alpha of names, ranks and numbers; Spearman of "
+    "rater_agreement": "agreement of people with each other: Krippendorff's alpha of names, ranks and numbers; Fleiss' "
+    "kappa, where all rated; Spearman of "
     "one rater with another",
     "raters": "each rater beside the others, on the same outputs; above the others: own rating less their mean",
     "pairs_of_raters": "pairs of raters; kappa has quadratic weights on a scale",
@@ -58,6 +59,7 @@ def alpha_rows(found: Mapping[str, Any]) -> Rows:
             "outputs": row["outputs"],
             "raters each": Figure(row["raters_per_output"], form=".3g"),
             **{f"alpha, {level}": Figure.of(each) for level, each in row["alpha"].items()},
+            **({"Fleiss' kappa": Figure.of(row["fleiss_kappa"])} if "fleiss_kappa" in row else {}),
             **ceiling_cells(found, name),
         }
         for name, row in found.items()

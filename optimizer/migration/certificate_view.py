@@ -11,6 +11,7 @@ from typing import Any, Literal
 from ...evaluation.view import Shown, View
 from ...memory.certificate_file import TARGETS, CertificateDecision, CertificateRecord, TargetRecord, target_folder
 from ...memory.run_directory import RunDirectory
+from ...models.budget import price_said
 from ...prompts.errors import as_typed
 from ...prompts.formatting import Figure, count, money
 from ..run_result import RunResult
@@ -50,7 +51,7 @@ def told(certificate: CertificateRecord, run: Path | None = None) -> str:
 def cost_said(certificate: CertificateRecord) -> Iterator[str]:
     """Yield a sentence on what the migration took, where that is known."""
     if certificate.calls is not None and certificate.tokens is not None:
-        price = "price unknown" if certificate.cost_usd is None else money(certificate.cost_usd)
+        price = price_said(vars(certificate))
         yield f"It took {count(certificate.calls, 'call')}, {count(certificate.tokens, 'token')}, {price}."
 
 

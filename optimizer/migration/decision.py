@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.checklist import Checklist
-from ...prompts.formatting import count
+from ...prompts.formatting import count, names_text
 from ...prompts.verdicts import Verdict
 from ...stats.differences import holm
 from ...stats.noninferiority import MeanLimits, SpreadEstimate, examples_needed, mean_limits, p_worse
@@ -137,8 +137,9 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
     if limits.high < -max_loss:
         return MigrationDecision("not_yet", f"Not yet: it loses more than {max_loss:g} ({seen}).", limits, names)
     if names:
-        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        return MigrationDecision("not_yet", f"Not yet: clearly worse on {listed} ({seen} over all).", limits, names)
+        return MigrationDecision(
+            "not_yet", f"Not yet: clearly worse on {names_text(names)} ({seen} over all).", limits, names
+        )
     if limits.low > -max_loss:
         return MigrationDecision("adopt", f"Adopt: it loses at most {max_loss:g} ({seen}).", limits, ())
     more = outputs_that_decide(limits, max_loss, level)

@@ -21,7 +21,7 @@ from ...memory.certificate_file import (
 )
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...memory.run_directory import RunDirectory
-from ...models.budget import CAPS
+from ...models.budget import CAPS, together
 from ...models.session import session
 from ...prompts.checklist import Checklist, dump_checklist, found_in, load_checklist
 from ...prompts.errors import CoverageError, InputError, UnapprovedError, as_typed
@@ -63,8 +63,7 @@ class MigrationPart:
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
         self.migration, self.run, self.watcher = migration, run, watcher
-        self.spent: dict[str, Any] = {"calls": 0, "tokens": 0, "cost_usd": 0.0}
-        self.is_priced = True
+        self.spent: dict[str, Any] = {"calls": 0, "cached_calls": 0, "tokens": 0, "cost_usd": 0.0}
 
     @property
     def options(self) -> Any:
@@ -72,7 +71,8 @@ class MigrationPart:
         options, left = self.migration.options, {}
         for cap, what in (("call_budget", "calls"), ("token_budget", "tokens"), ("cost_budget", "cost_usd")):
             if (most := getattr(options, cap)) is not None:
-                left[cap] = max(0, most - self.spent[what])
+                spent = self.spent[what] if self.spent[what] is not None else self.spent["known_usd"]
+                left[cap] = max(0, most - spent)
         return options.model_copy(update=left)
 
     @asynccontextmanager
@@ -91,9 +91,7 @@ class MigrationPart:
 
     def add(self, spent: Mapping[str, Any]) -> None:
         """Count what a part has spent."""
-        for what in self.spent:
-            self.spent[what] += spent[what] or 0
-        self.is_priced = self.is_priced and spent["cost_usd"] is not None
+        self.spent = together([self.spent, spent])
 
     @property
     def shared(self) -> Place | None:

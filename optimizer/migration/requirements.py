@@ -26,10 +26,14 @@ from ...evaluation.contract.wording import clauses_of
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
-from ...prompts.formatting import percent
+from ...prompts.formatting import MOST_LISTED, names_text, percent
 from ...prompts.prompt import Prompt
+from ...prompts.text import shorten
 from ...prompts.verdicts import Verdict
 from .decision import PassTable
+
+CLAUSE_CHARS = 60
+"""Characters of a clause in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class WrittenRequirements:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Sentences that a person should read before agreeing."""
-        left = " · ".join(self.uncovered)
+        left = names_text(
+            [f'"{shorten(" ".join(each.split()), CLAUSE_CHARS)}"' for each in self.uncovered], MOST_LISTED
+        )
         return (*self.notes, *([f"No requirement covers these clauses; write some by hand: {left}"] if left else []))
 
     @property

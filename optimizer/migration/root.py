@@ -103,8 +103,8 @@ def run_migration(
                     f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
                 )
         certificate = run_sync(_certified(asking, prepared, results))
-        cost = round(asking.spent["cost_usd"], 9) if asking.is_priced else None
-        certificate = certificate.model_copy(update={**asking.spent, "cost_usd": cost})
+        spent = {name: value for name, value in asking.spent.items() if name != "cached_calls"}
+        certificate = certificate.model_copy(update=spent)
         certificate.save(run.path)
         _copy_only_target(run.path, results)
         if page is not None:

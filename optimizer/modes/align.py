@@ -23,7 +23,7 @@ from ...agents.comment_questions import (
 from ...agents.evaluator import Evaluator
 from ...agents.measures.nearest import texts_of_all
 from ...agents.measures.values import make_measure_ready
-from ...agents.question_writer import QuestionWriter
+from ...agents.question_writer import QuestionMender, QuestionWriter
 from ...evaluation.calibration_fit import FITS
 from ...evaluation.evaluate import load_inputs
 from ...evaluation.measures.fitting import MeasureTable, measure_named
@@ -331,7 +331,8 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
     both = _chooser(context, subject, targets, every, mode, parts=2)
     for chooser in (finder.chooser, mirror.chooser, both):
         chooser.table = table
-    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed)
+    mender = QuestionMender(context.gateway, context.helper("note_taker", helper), seed=options.seed)
+    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed, mender)
 
 
 def _measures(context: RunContext, options: AlignOptions) -> MeasureTable:

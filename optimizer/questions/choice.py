@@ -7,7 +7,7 @@ accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
@@ -18,9 +18,11 @@ from ...evaluation.measures.fitting import FittedMeasure, MeasureTable, Worth, d
 from ...evaluation.scoring import Targets, mean_score
 from ...memory.records import BothWaysRecord, CriterionRecord
 from ...prompts.checklist import Question, Sees
+from ...prompts.criteria.wording import oddity
 from ...prompts.examples import Example
 from ...prompts.human_feedback import one_line
 from ...prompts.verdicts import Verdict
+from ...stats.correlation import spearman
 from ..events import QuestionJudged, Teller
 from ..subject import Draft, Observation, Subject
 from .candidates import (
@@ -64,6 +66,10 @@ SAID_OF = {
 }
 """Words for the fate of a question of the start that does not stay as it is."""
 OUT = ("dropped", "idle")
+MOST_TRIED = 2
+"""New wordings of a question that are judged at most."""
+ALIKE_RANKED = 0.9
+"""Spearman's correlation of P(yes) above which two wordings are one question."""
 OWN_CASES = 4
 """Examples that a candidate comes from on which it is judged first."""
 
@@ -327,6 +333,36 @@ class Chooser:
             )
             for each in drafts
         ]
+
+    async def reworded(
+        self, best: Draft, chosen: Chosen, writer: Callable[[CriterionRecord], Awaitable[Sequence[str]]]
+    ) -> dict[str, str]:
+        """New words, by id, for the chosen candidates that read oddly, where the judge ranks the outputs alike with them.
+
+        No label is looked at, so that one wording holds for all folds. Where several questions are a call, the words
+        stay: an answer there depends on what else is asked.
+        """
+        found: dict[str, str] = {}
+        for name, candidate in chosen.candidates.items() if not self._is_grouped(best) else ():
+            if candidate.is_relation or (odd := oddity(candidate.text)) is None:
+                continue
+            known = chosen.logits[name]
+            examples = [each for each in self.examples if each.id in known]
+            for text in (await writer(candidate))[:MOST_TRIED]:
+                self.events.phase(f"asking {name} in other words")
+                told = (await self._judge(best, [({name: candidate.but(text=text)}, examples)])).get(name, {})
+                alike = spearman([known[each.id] for each in examples], [told.get(each.id) for each in examples]).value
+                if alike is not None and alike > ALIKE_RANKED:
+                    found[name] = text
+                    self.events.say(
+                        f"{name}, as {odd}, is asked in other words, which rank alike ({alike:.2f}): {text}"
+                    )
+                    break
+            else:
+                self.events.say(
+                    f"{name} reads oddly ({odd}), and no other words rank the outputs alike: {candidate.text}"
+                )
+        return found
 
     def say(self, names: Sequence[str], fate: Fate) -> None:
         """Say what becomes of questions of the start, if anything is to be said."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
+from ...agents.question_writer import QuestionMender
 from ...evaluation.calibration_fit import FEWEST_ACCEPTED
 from ...evaluation.measures.fitting import FittedMeasure
 from ...evaluation.measures.probe import paid_for, paid_for_said
@@ -33,10 +34,10 @@ from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference
 from ..acceptance import Yardstick
 from ..contest import Contest, Race
-from ..events import Teller
+from ..events import Teller, answer_or_none
 from ..mode import LoopRound, RunContext, Turn
 from ..subject import Crossed, CrossedFold, Draft, Observation, Outcome, Subject, Version
-from .choice import Chooser
+from .choice import Chooser, Chosen
 from .proposers import Finder
 from .racing import sides_of
 
@@ -63,6 +64,8 @@ class QuestionLearner:
     """Whether P(yes) is scored, or yes and no."""
     crossed: bool = True
     """Whether validation teaches too; else it only tests what development taught."""
+    mender: QuestionMender | None = None
+    """Words questions that read oddly anew, before they join; None: they join as they are."""
     learned: list[CriterionRecord] = field(default_factory=list, init=False)
     """All candidates so far, each question once, and what became of it."""
     both_ways: BothWaysRecord | None = field(default=None, init=False)
@@ -129,7 +132,10 @@ class QuestionLearner:
         found = await self.finder.propose(start.draft, iteration)
         judge, self.both_ways = await chooser.asked_as_it_answers(start.draft, found)
         (found,) = _shown(await chooser.seen_as_helps(judge, found), found, found)
-        new = chooser.drafts(judge, await chooser.choose(judge, found, seen, iteration, measured), seen)
+        chosen = await chooser.choose(judge, found, seen, iteration, measured)
+        if texts := await self._reworded(judge, chooser, chosen):
+            chosen = await chooser.choose(judge, _worded(texts, found)[0], seen, iteration, measured)
+        new = chooser.drafts(judge, chosen, seen)
         if new.whole is judge:
             return None
         chooser.say(new.idle, "idle")
@@ -161,7 +167,11 @@ class QuestionLearner:
         named = _united(mine, theirs)
         judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
         mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), named, mine, theirs, named)
-        new = self.both.drafts(judge, await self.both.choose(judge, named, every, iteration, measured), every)
+        chosen = await self.both.choose(judge, named, every, iteration, measured)
+        if texts := await self._reworded(judge, self.both, chosen):
+            mine, theirs, named = _worded(texts, mine, theirs, named)
+            chosen = await self.both.choose(judge, named, every, iteration, measured)
+        new = self.both.drafts(judge, chosen, every)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
             return None
@@ -183,6 +193,17 @@ class QuestionLearner:
             self.both.say(new.idle, "idle")
         (kept,) = await self.both.read(judge, new.lean if is_lean else new.whole)
         return await contest.cross(start, kept, crossed)
+
+    async def _reworded(self, judge: Draft, chooser: Chooser, chosen: Chosen) -> dict[str, str]:
+        """New words of the chosen questions that read oddly, by id: a person is to sign what joins."""
+        if (mender := self.mender) is None:
+            return {}
+
+        async def write(candidate: CriterionRecord) -> Sequence[str]:
+            otherwise = f"the question “{candidate.text}” keeps its words"
+            return await answer_or_none(mender.write(candidate.text, candidate.comments), otherwise, self.events) or ()
+
+        return await chooser.reworded(judge, chosen, write)
 
     async def _fold(
         self, judge: Draft, every: Observation, tested: Sequence[Example], named: Candidates, iteration: int
@@ -276,6 +297,14 @@ def _shown(sees: Sees, every: Candidates, *several: Candidates) -> list[dict[str
     """
     view = {name: each.sees if each.is_relation else sees for name, each in every.items()}
     return [{name: each.but(sees=view[name]) for name, each in named.items()} for named in several]
+
+
+def _worded(texts: Mapping[str, str], *several: Candidates) -> list[dict[str, CriterionRecord]]:
+    """Candidates with new words, by their ids."""
+    return [
+        {name: each.but(text=texts[name]) if name in texts else each for name, each in named.items()}
+        for named in several
+    ]
 
 
 def _united(mine: Candidates, theirs: Candidates) -> dict[str, CriterionRecord]:

@@ -1,4 +1,4 @@
-"""Whether a text asks something that yes or no answers."""
+"""Whether a text asks something that yes or no answers, and whether it reads as a sentence that a person can sign."""
 
 from __future__ import annotations
 
@@ -25,3 +25,66 @@ def asks_yes_or_no(text: str) -> bool:
     if not any(mark in text for mark in _MARKS) and not _ENDS.search(text):
         return False
     return not _OPEN.match(text.strip(" \t\n\"'*_-")) or _YES_NO.search(text) is not None
+
+
+_AUXILIARIES = "am|is|are|was|were|does|do|did|has|have|had|can|could|may|must|should|will|would"
+_OPENING = re.compile(rf"(?:{_AUXILIARIES})\b", re.IGNORECASE)
+_ITSELF = re.compile(r"\b(?:it|them|one)sel(?:f|ves)\W*$", re.IGNORECASE)
+_ADJECTIVE = r"[a-z]{2,}(?:al|ic|ive|ous|ful|less|able|ible|ish)"
+_DANGLING = re.compile(
+    r"\b(?:mention|name|give|say|state|use|contain|include|have|show|tell|make|offer|speak of|refer to|talk about|sound like)"
+    rf"\s+({_ADJECTIVE})\W*$",
+    re.IGNORECASE,
+)
+"""A verb that wants a thing, with an adjective alone: "mention internal"."""
+_VERBLESS = re.compile(rf"(?:does|do|did)\s+(?:the|this)\s+[a-z]+\s+{_ADJECTIVE}\W*$", re.IGNORECASE)
+_THINGS = frozenset(
+    [
+        "advice",
+        "approval",
+        "archive",
+        "critic",
+        "detective",
+        "disposal",
+        "fabric",
+        "garlic",
+        "goal",
+        "hospital",
+        "journal",
+        "logic",
+        "manual",
+        "material",
+        "meal",
+        "metal",
+        "music",
+        "parcel",
+        "portable",
+        "proposal",
+        "public",
+        "referral",
+        "refusal",
+        "rental",
+        "traffic",
+        "trial",
+        "withdrawal",
+    ]
+)
+"""Nouns with the ending of an adjective that need no article, or are often written without one."""
+
+
+def oddity(text: str) -> str | None:
+    """What is odd about the wording of an English yes/no question; None where nothing was found.
+
+    It looks at the form alone, so it may suspect a question that is fine and pass one that is not.
+    """
+    if not asks_yes_or_no(text) or not text.rstrip().endswith("?"):
+        return "it is no question that ends with a question mark"
+    if not _OPENING.match(text.strip()):
+        return "it does not begin as a yes/no question does"
+    if _ITSELF.search(text):
+        return "it asks for something about itself"
+    if (found := _DANGLING.search(text)) and found[1].lower() not in _THINGS:
+        return f"'{found[1]}' describes nothing"
+    if _VERBLESS.search(text):
+        return "it has no verb"
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -53,6 +54,18 @@ async def test_an_endpoint_without_log_probabilities_is_taken_at_its_word() -> N
     assert first.distribution == second.distribution == (0, 0, 0, 1, 0)
     assert first.source == "hard"
     assert len(model.requests) == 3, "one call finds out, and is asked again as a hard one"
+
+
+@pytest.mark.parametrize(("zero", "said"), [(0.75, "10"), (0.0, "1")])
+async def test_ten_is_read_from_the_token_1_and_the_0_behind_it(zero: float, said: str) -> None:
+    first = (("1", math.log(0.6)), ("9", math.log(0.4)))
+    after = (("0", math.log(zero)), (".", math.log(1 - zero))) if zero else ((".", 0.0),)
+    one, model = rater(lambda _: Answer(said, (("1", first), (after[0][0], after)), 10, 2))
+    (found,) = await replace(one, levels=10).rate([ToRate(EXAMPLES[0])])
+    assert found.distribution is not None and len(found.distribution) == 10
+    assert found.distribution[-1] == pytest.approx(0.6 * zero)
+    assert found.distribution[0] == pytest.approx(0.6 * (1 - zero))
+    assert "from 1 (very poor) to 10 (excellent)" in model.requests[0].messages[-1][1]
 
 
 async def test_samples_are_counted() -> None:
@@ -153,5 +166,5 @@ async def test_a_cap_ends_it_and_what_was_bought_is_kept() -> None:
 
 
 def test_a_scale_of_ten_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 to 9 levels"):
-        Rater(Gateway(), ScriptedModel([]), PROMPT, Judging(), levels=10)
+    with pytest.raises(ValueError, match="2 to 10 levels"):
+        Rater(Gateway(), ScriptedModel([]), PROMPT, Judging(), levels=11)

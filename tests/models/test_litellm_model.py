@@ -174,6 +174,29 @@ async def test_the_reason_is_given_also_where_it_is_not_in_the_first_line(monkey
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "status", "said", "advice"),
+    [
+        ("vertex_ai/m", 500, "Your default credentials were not found.", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("vertex_ai/m", 500, "No module named 'google'", "google-auth"),
+        ("bedrock/m", 401, "Invalid Authentication - Unable to locate credentials", "AWS_PROFILE"),
+        ("gemini/m", 500, "Missing Gemini API key. Set the GEMINI_API_KEY variable.", "environment variable"),
+    ],
+)
+async def test_who_has_no_credentials_is_told_what_this_provider_wants(
+    monkeypatch: pytest.MonkeyPatch, model: str, status: int, said: str, advice: str
+) -> None:
+    class Package(StandInPackage):
+        @staticmethod
+        async def acompletion(**_: Any) -> Any:
+            raise refused(status, f"litellm.APIConnectionError: {said}")
+
+    monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
+    with pytest.raises(ModelError, match=naming(advice)) as caught:
+        await LiteLLMModel(model).answer(REQUEST)
+    assert caught.value.fatal and ("refused the key" in str(caught.value)) == model.startswith("gemini")
+
+
 @needs_litellm
 async def test_the_wish_to_wait_is_read_from_the_header(serve: Ask) -> None:
     error, _ = await serve(lambda body: (429, {"error": {"message": "busy"}}, {"Retry-After": "7"}))

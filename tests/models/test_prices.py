@@ -6,7 +6,7 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Parameters, make_request
-from askance.models.budget import FREE, Budget, list_price, spending_of
+from askance.models.budget import FREE, Budget, list_price, spending_of, together
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
@@ -38,7 +38,21 @@ def test_an_unknown_price_is_never_nothing() -> None:
     assert budget.to_dict()["unpriced_calls"] == 1
     [ledger] = budget.roles.values()
     assert (ledger.to_dict()["cost_usd"], ledger.to_dict()["unpriced_calls"]) == (None, 1)
+    assert budget.sentence.endswith("$0.0020 and what 1 call of judge cost, whose price is unknown")
+    assert spending_of(budget.to_dict()).endswith("$0.0020 and what 1 call cost, whose price is unknown")
+    budget = Budget()
+    budget.paid("judge", Answer("yes", None, 10, 1, None))
     assert budget.sentence.endswith("price unknown") and "$" not in spending_of(budget.to_dict())
+
+
+def test_what_is_known_of_several_budgets_is_added_up() -> None:
+    priced, unpriced = Budget(), Budget()
+    priced.paid("judge", Answer("yes", None, 10, 1, 0.002))
+    unpriced.paid("writer", Answer("yes", None, 10, 1, None))
+    both = together([priced.to_dict(), unpriced.to_dict()])
+    assert (both["calls"], both["cost_usd"], both["unpriced_calls"], both["known_usd"]) == (2, None, 1, 0.002)
+    assert together([both, priced.to_dict()])["known_usd"] == 0.004
+    assert together([priced.to_dict(), priced.to_dict()])["cost_usd"] == 0.004
 
 
 def test_what_costs_nothing_is_said_to_cost_nothing() -> None:

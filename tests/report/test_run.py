@@ -24,6 +24,7 @@ from askance.report.run_lessons import evidence_by_key, lessons
 from askance.report.run_page import repeat_command, write_report
 from askance.runs import migrate
 from askance.testing import ScriptedModel
+from tests.said import says
 
 HOSTILE = '</script></pre><script>alert(1)</script><img src=x onerror=alert(2)> {{7*7}} "&amp;'
 RULE = "<script>alert(3)</script><svg onload=alert(4)>"
@@ -270,6 +271,20 @@ def test_a_run_that_a_budget_ended_before_the_test_says_what_is_missing(run):
     page = words(Page(write_report(run)).text)
     assert "on validation only" in page
     assert "on validation only, where" not in page
+
+
+def test_damaged_lessons_are_said_and_the_page_has_those_of_the_result(run, caplog):
+    (run / "lessons.jsonl").write_text('{"id": 5}\n', encoding="utf-8")
+    write_report(run)
+    (said,) = (each.getMessage() for each in caplog.records)
+    assert says(said, "lessons.jsonl", "line 1", "result.json")
+
+
+def test_a_price_that_is_known_of_some_calls_is_said_for_them(run):
+    roles = {"source": {"calls": 3}, "note_taker": {"calls": 2, "unpriced_calls": 2, "cost_usd": None}}
+    change_result(run, cost_usd=None, known_usd=1.5, unpriced_calls=2, roles=roles)
+    said = "tokens, $1.50 and what 2 calls of note_taker cost, whose price is unknown"
+    assert said in words(Page(write_report(run)).text)
 
 
 def test_a_price_that_is_not_known_is_not_taken_for_none(run):

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha against nltk and published values; leniency and the ceiling against closed forms."""
+"""Krippendorff's alpha against nltk and published values, Fleiss' kappa against statsmodels; leniency and the ceiling against closed forms."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from math import sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats import inter_rater
 
 from askance.prompts.errors import InputError
 from askance.stats.raters import (
     LEVELS,
     ceiling,
+    fleiss_kappa,
     krippendorff_alpha,
     leniency,
     one_with_another,
@@ -64,6 +66,23 @@ def test_alpha_is_that_of_nltk(level: str, missing: float) -> None:
     distance = (lambda a, b: float(a != b)) if level == "nominal" else (lambda a, b: (a - b) ** 2)
     reference = agreement.AnnotationTask(rows, distance=distance).alpha()
     assert krippendorff_alpha(raters, level, FEW).value == pytest.approx(reference)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_fleiss_kappa_is_that_of_statsmodels_on_the_items_that_all_rated(missing: float) -> None:
+    raters = panel(missing=missing, seed=3)
+    rows = np.array([row for row in zip(*raters, strict=True) if None not in row], dtype=float)
+    found = fleiss_kappa(raters, FEW)
+    assert found.n == len(rows)
+    assert found.value == pytest.approx(
+        inter_rater.fleiss_kappa(inter_rater.aggregate_raters(rows)[0], method="fleiss")
+    )
+    assert found.low is not None and found.high is not None and found.low < found.value < found.high
+
+
+def test_a_fleiss_kappa_that_says_nothing_is_undefined_with_the_reason() -> None:
+    assert says(fleiss_kappa([[1.0] * 9, [1.0] * 9], FEW).reason, "all ratings", "the same")
+    assert says(fleiss_kappa([[1.0, 2.0, None], [1.0, None, 2.0]], FEW).reason, "every rater")
 
 
 def test_alpha_of_two_labels_is_the_same_at_every_level() -> None:

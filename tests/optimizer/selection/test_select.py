@@ -154,7 +154,7 @@ def test_no_rating_at_all_is_an_error_and_no_checklist(facts: Any) -> None:
         choose(facts, facts.model(script))
 
 
-@pytest.mark.parametrize("levels", [3, 5])
+@pytest.mark.parametrize("levels", [3, 5, 10])
 def test_answers_on_a_scale(facts: Any, levels: int) -> None:
     found = choose(facts, answer_levels=levels, choice="joint")
     assert sorted(question.dimension for question in found.checklist.questions) == ["clear", "polite", "short", "true"]

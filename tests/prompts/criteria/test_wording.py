@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from askance.prompts.checklist import load_checklist
-from askance.prompts.criteria.wording import asks_yes_or_no
-
-from ...said import says
+from askance.prompts.criteria.wording import asks_yes_or_no, oddity
+from tests.said import says
 
 
 @pytest.mark.parametrize(
@@ -38,6 +37,35 @@ def test_a_question_that_yes_or_no_answers_is_one(text: str) -> None:
 )
 def test_an_order_a_statement_and_an_open_question_are_none(text: str) -> None:
     assert not asks_yes_or_no(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Does the reply mention internal?", "internal"),
+        ("Does the text say something about itself?", "itself"),
+        ("Does the reply internal?", "verb"),
+        ("Mention of a price?", "begin"),
+        ("Does the reply name a price", "question mark"),
+    ],
+)
+def test_a_wording_that_nobody_would_sign_is_told(text: str, fact: str) -> None:
+    assert says(oddity(text), fact)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does the reply mention internal numbers?",
+        "Does the reply give legal advice?",
+        "Is the reply polite?",
+        "Does the reply make a proposal?",
+        "Does the reply contain music?",
+        "Does the customer get an answer to every question?",
+    ],
+)
+def test_a_plain_sentence_is_not_odd(text: str) -> None:
+    assert oddity(text) is None
 
 
 def test_a_checklist_of_orders_is_read_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
