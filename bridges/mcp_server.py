@@ -157,7 +157,7 @@ def make_server(allowed: Allowance) -> MCPServer:
         """
 
         def job(caps: Mapping[str, Any]) -> Any:
-            options = allowed.of(EvaluateOptions, limit=limit) | caps
+            options = {**allowed.of(EvaluateOptions, limit=limit), **caps}
             if judge is None:
                 return prepare(data, checklist, model, prompt, options)
             if checklist is not None or prompt is not None:
@@ -187,7 +187,7 @@ def make_server(allowed: Allowance) -> MCPServer:
         """
 
         def job(caps: Mapping[str, Any]) -> Any:
-            options = allowed.of(AlignOptions, max_iterations=max_iterations) | caps
+            options = {**allowed.of(AlignOptions, max_iterations=max_iterations), **caps}
             return alignment.prepare(data, checklist, model, prompt, options)
 
         if not buy:

@@ -259,7 +259,8 @@ def what_was_learned(data: RunData) -> WhatWasLearned | None:
     if not result.questions and (result.thing == "prompt" or result.mode == "migrate"):
         return None  # a migration words questions anew and learns none
     new = result.best.checklist
-    weights = {each.id: each.weight for each in (*new.questions, *_measures(data))} if new else {}
+    weights = {each.id: each.weight for each in new.questions} if new else {}
+    weights |= {each.id: each.weight for each in _measures(data)}
     cases = measured_cases(data)
     rows = [
         replace(_question(data, each, weights.get(each.id)), cases=cases.get(each.id, ())) for each in result.learned

@@ -101,7 +101,7 @@ def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> St
     are the same. Raises InputError where the columns do not match.
     """
     table = as_table(raters)
-    keep = ~np.isnan(table).any(axis=1)
+    keep = np.asarray(~np.isnan(table).any(axis=1))
     n = int(keep.sum())
     if len(raters) < 2 or n < MINIMUM_ITEMS:
         return Statistic(

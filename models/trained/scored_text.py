@@ -44,8 +44,11 @@ def scored_text(question: Question, example: Example, messages: tuple[Message, .
     ``good``, as P(yes) is what it says, whichever answer speaks for the output.
     """
     asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
-    beside = (example.reference, example.input, example.context) if question.sees == "all" else ()
-    beside = (getattr(example, question.sees),) if question.is_relation else beside
+    beside: tuple[str | None, ...] = ()
+    if question.sees == "all":
+        beside = (example.reference, example.input, example.context)
+    elif question.is_relation:
+        beside = (getattr(example, question.sees),)
     given = [each for each in beside if each]
     output = seen_of(example.output or "", example.input, question.sees)
     return ScoredText("\n".join(asked), output, "\n".join(given), messages)
