@@ -508,12 +508,12 @@ class SelectOptions(JudgeOptions, Where):
     same_question: Annotated[float, Heading.PROPOSED] = Field(
         0.9, gt=0, le=1, description="Cosine similarity from which a proposed question counts as there already."
     )
-    measures: Annotated[Literal["relations", "all", "none"], Heading.PROPOSED] = Field(
+    measures: Annotated[Literal["relations", "all", "none"], Heading.CHOSEN] = Field(
         "none",
         description="Measures that are candidates, too, without a call: how the output relates to its input, context and "
         "reference; all: its form, too; none.",
     )
-    measure: Annotated[tuple[str, ...], Heading.PROPOSED] = Field(
+    measure: Annotated[tuple[str, ...], Heading.CHOSEN] = Field(
         (),
         description="A further measure that is a candidate, as nearest_sentence(input), words, package.module:function or "
         "file.py:function; may be repeated.",

@@ -268,12 +268,12 @@ class AlignOptions(OwnWords, LoopOptions):
         description="Keep every question of the checklist as it is: none is left out or turned round for what it says "
         "of the examples.",
     )
-    measures: Annotated[Literal["relations", "all", "none"], Heading.CHANGED.at(3)] = Field(
+    measures: Annotated[Literal["relations", "all", "none"], Heading.CHOSEN] = Field(
         "relations",
         description="Measures that may join the judge beside questions, without a call: how the output relates to its "
         "input, context and reference; all: its form, too; none.",
     )
-    measure: Annotated[tuple[str, ...], Heading.CHANGED.at(3)] = Field(
+    measure: Annotated[tuple[str, ...], Heading.CHOSEN] = Field(
         (),
         description="A further measure that may join, as nearest_sentence(input), words, package.module:function or "
         "file.py:function; may be repeated.",

@@ -146,7 +146,8 @@ def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
     system = next((each for each in columns.values() if plain_name(each.name) in NAMES["system"].split()), None)
     if system is not None and "system" not in has and len(system.values) > 1 and not system.is_unique:
         fields["system"] = system.path
-    fields |= _long_table(columns, has) or _identity(columns, has) or {}
+    long = _long_table(columns, has)
+    fields |= long if long is not None else _identity(columns, has) or {}
     return fields, has
 
 

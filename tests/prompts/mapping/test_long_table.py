@@ -11,6 +11,7 @@ import pytest
 from askance import rater_agreement
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
+from askance.prompts.mapping.table import look_at
 from tests.said import naming
 
 TABLE = """id,input,output,rater,label,comment
@@ -78,6 +79,15 @@ def test_what_is_wrong_is_said_with_its_line_and_field(row: str, facts: tuple[st
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=naming("labels", "label")):
         load_examples(table(tmp_path), fields={"human.overall": "labels"})
+
+
+@pytest.mark.parametrize("names", [("id", "rater"), ("example_id", "annotator")])
+def test_a_mapping_is_proposed_that_reads_it(names: tuple[str, str], tmp_path: Path) -> None:
+    file = table(tmp_path, TABLE.replace("id,", f"{names[0]},", 1).replace("rater", names[1]))
+    proposal = look_at(file).proposal
+    assert "metadata.document" not in proposal.fields and proposal.fields.get("rater", "rater") == names[1]
+    first, _ = load_examples(file, fields=dict(proposal.fields))
+    assert first.id == "a" and first.raters == ("anna", "ben") and first.human == {"overall": (False, True)}
 
 
 def test_agreement_is_told_of_a_long_table() -> None:
