@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import askance
+from askance.cli import cli
 from askance.labelling.run_outputs import outputs_of_run
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, Request
@@ -213,3 +215,16 @@ def test_further_inputs_join_and_the_others_keep_their_part(desk: Desk) -> None:
     )
     assert found.job.earlier is not None and len(found.job.earlier.parts(found.job.examples)) == 150
     assert len(found.job.examples) == 180 and found.learning is not None and len(found.learning.examples) == 150
+
+
+def test_an_estimate_of_a_round_needs_no_directory_and_makes_none(desk: Desk) -> None:
+    desk.label("one")
+    before = sorted(each.name for each in desk.place.iterdir())
+    given = ["tune", "--from", str(desk.place / "one"), "--generator", "openai/g", "--judge", "openai/j"]
+    given += ["--api-base", "http://127.0.0.1:9/v1"]
+    done = CliRunner().invoke(cli, [*given, "--dry-run", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["calls"] > 0
+    assert sorted(each.name for each in desk.place.iterdir()) == before
+    refused = CliRunner().invoke(cli, given)
+    assert isinstance(refused.exception, InputError) and says(refused.exception, "--run")

@@ -227,6 +227,7 @@ def test_each_fold_fits_its_measures_anew() -> None:
     draw = np.random.default_rng(3)
     values = {name: float(draw.normal(n == 0)) for each in pairs for n, name in enumerate((each.chosen, each.rejected))}
     measure = ComputedMeasure.model_validate({"id": "m", "measure": "words", "range": [0, 1]})
+    learner.told = False
     learner.table = MeasureTable({"m": measure}, {"m": values})
     wanted = {each.id: {"overall": each.human_score("overall")} for each in learner.examples}
     learner.targets = Targets("human", ("overall",), wanted)
