@@ -274,7 +274,7 @@ def mcp_command(call_budget: int | None, cost_budget: float | None, runs: str | 
     and other settings hold for every tool.
     """
     load_dotenv()
-    from ..bridges.mcp_server import Allowance, make_server
+    from ..bridges.coding.mcp_server import Allowance, make_server
 
     settings = {} if config is None else load_config(config)
     allowed = Allowance(call_budget, cost_budget, None if runs is None else Path(runs), settings)

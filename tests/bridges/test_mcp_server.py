@@ -17,7 +17,7 @@ from tests.worlds import World
 
 mcp = pytest.importorskip("mcp")
 
-from askance.bridges.mcp_server import Allowance, make_server  # noqa: E402
+from askance.bridges.coding.mcp_server import Allowance, make_server  # noqa: E402
 
 RELEASED = Path(__file__).parents[1] / "data" / "released_run"
 

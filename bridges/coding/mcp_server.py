@@ -14,22 +14,22 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
-from ..agents.question_writer import MOST_PARTS
-from ..evaluation.evaluate import prepare
-from ..evaluation.judge_file import load_judge
-from ..evaluation.options import EvaluateOptions, WriterOptions
-from ..evaluation.write_questions import write_questions
-from ..memory.provenance import build_graph
-from ..memory.run_directory import RunDirectory
-from ..memory.why import reason_for
-from ..models.budget import Budget
-from ..models.progress import Silent
-from ..optimizer.modes import align as alignment
-from ..optimizer.options import AlignOptions
-from ..prompts.errors import AskanceError, InputError, import_optional
-from ..run_estimate import estimate_run
-from ..runs import run_and_report
+from ... import __version__
+from ...agents.question_writer import MOST_PARTS
+from ...evaluation.evaluate import prepare
+from ...evaluation.judge_file import load_judge
+from ...evaluation.options import EvaluateOptions, WriterOptions
+from ...evaluation.write_questions import write_questions
+from ...memory.provenance import build_graph
+from ...memory.run_directory import RunDirectory
+from ...memory.why import reason_for
+from ...models.budget import Budget
+from ...models.progress import Silent
+from ...optimizer.modes import align as alignment
+from ...optimizer.options import AlignOptions
+from ...prompts.errors import AskanceError, InputError, import_optional
+from ...run_estimate import estimate_run
+from ...runs import run_and_report
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -41,7 +41,7 @@ INSTRUCTIONS = (
 )
 
 
-class Spent(Silent):
+class SpendingWatcher(Silent):
     """Watches a piece of work in silence, and knows what it bought."""
 
     def __init__(self) -> None:
@@ -90,11 +90,11 @@ class Allowance:
         return {name: left for name, left in (("call_budget", calls), ("cost_budget", dollars)) if left is not None}
 
     @contextmanager
-    def buying(self) -> Iterator[tuple[dict[str, Any], Spent]]:
+    def buying(self) -> Iterator[tuple[dict[str, Any], SpendingWatcher]]:
         """The caps of one piece of work, and its watcher; what it bought is counted however it ends. Raises InputError
         as :meth:`caps`."""
         with self.lock:
-            caps, spent = self.caps(), Spent()
+            caps, spent = self.caps(), SpendingWatcher()
             try:
                 yield caps, spent
             finally:
@@ -156,7 +156,7 @@ def make_server(allowed: Allowance) -> MCPServer:
         outputs, agreement with them.
         """
 
-        def job(caps: Mapping[str, Any]) -> Any:
+        def job(caps: dict[str, Any]) -> Any:
             options = {**allowed.of(EvaluateOptions, limit=limit), **caps}
             if judge is None:
                 return prepare(data, checklist, model, prompt, options)
@@ -186,7 +186,7 @@ def make_server(allowed: Allowance) -> MCPServer:
         under the name given, and its result is told; the same call again goes on with a run that was interrupted.
         """
 
-        def job(caps: Mapping[str, Any]) -> Any:
+        def job(caps: dict[str, Any]) -> Any:
             options = {**allowed.of(AlignOptions, max_iterations=max_iterations), **caps}
             return alignment.prepare(data, checklist, model, prompt, options)
 
