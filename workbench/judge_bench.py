@@ -134,7 +134,7 @@ class JudgeBench:
     def known(self, part: BenchPart, before: JudgeState, after: JudgeState) -> NDArray[np.bool_]:
         """Examples that people and both judges have a score of, so that the difference is a paired one."""
         columns = [part.of_people, *(each for state in (before, after) for each in (state.scores, state.decided))]
-        every: NDArray[np.bool_] = ~np.isnan(np.vstack(columns)).any(axis=0)
+        every: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(np.vstack(columns)))
         return every
 
     def differences(
@@ -197,7 +197,7 @@ class JudgeBench:
         found = figure_with_interval(spearman_influences(worth[known], part.wanted[known]), _groups(part, known))
         return {"agreement": statistic_dict(found), "worth": self._worth(part, place)}
 
-    def _worth(self, part: BenchPart, place: int) -> dict[str, Any]:
+    def _worth(self, part: BenchPart, place: int) -> dict[str, Any] | None:
         questions = self.judge.checklist.questions
         left = self.judge.checklist.of([each for each in questions if each is not questions[place]])
         if left is None:
@@ -207,8 +207,8 @@ class JudgeBench:
         known = ~(np.isnan(before.scores) | np.isnan(without.scores) | np.isnan(part.wanted))
         if not np.any(~np.isnan(without.scores)):
             return difference_dict(Difference(None, 0, reason="a rated dimension has no score without it"))
-        pair = (spearman_influences(each.scores[known], part.wanted[known]) for each in (without, before))
-        return difference_dict(influence_difference(*pair, _groups(part, known)))
+        lost, had = (spearman_influences(each.scores[known], part.wanted[known]) for each in (without, before))
+        return difference_dict(influence_difference(lost, had, _groups(part, known)))
 
 
 def _influenced(part: BenchPart, state: JudgeState, known: NDArray[np.bool_]) -> dict[str, Influenced]:

@@ -38,7 +38,7 @@ def test_damaged_and_stopped_runs_are_named_and_the_others_work(runs: Path) -> N
         "unread": "damaged",
     }
     assert says(found["torn"]["problem"], "result.json", "damaged")
-    assert says(found["unread"]["problem"], "config.yaml", "damaged")
+    assert says(found["unread"]["problem"], "config.yaml", "YAML")
     assert "iteration" in found["stopped"]["line"]
 
 

@@ -38,6 +38,11 @@ def edit_of(bench: JudgeBench, first: dict[str, Any] | None = None, **fields: An
     return bench.start.model_copy(update={"questions": questions, **fields})
 
 
+def last(runs: Path, split: str) -> Path:
+    """The verdicts of the accepted version."""
+    return sorted((runs / RUN / "verdicts").glob(f"*-{split}.jsonl"))[-1]
+
+
 @pytest.mark.parametrize(
     "first", [{"weight": 3.0}, {"good": "no"}, {"on": False}, {"weight": 0.25}], ids=lambda each: next(iter(each))
 )
@@ -47,7 +52,7 @@ def test_an_edit_has_the_figures_of_the_edited_judge(runs: Path, first: dict[str
     assert len(what) == 2
     for split in ("development", "validation"):
         part = bench.parts[split]
-        verdicts = read_verdicts(runs / RUN / "verdicts" / f"001-{split}.jsonl")
+        verdicts = read_verdicts(last(runs, split))
         scores = score_examples(part.examples, changed.checklist, verdicts)
         wanted = [each.human["quality"][0] for each in part.examples]
         row = bench.figures(split, changed)["now"]
@@ -142,7 +147,7 @@ def bench_level(runs: Path) -> float:
 
 def test_the_test_examples_are_not_on_the_bench(runs: Path) -> None:
     bench = load_bench(runs / RUN)
-    test = {each.example for each in read_verdicts(runs / RUN / "verdicts" / "001-test.jsonl")}
+    test = {each.example for each in read_verdicts(last(runs, "test"))}
     for part in bench.parts.values():
         assert test and not test & {each.id for each in part.examples}
         assert not test & {each.example for each in part.verdicts}
@@ -165,4 +170,3 @@ def test_ten_thousand_outputs_follow_a_change_within_a_fifth_of_a_second() -> No
         took.append(time.thread_time() - began)
     assert row["n"] == many and row["difference"]["kappa"]["low"] is not None
     assert min(took) < 0.2, took
-    print(f"{min(took):.3f} s")

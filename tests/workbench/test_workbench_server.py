@@ -59,11 +59,11 @@ async def test_what_the_pages_ask_for_is_answered(send: Any) -> None:
     assert status == 200 and [each["run"] for each in told["runs"]] == [RUN]
     status, judge, _ = await send("GET", f"{TOKEN}/api/judge", params={"run": RUN, "file": "judge.yaml"})
     assert status == 200 and judge["development"]["now"]["kappa"]["low"] is not None
-    edit = judge["edit"] | {"threshold": 0.9}
+    edit = judge["edit"] | {"threshold": 0.7}
     status, told, _ = await send("POST", f"{TOKEN}/api/figures", json={"run": RUN, "edit": edit})
     assert status == 200 and told["validation"] is None and told["looks"] == 0 and len(told["what"]) == 1
     status, told, _ = await send("POST", f"{TOKEN}/api/test", json={"run": RUN, "edit": edit})
-    assert status == 200 and told["look"] == 1 and "kappa" in told["reason"]
+    assert status == 200 and told["look"] == 1 and told["reason"] and told["figures"]["n"] > 0
     status, told, _ = await send("POST", f"{TOKEN}/api/save", json={"run": RUN, "edit": edit})
     assert status == 200 and told["file"] == "judge-1.yaml"
     status, told, _ = await send("GET", f"{TOKEN}/api/compare", params={"before": RUN, "after": RUN})
@@ -110,7 +110,7 @@ async def test_a_report_is_made_anew_and_cannot_use_the_workbench(send: Any, run
 def test_the_command_prints_the_address_and_ends_with_ctrl_c(askance_command: Any, runs: Path) -> None:
     process = askance_command.start("ui", runs)
     line = process.stdout.readline()
-    assert says(line, "http://127.0.0.1:")
+    assert "http://127.0.0.1:" in line
     process.send_signal(signal.SIGINT)
     assert askance_command.finish(process).returncode == 0
 

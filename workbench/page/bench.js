@@ -45,7 +45,10 @@ function problem(text) {
 }
 
 const trimmed = (text) => text.replace(/^(-?)0\./, "$1.").replace("-", "−");
-const number = (value, signed) => (signed && value > 0 ? "+" : "") + trimmed(value.toFixed(2));
+function number(value, signed, digits = 2) {
+  const text = value.toFixed(digits).replace(/^-(0\.0+)$/, "$1");  // no minus before nothing
+  return (signed && value > 0 && Number(text) > 0 ? "+" : "") + trimmed(text);
+}
 
 // A figure in words: the number, its interval, or why there is none.
 function said(figure, signed) {

@@ -36,7 +36,7 @@ function line(run) {
   if (judge) judge.setAttribute("aria-label", `Judge of ${run.run}`);
   const gain = run.gain ? [drawn(run.gain, -1, 1, true), make("p", run.gain_of, "soft")] : [make("span", "–", "soft")];
   const cost = run.cost === undefined ? "–" : `${run.cost ?? "price unknown"}${run.calls === undefined ? "" : `, ${run.calls.toLocaleString()} calls`}`;
-  return row(cell("Compare", pick), cell("", name, about, judge), cell("", ...decided(run)), cell("", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
+  return row(cell("Compare", pick), cell("", name, about, judge), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
 }
 
 function choose() {
