@@ -37,6 +37,7 @@ SUMMARIES = {
     "diff": "Say what changed from one run to another, and what it did.",
     "lessons": "List, search and correct what runs have learned.",
     "report": "Write the report of a run or another result as one HTML file.",
+    "ui": "Open the workbench: runs, and a judge whose checklist you change while agreement follows.",
     "export": "Write a run's judge as a file for another tool.",
     "mcp": "Serve coding agents: estimate, judge, explain; it only reads unless told otherwise.",
     "models": "List the embedded models, or fetch one.",

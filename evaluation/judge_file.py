@@ -32,6 +32,7 @@ from ..settings import parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
+from .judge_history import JudgeChange, shaped_said
 from .kept_judge import (
     SCHEMA,
     SETTINGS,
@@ -87,6 +88,7 @@ class _File(BaseModel):
     figures: JudgeFigures | None = None
     decision: Decision | None = None
     run: MadeBy | None = None
+    history: tuple[JudgeChange, ...] = ()
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
@@ -118,6 +120,8 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         )
     if judge.not_adopted:
         logger.warning("%s: %s", path, judge.not_adopted)
+    if said := shaped_said(judge.history):
+        logger.warning("%s: %s", path, said)
     run = RunDirectory(file.parent)
     store = run.path / "verdicts.db"
     folder = run.began_in if run.config_file.is_file() else file.parent
@@ -231,6 +235,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         origins=read.origins,
         made_by=read.run,
         decision=read.decision,
+        history=read.history,
     )
     check_calibration(judge, name)
     measured = None if judge.figures is None else judge.figures.of

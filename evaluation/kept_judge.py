@@ -37,6 +37,7 @@ from ..settings import idle_settings, parse_options
 from .calibration import Calibration
 from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
+from .judge_history import JudgeChange
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
 from .own_judge import OwnWords
@@ -157,6 +158,8 @@ class KeptJudge:
     decision: Decision | None = None
     """Whether the test of its run speaks for it, or after a migration the certificate; None where there was none, or
     nobody wrote it down."""
+    history: tuple[JudgeChange, ...] = ()
+    """Changes that a person made of it, the first one first."""
     answers: Path | None = field(default=None, compare=False)
     """The store of the run that it was read from: what was asked there is not bought again."""
     edited: bool = field(default=False, compare=False)
@@ -495,6 +498,9 @@ class KeptJudge:
             parts.append(f"{says}decision: {self.decision}\n")
         if self.made_by is not None:
             parts.append(dump_texts({"run": _plain(self.made_by)}))
+        if self.history:
+            says = "# What a person changed, and how often validation had been looked at by then.\n"
+            parts.append(says + dump_texts({"history": [_plain(each) for each in self.history]}))
         return "\n".join(parts)
 
 

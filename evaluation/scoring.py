@@ -70,6 +70,16 @@ class TabledScores(Sequence[ExampleScore]):
         overall, *dimensions = [None if value != value else value for value in self._values[:, place].tolist()]
         return ExampleScore(self._examples[place], overall, dict(zip(self._dimensions, dimensions, strict=True)))
 
+    def on(self, dimensions: Sequence[str]) -> NDArray[np.float64]:
+        """Mean score over dimensions, of which ``overall`` may be one, as :func:`score_on` has it; NaN where one is
+        missing; shape (examples,)."""
+        known = {name: row for row, name in enumerate(self._dimensions, 1)}
+        rows = [known.get(name, 0 if name == WHOLE else None) for name in dimensions]
+        if not rows or None in rows:
+            return np.full(len(self), np.nan)
+        mean: NDArray[np.float64] = self._values[[row for row in rows if row is not None]].mean(axis=0)
+        return mean
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
@@ -151,7 +161,12 @@ def score_examples(
     Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the example
     has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
-    means = _question_means(examples, checklist, VerdictColumns.of(verdicts), soft=soft)
+    return scores_of_worth(examples, checklist, question_worth(examples, checklist, verdicts, soft=soft))
+
+
+def scores_of_worth(examples: Sequence[Example], checklist: Checklist, means: NDArray[np.float64]) -> TabledScores:
+    """Score every example, as :func:`score_examples` does, from the mean worth of its verdicts, shape (examples,
+    questions): of :func:`question_worth`, its columns in the order of the checklist."""
     places = {question.id: place for place, question in enumerate(checklist.questions)}
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
@@ -171,10 +186,11 @@ def scored_dimensions(checklist: Checklist) -> list[str]:
     return [name for name in checklist.dimensions if any(name in table for table in tables)]
 
 
-def _question_means(
-    examples: Sequence[Example], checklist: Checklist, verdicts: VerdictColumns, *, soft: bool
+def question_worth(
+    examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool
 ) -> NDArray[np.float64]:
     """Mean worth of each question's answers, NaN where one is missing; shape (examples, questions)."""
+    verdicts = VerdictColumns.of(verdicts)
     shape = (len(examples), len(checklist.questions))
     rows = verdicts.places("example", column(examples, "id"))
     columns = verdicts.places("question", [question.id for question in checklist.questions])

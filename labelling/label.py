@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import secrets
-import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeGuard, Unpack
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.run_directory import OUTPUTS_FILE
@@ -24,7 +19,7 @@ from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions, load_examples
 from ..prompts.human_feedback import are_labels, known_ratings
-from ..prompts.rows import explain, is_on_hub
+from ..prompts.rows import is_on_hub
 from ..prompts.tables import file_and_sheet
 from ..prompts.text_files import write_whole
 from ..setting_types import LabelSettings
@@ -33,31 +28,15 @@ from .desk import Desk, RaterCount
 from .label_figures import agreement, agreement_line, enough_for
 from .label_options import LabelOptions
 from .labels_file import MOST_COMMENT, Entry, LabelsFile, known_entries, with_numbers
+from .local_server import guarded_application, new_token, page_files, serve, told
 from .next_output import Opinions, Queue, load_opinions
 from .run_outputs import outputs_of_run
 from .steps import LabelSteps
 
 logger = logging.getLogger(__name__)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-LOOPBACK = "127.0.0.1"
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",  # the address holds the token
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 MOST_BYTES = 8 * MOST_COMMENT
-PAGE = {
-    "": ("label.html", "text/html"),
-    "label.js": ("label.js", "text/javascript"),
-    "label.css": ("label.css", "text/css"),
-}
+PAGE = {"": "label.html", "label.js": "label.js", "label.css": "label.css"}
 
 
 class Said(BaseModel):
@@ -70,9 +49,8 @@ class Said(BaseModel):
     comment: str = Field("", max_length=MOST_COMMENT)
 
 
-def new_token() -> str:
-    """A token that makes the address one that nobody guesses."""
-    return secrets.token_urlsafe(24)
+class Nothing(BaseModel):
+    """A message that says nothing more; what it holds is not looked at."""
 
 
 def application(token: str, say: Callable[[str, Said | None], dict[str, Any]]) -> web.Application:
@@ -84,69 +62,22 @@ def application(token: str, say: Callable[[str, Said | None], dict[str, Any]]) -
             output, what was said; gives the state that the page shows.
     """
 
-    async def page(request: web.Request) -> web.StreamResponse:
-        name, kind = PAGE[request.match_info.get("file", "")]
-        text = files(__package__).joinpath("page", name).read_text("utf-8")
-        return web.Response(text=text, content_type=kind, charset="utf-8")
-
     async def state(request: web.Request) -> web.StreamResponse:
         return web.json_response(say("state", None))
 
     async def act(request: web.Request) -> web.StreamResponse:
-        if request.content_type != "application/json":
-            return _problem(415, "JSON is needed.")
         action = request.match_info["action"]
-        try:
-            said = None if action == "undo" else Said.model_validate_json(await request.read())
-            return web.json_response(say(action, said))
-        except ValidationError as error:
-            return _problem(400, explain(error))
-        except InputError as error:
-            return _problem(400, str(error))
-        except AskanceError as error:
-            logger.error("%s", error)
-            return _problem(507, str(error))
 
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            answer = _refusal(request, token) or await handler(request)
-        except web.HTTPException as error:
-            answer = _problem(error.status, error.reason)
-        answer.headers.update(HEADERS)
-        return answer
+        async def do(said: BaseModel) -> dict[str, Any]:
+            return say(action, said if isinstance(said, Said) else None)
 
-    app = web.Application(middlewares=[guard], client_max_size=MOST_BYTES)
-    app.router.add_get("/{token}/{file:(label[.](js|css))?}", page)
+        return await told(request, Nothing if action == "undo" else Said, do)
+
+    app = guarded_application(token, MOST_BYTES)
+    app.router.add_get("/{token}/{file:(label[.](js|css))?}", page_files(__package__, PAGE))
     app.router.add_get("/{token}/api/state", state)
     app.router.add_post("/{token}/api/{action:label|draft|skip|undo}", act)
     return app
-
-
-def _refusal(request: web.Request, token: str) -> web.Response | None:
-    """Why a request is not answered; None where it is from the page.
-
-    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which
-    site a request comes, and only the page itself may send any.
-    """
-    transport = request.transport
-    port = transport.get_extra_info("sockname")[1] if transport is not None else 0
-    hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
-    if request.host not in hosts:
-        return _problem(403, f"This page is at {hosts[0]} alone. Through a tunnel: the same port at both ends.")
-    origin = request.headers.get("Origin")
-    if origin is not None and origin != f"http://{request.host}":
-        return _problem(403, "Another site may not use this page.")
-    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        return _problem(403, "Another site may not lead here. Paste the address into the browser.")
-    given = request.path.split("/")[1]
-    if not secrets.compare_digest(given.encode("utf-8", "replace"), token.encode()):
-        return _problem(404, "There is nothing here. The address that was printed when it began has the key in it.")
-    return None
-
-
-def _problem(status: int, text: str) -> web.Response:
-    return web.Response(status=status, text=json.dumps({"error": text}), content_type="application/json")
 
 
 @dataclass(frozen=True)
@@ -263,31 +194,17 @@ class _Session:
 
     def __init__(self, desk: Desk, target: Path, figures: Callable[[], dict[str, Any]]) -> None:
         self._desk, self._target, self._figures = desk, target, figures
-        self._changed, self._stop = asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()
 
     async def serve(self, port: int, order: str, ready: Callable[[str, str], None]) -> None:
         """Serve until somebody ends it."""
         token = new_token()
-        runner = web.AppRunner(application(token, self._say), access_log=None, shutdown_timeout=1)
-        await runner.setup()
+        keeping = asyncio.create_task(self._keep())
         try:
-            try:
-                await web.TCPSite(runner, LOOPBACK, port).start()
-            except OSError as error:
-                raise AskanceError(
-                    f"The page cannot be served on port {port} ({error.strerror}). Try another --port."
-                ) from None
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
-                    loop.add_signal_handler(number, self._stop.set)
-            keeping = asyncio.create_task(self._keep())
-            ready(f"http://{LOOPBACK}:{runner.addresses[0][1]}/{token}/", order)
-            await self._stop.wait()
+            await serve(application(token, self._say), token, port, lambda address: ready(address, order))
+        finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
-        finally:
-            await runner.cleanup()
 
     async def _keep(self) -> None:
         """Write the labelled data after changes; those that come while it is written are written next."""

@@ -116,7 +116,7 @@ def load_opinions(
             judge = load_judge(each)
             kept.append(judge)
             if not isinstance(each, KeptJudge):
-                verdicts += _of_run(Path(each), judge)
+                verdicts += verdicts_of_run(Path(each), judge)
         elif not Path(each).is_file():
             raise InputError(
                 f"{each}: there is no such judge; a run's directory, a {JUDGE_FILE} or a file of verdicts is needed."
@@ -176,7 +176,7 @@ def load_opinions(
     return asked, Opinions(asked, tuple(scored)) if scored else None
 
 
-def _of_run(path: Path, judge: KeptJudge) -> list[Verdict]:
+def verdicts_of_run(path: Path, judge: KeptJudge) -> list[Verdict]:
     """The verdicts of the judge that a run kept: those of its last version, read by the judge's calibration."""
     files = sorted((path if path.is_dir() else path.parent).glob("verdicts/[0-9]*-*.jsonl"))
     last = [each for each in files if each.name.split("-")[0] == files[-1].name.split("-")[0]]

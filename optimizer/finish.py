@@ -331,7 +331,7 @@ def _keep_verdicts(
 ) -> None:
     """Write ``verdicts/`` in the run's directory; nothing is bought for it.
 
-    ``NNN-test.jsonl`` and ``NNN-development.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
+    ``NNN-development.jsonl``, ``NNN-validation.jsonl`` and ``NNN-test.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
     each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
     question, ``outputs.jsonl`` a generator's outputs by version, and ``questions.jsonl`` the questions that only one
     example has. ``reference.jsonl`` answers the best version's questions, where a question was turned round.
@@ -343,6 +343,9 @@ def _keep_verdicts(
     # files of an earlier result, of a run that was gone on with; the ones that are not written again are removed
     left = {file.stem: file for file in (run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     for number, version in versions.items():
+        if version.verdicts:
+            left.pop(name := f"{number:03d}-validation", None)
+            run.save_verdicts(name, version.verdicts)
         for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
             if seen is None:
                 continue

@@ -54,7 +54,7 @@ def spearman_intervals(
     if not 0.0 < level < 1.0:
         raise InputError(f"The interval's level is {level}; it must lie between 0 and 1, for example 0.95.")
     people = np.asarray(human, dtype=np.float64)
-    kept: dict[bytes, tuple[_Ranks, NDArray[np.intp] | None]] = {}
+    kept: dict[bytes, tuple[MidRanks, NDArray[np.intp] | None]] = {}
     found = []
     for column in columns.T:
         (left, right), keep = complete(column, people)
@@ -63,21 +63,21 @@ def spearman_intervals(
             continue
         mask = keep.tobytes()
         if mask not in kept:
-            kept[mask] = _Ranks(right), None if groups is None else group_codes(groups, keep)
+            kept[mask] = MidRanks(right), None if groups is None else group_codes(groups, keep)
         found.append(_tested(left, right, *kept[mask], level))
     return found
 
 
 def _tested(
-    left: Vector, right: Vector, of_people: _Ranks, codes: NDArray[np.intp] | None, level: float
+    left: Vector, right: Vector, of_people: MidRanks, codes: NDArray[np.intp] | None, level: float
 ) -> TestedSpearman:
-    ranks = _Ranks(left)
+    ranks = MidRanks(left)
     if ranks.variance == 0 or of_people.variance == 0:
         return TestedSpearman(spearman(left, right), None)  # which says why there is none
     n = len(left)
     rho = float(ranks.shares @ of_people.shares) / n / math.sqrt(ranks.variance * of_people.variance)
     rho = min(max(rho, -1.0), 1.0)
-    influence = _influence(ranks, of_people, rho)
+    influence = spearman_influence(ranks, of_people, rho)
     if codes is not None:
         influence = np.bincount(codes, weights=influence).astype(np.float64)
     units = len(influence)
@@ -97,7 +97,7 @@ def _tested(
     return TestedSpearman(statistic, normal.cdf(centre / error))
 
 
-def _why_none(ranks: _Ranks, of_people: _Ranks, units: int, what: str) -> str | None:
+def _why_none(ranks: MidRanks, of_people: MidRanks, units: int, what: str) -> str | None:
     if units < MINIMUM_UNITS:
         return f"no interval: fewer than {MINIMUM_UNITS} {what} (there are {units})"
     for each, name in ((ranks, "scores"), (of_people, "human scores")):
@@ -106,10 +106,11 @@ def _why_none(ranks: _Ranks, of_people: _Ranks, units: int, what: str) -> str | 
     return None
 
 
-class _Ranks:
+class MidRanks:
     """Mid-rank shares of one column, centred, and means over the items that stand above each item."""
 
     def __init__(self, values: Vector) -> None:
+        """``values`` has no NaN."""
         distinct, self.group = np.unique(tied(values), return_inverse=True)
         sizes = np.bincount(self.group, minlength=len(distinct))
         self.n = len(values)
@@ -127,7 +128,7 @@ class _Ranks:
         return means
 
 
-def _influence(a: _Ranks, b: _Ranks, rho: float) -> Vector:
+def spearman_influence(a: MidRanks, b: MidRanks, rho: float) -> Vector:
     """Influence of each item on Spearman's correlation; shape (n,), mean zero."""
     scale = math.sqrt(a.variance * b.variance)
     of_covariance = a.shares * b.shares + a.mean_above(b.shares) + b.mean_above(a.shares)

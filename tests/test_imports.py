@@ -28,6 +28,7 @@ FLOORS: dict[str, float] = {
     "training": 5.5,
     "report": 6,
     "labelling": 6,
+    "workbench": 7,
     "runs": 7,
     "run_estimate": 7,
     "bridges": 8,

@@ -1,0 +1,145 @@
+"""A server of pages for this machine alone: a key in every address, no other site, no script but the pages' own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.rows import explain
+
+logger = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Message = TypeVar("Message", bound=BaseModel)
+
+LOOPBACK = "127.0.0.1"
+POLICY = "Content-Security-Policy"
+HEADERS = {
+    POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+"""Content types of the files of a page, by their ending."""
+
+
+def new_token() -> str:
+    """A token that makes the address one that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def guarded_application(token: str, most_bytes: int) -> web.Application:
+    """An application without routes yet, which answers its own pages alone.
+
+    Args:
+        token: First part of every path.
+        most_bytes: Size of the largest message that it takes.
+    """
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            answer = _refusal(request, token) or await handler(request)
+        except web.HTTPException as error:
+            answer = problem(error.status, error.reason)
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
+
+    return web.Application(middlewares=[guard], client_max_size=most_bytes)
+
+
+def page_files(package: str, names: Mapping[str, str]) -> Handler:
+    """A handler of the files in a package's folder ``page``: the path's ``{file}`` to the name of a file."""
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        name = names.get(request.match_info.get("file", ""))
+        if name is None:
+            return problem(404, "There is no such page.")
+        text = files(package).joinpath("page", name).read_text("utf-8")
+        return web.Response(text=text, content_type=KINDS[name.rpartition(".")[2]], charset="utf-8")
+
+    return page
+
+
+async def told(request: web.Request, record: type[Message], do: Callable[[Message], Awaitable[Any]]) -> web.Response:
+    """The answer to a message of a page, as JSON; a message that is wrong, or a full disk, is said in words."""
+    if request.content_type != "application/json":
+        return problem(415, "JSON is needed.")
+    body = await request.read()
+    try:
+        return web.json_response(await do(record.model_validate_json(body)))
+    except ValidationError as error:
+        return problem(400, explain(error))
+    except InputError as error:
+        return problem(400, str(error))
+    except AskanceError as error:
+        logger.error("%s", error)
+        return problem(507, str(error))
+
+
+def problem(status: int, text: str) -> web.Response:
+    """An answer that says what is wrong."""
+    return web.Response(status=status, text=json.dumps({"error": text}), content_type="application/json")
+
+
+async def serve(
+    app: web.Application, token: str, port: int, ready: Callable[[str], None], stop: asyncio.Event | None = None
+) -> None:
+    """Serve until SIGINT or SIGTERM, or until ``stop`` is set. ``ready`` is told the address once it is there. Raises
+    AskanceError where the port is taken."""
+    stop = stop or asyncio.Event()
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, LOOPBACK, port).start()
+        except OSError as error:
+            raise AskanceError(
+                f"The page cannot be served on port {port} ({error.strerror}). Try another --port."
+            ) from None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
+                loop.add_signal_handler(number, stop.set)
+        ready(f"http://{LOOPBACK}:{runner.addresses[0][1]}/{token}/")
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+
+
+def _refusal(request: web.Request, token: str) -> web.Response | None:
+    """Why a request is not answered; None where it is from the page.
+
+    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which
+    site a request comes, and only the page itself may send any.
+    """
+    transport = request.transport
+    port = transport.get_extra_info("sockname")[1] if transport is not None else 0
+    hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
+    if request.host not in hosts:
+        return problem(403, f"This page is at {hosts[0]} alone. Through a tunnel: the same port at both ends.")
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != f"http://{request.host}":
+        return problem(403, "Another site may not use this page.")
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return problem(403, "Another site may not lead here. Paste the address into the browser.")
+    given = request.path.split("/")[1]
+    if not secrets.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+        return problem(404, "There is nothing here. The address that was printed when it began has the key in it.")
+    return None

@@ -1,0 +1,37 @@
+"""A finished run whose people passed or failed, for the pages about its judge."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.conftest import browser, port  # noqa: F401
+from tests.worlds import World
+
+
+class PassFailWorld(World):
+    """People pass an output or fail it."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [{**row, "human": {"quality": row["human"]["quality"] > 3.0}} for row in super().rows]
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of ``align``; copy it before anything is written."""
+    run = tmp_path_factory.mktemp("workbench") / "aligned"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASKANCE_CACHE", str(run.parent / "cache"))
+        PassFailWorld(120).align(run)
+    return run
+
+
+@pytest.fixture
+def runs(finished: Path, tmp_path: Path) -> Path:
+    """A directory with the run in ``team/aligned``."""
+    shutil.copytree(finished, tmp_path / "runs" / "team" / "aligned")
+    return tmp_path / "runs"

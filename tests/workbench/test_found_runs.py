@@ -1,0 +1,66 @@
+"""Runs under a directory: finished, stopped and damaged ones beside each other."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from askance.memory.run_directory import RunDirectory
+from askance.prompts.errors import InputError
+from askance.workbench.found_runs import FoundRuns, run_folders
+
+from ..said import says
+
+RUN = "team/aligned"
+
+
+def test_a_finished_run_says_what_it_decided_gained_and_cost(runs: Path) -> None:
+    [row] = FoundRuns(runs).rows()
+    result = RunDirectory(runs / RUN).read_result()
+    assert (row["run"], row["state"], row["command"], row["calls"]) == (RUN, "finished", "align", result.calls)
+    assert row["decided"] in ("adopt", "keep", "undecided") and row["judge"]
+    assert row["gain"] is None or row["gain"]["n"] > 0
+
+
+def test_damaged_and_stopped_runs_are_named_and_the_others_work(runs: Path) -> None:
+    for name in ("torn", "stopped", "unread"):
+        shutil.copytree(runs / RUN, runs / name)
+    (runs / "torn" / "result.json").write_text("{")
+    (runs / "stopped" / "result.json").unlink()
+    (runs / "unread" / "config.yaml").write_text("format: [")
+    found = {row["run"]: row for row in FoundRuns(runs).rows()}
+    assert {name: row["state"] for name, row in found.items()} == {
+        RUN: "finished",
+        "torn": "damaged",
+        "stopped": "stopped",
+        "unread": "damaged",
+    }
+    assert says(found["torn"]["problem"], "result.json", "damaged")
+    assert says(found["unread"]["problem"], "config.yaml", "YAML")
+    assert "iteration" in found["stopped"]["line"]
+
+
+def test_a_run_that_changes_is_read_again(runs: Path) -> None:
+    found = FoundRuns(runs)
+    assert found.rows()[0]["state"] == "finished"
+    (runs / RUN / "result.json").write_text("{")
+    assert found.rows()[0]["state"] == "damaged"
+
+
+def test_folders_of_a_run_and_hidden_ones_are_no_runs_and_links_are_not_followed(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / RUN, runs / ".old" / "aligned")
+    (runs / "elsewhere").symlink_to(tmp_path)
+    assert [*run_folders(runs)] == [runs / RUN]
+    assert FoundRuns(runs / RUN).rows()[0]["run"] == "."
+
+
+@pytest.mark.parametrize("name", ["../team/aligned", "/etc", "team", "", "team/aligned/inputs"])
+def test_a_name_that_is_no_run_leads_nowhere(runs: Path, name: str) -> None:
+    with pytest.raises(InputError, match="There is no run"):
+        FoundRuns(runs).folder(name)
+
+
+def test_a_directory_without_runs_has_none(tmp_path: Path) -> None:
+    assert FoundRuns(tmp_path).rows() == []

@@ -1,0 +1,143 @@
+"""Runs under a directory: what each was asked, what it decided and gained, what it cost, and how far it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..memory.certificate_file import TARGETS, is_migration, read_certificate
+from ..memory.decision import decide, measured_name
+from ..memory.run_directory import RunDirectory
+from ..optimizer.following import RunProgress
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.formatting import money
+from ..stats.differences import difference_dict
+
+MOST_DEEP = 6
+"""Folders below the directory that are looked into."""
+PARTS_OF_A_RUN = ("inputs", "prompts", "verdicts", TARGETS)
+LOCK_EVERY = 5.0
+"""Seconds between two looks at whether a process works on a run: its lock is taken for that."""
+RUN_FILES = ("config.yaml", "journal.jsonl", "result.json")
+
+
+@dataclass
+class FoundRuns:
+    """The runs under a directory; what was read of one that is finished is kept until its files change."""
+
+    root: Path
+    _named: dict[str, Path] = field(default_factory=dict)
+    _kept: dict[Path, tuple[tuple[float, ...], dict[str, Any]]] = field(default_factory=dict)
+    _progress: dict[Path, tuple[RunProgress, float, bool]] = field(default_factory=dict)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every run as the page shows it, the newest first; a damaged one says what is wrong with it."""
+        self._named = {self._name(each): each for each in run_folders(self.root)}
+        rows = [self._row(folder) for folder in self._named.values()]
+        return sorted(rows, key=lambda row: row["when"], reverse=True)
+
+    def folder(self, name: str) -> Path:
+        """Directory of a run by its name in :meth:`rows`. Raises InputError where there is no such run."""
+        if name not in self._named:  # it may be new since the page was shown
+            self._named = {self._name(each): each for each in run_folders(self.root)}
+        if (found := self._named.get(name)) is None:
+            raise InputError(f"There is no run '{name}' under {self.root}.")
+        return found
+
+    def _name(self, folder: Path) -> str:
+        return folder.relative_to(self.root).as_posix()
+
+    def _row(self, folder: Path) -> dict[str, Any]:
+        stamp = tuple(_time(folder / name) for name in RUN_FILES)
+        if folder in self._kept and self._kept[folder][0] == stamp:
+            return self._kept[folder][1]
+        when = datetime.fromtimestamp(max(stamp) or _time(folder), UTC).isoformat(timespec="seconds")
+        row: dict[str, Any] = {"run": self._name(folder), "name": folder.resolve().name, "when": when, "judge": False}
+        try:
+            row |= self._told(folder)
+        except (AskanceError, InputError, OSError, ValueError, KeyError, TypeError) as error:
+            text = str(error) if isinstance(error, AskanceError) else f"damaged ({type(error).__name__}: {error})"
+            return row | {"state": "damaged", "problem": text}
+        if row["state"] == "finished":
+            self._kept[folder] = stamp, row
+        return row
+
+    def _told(self, folder: Path) -> dict[str, Any]:
+        if is_migration(folder):
+            return _migration(folder)
+        directory = RunDirectory(folder)
+        config = directory.read_config()["config"]
+        asked = {"command": str(config.get("command", "run")), "model": _model(config)}
+        if not directory.finished:
+            return asked | self._unfinished(folder)
+        result = directory.read_result()
+        advice, tested = decide(result), result.gain.test is not None and result.gain.test.value is not None
+        gain = result.gain.test if tested else result.gain.validation
+        return asked | {
+            "state": "finished",
+            "decided": advice.choice,
+            "headline": advice.headline,
+            "gain": None if gain is None else difference_dict(gain),
+            "gain_of": f"{measured_name(result)}, on {'test' if tested else 'validation'}",
+            "calls": result.calls,
+            "cost": None if result.cost_usd is None else money(result.cost_usd),
+            "judge": result.is_judge,
+        }
+
+    def _unfinished(self, folder: Path) -> dict[str, Any]:
+        progress, asked_at, works = self._progress.get(folder, (RunProgress(folder), 0.0, False))
+        progress.look()
+        if (now := time.monotonic()) - asked_at > LOCK_EVERY or not asked_at:
+            asked_at, works = now, progress.worked_on()
+        self._progress[folder] = progress, asked_at, works
+        return {"state": "running" if works else "stopped", "line": progress.line()}
+
+
+def run_folders(root: Path) -> Iterator[Path]:
+    """Directories of runs under a directory, itself included. Links are not followed, nor are hidden folders."""
+    depth = len(root.parts)
+    for place, folders, names in os.walk(root):
+        here = Path(place)
+        is_run = _is_run(here, folders, names)
+        hidden = [each for each in folders if each.startswith((".", "__")) or each == "node_modules"]
+        left_out = {*hidden, *(PARTS_OF_A_RUN if is_run else ())}
+        folders[:] = [] if len(here.parts) - depth >= MOST_DEEP else sorted(set(folders) - left_out)
+        if is_run:
+            yield here
+
+
+def _is_run(here: Path, folders: list[str], names: list[str]) -> bool:
+    if "config.yaml" in names or "result.json" in names:
+        return "journal.jsonl" in names or "inputs" in folders
+    return is_migration(here)
+
+
+def _migration(folder: Path) -> dict[str, Any]:
+    """A migration to several targets, or of a prompt that writes."""
+    found = read_certificate(folder)
+    decided = {name: each.decision.replace("_", " ") for name, each in found.targets.items()}
+    return {
+        "command": "migrate",
+        "model": ", ".join(found.targets),
+        "state": "finished",
+        "decided": ", ".join(dict.fromkeys(decided.values())),
+        "headline": "; ".join(f"{name}: {word}" for name, word in decided.items()),
+    }
+
+
+def _model(config: dict[str, Any]) -> str:
+    names = ("model", "target", "targets", "generator")
+    found = next((config[name] for name in names if config.get(name)), "")
+    return ", ".join(map(str, found)) if isinstance(found, (list, tuple)) else str(found)
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,286 @@
+"""A judge on the bench: its stored verdicts on development and validation, and its agreement with people as edited.
+
+Figures come from the table of each question's worth on each example, so a change costs no call and no look at a file.
+The test examples are not here: their one look was the run's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..evaluation.judge_file import load_judge
+from ..evaluation.pass_fail import CELLS, pass_labels
+from ..evaluation.scoring import human_targets, question_worth, scores_of_worth
+from ..labelling.next_output import verdicts_of_run
+from ..memory.journal import read_events
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..prompts.errors import InputError
+from ..prompts.examples import documents
+from ..prompts.rows import column
+from ..prompts.verdicts import VerdictColumns
+from ..stats.closed_forms import (
+    Influenced,
+    figure_with_interval,
+    influence_difference,
+    kappa_influences,
+    spearman_influences,
+)
+from ..stats.correlation import statistic_dict
+from ..stats.differences import Difference, difference_dict
+from ..stats.pass_fail import HALF, passes, rate
+from ..stats.resampling import Resampling
+from .judge_edits import JudgeEdit
+
+if TYPE_CHECKING:
+    from ..evaluation.kept_judge import KeptJudge
+    from ..prompts.examples import Example
+
+Split = Literal["development", "validation"]
+SPLITS: tuple[Split, ...] = ("development", "validation")
+Cells = NDArray[np.float64]
+MOST_LISTED = 200
+"""Outputs that change sides which are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class JudgeState:
+    """A judge's scores and passes on one split."""
+
+    scores: Cells
+    """On the dimensions that people rated, NaN where a verdict is missing; shape (examples,)."""
+    decided: Cells
+    """The scores that are held against the threshold."""
+    threshold: float
+
+    @cached_property
+    def passed(self) -> Cells:
+        """1 where an output passes, 0 where not, NaN where there is no score."""
+        return np.where(np.isnan(self.decided), np.nan, passes(np.nan_to_num(self.decided), self.threshold))
+
+
+@dataclass(frozen=True)
+class BenchPart:
+    """One split: its examples, the worth of every answer, and people's scores."""
+
+    examples: Sequence[Example]
+    verdicts: VerdictColumns
+    worth: Cells
+    """P(the good answer) by the kept judge, NaN where there is none; shape (examples, questions)."""
+    dimensions: tuple[str, ...]
+    """Dimensions that people rated; none where nobody rated any."""
+    wanted: Cells
+    """People's score in [0, 1]; NaN where there is none."""
+    labels: Cells | None
+    """1 where people passed an output, 0 where they failed it, NaN where neither; None where they gave scores."""
+    groups: Sequence[str] | None
+    reason: str | None = None
+    """Why there are no scores of people."""
+
+    @cached_property
+    def of_people(self) -> Cells:
+        """The labels, or else the scores."""
+        return self.wanted if self.labels is None else self.labels
+
+
+class JudgeBench:
+    """A judge with its examples, by split."""
+
+    def __init__(self, judge: KeptJudge, parts: Mapping[Split, BenchPart], run: Path | None = None) -> None:
+        """``run`` is the directory of its run, where it has one."""
+        self.judge, self.parts, self.run = judge, parts, run
+        self.places = {each.id: place for place, each in enumerate(judge.checklist.questions)}
+        self.threshold = HALF if judge.threshold is None else judge.threshold
+        self.start = JudgeEdit.of(judge, judge.threshold)
+        self.kept = {name: self.state(judge, name) for name in parts}
+
+    def state(self, judge: KeptJudge, split: Split) -> JudgeState:
+        """Scores of the judge, or of one that was edited from it."""
+        part, before = self.parts[split], self.judge.checklist.questions
+        columns = [self.places[each.id] for each in judge.checklist.questions]
+        worth = part.worth[:, columns]
+        turned = [
+            each.good != before[place].good for each, place in zip(judge.checklist.questions, columns, strict=True)
+        ]
+        worth[:, turned] = 1.0 - worth[:, turned]
+        table = scores_of_worth(part.examples, judge.checklist, worth)
+        scores = table.on(part.dimensions or ("overall",))
+        threshold = HALF if judge.threshold is None else judge.threshold
+        return JudgeState(scores, table.on(judge.threshold_of), threshold)
+
+    def figures(self, split: Split, changed: KeptJudge | None = None) -> dict[str, Any]:
+        """Agreement with people on one split, as the page draws it; of a changed judge with the difference."""
+        part, before = self.parts[split], self.kept[split]
+        if part.reason is not None:
+            return {"n": 0, "examples": len(part.examples), "reason": part.reason}
+        after = before if changed is None else self.state(changed, split)
+        known = self.known(part, before, after)
+        row: dict[str, Any] = {"n": int(known.sum()), "examples": len(part.examples)}
+        row["now"] = self._agreement(part, after, known)
+        if changed is not None:
+            row["before"] = self._agreement(part, before, known)
+            row["difference"] = {
+                name: difference_dict(each) for name, each in self.differences(part, before, after, known).items()
+            }
+            row["moved"] = _moved(part, before, after)
+        return row
+
+    def known(self, part: BenchPart, before: JudgeState, after: JudgeState) -> NDArray[np.bool_]:
+        """Examples that people and both judges have a score of, so that the difference is a paired one."""
+        columns = [part.of_people, *(each for state in (before, after) for each in (state.scores, state.decided))]
+        every: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(np.vstack(columns)))
+        return every
+
+    def differences(
+        self, part: BenchPart, before: JudgeState, after: JudgeState, known: NDArray[np.bool_]
+    ) -> dict[str, Difference]:
+        """Paired differences of kappa, where people gave labels, and of Spearman's correlation."""
+        groups, found = _groups(part, known), {}
+        pairs = zip(_influenced(part, before, known).items(), _influenced(part, after, known).values(), strict=True)
+        for (name, old), new in pairs:
+            found[name] = influence_difference(old, new, groups)
+        return found
+
+    def _agreement(self, part: BenchPart, state: JudgeState, known: NDArray[np.bool_]) -> dict[str, Any]:
+        groups = _groups(part, known)
+        found = {name: figure_with_interval(each, groups) for name, each in _influenced(part, state, known).items()}
+        row: dict[str, Any] = {name: statistic_dict(each) for name, each in found.items()}
+        if part.labels is None:
+            return row
+        said, wanted, sampling = state.passed[known], part.labels[known], Resampling(groups)
+        for name, side, what in (("true_positive_rate", 1.0, "passed"), ("true_negative_rate", 0.0, "failed")):
+            mine = wanted == side
+            hits = rate(list((said == wanted)[mine].astype(float)), sampling.only(mine))
+            none = f"people {what} none of the examples"
+            row[name] = statistic_dict(hits if hits.n else replace(hits, reason=none))
+        cells = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0))
+        counts = [int(np.sum((said == judge) & (wanted == people))) for judge, people in cells]
+        return row | {"confusion": dict(zip(CELLS, counts, strict=True))}
+
+    def questions(self) -> list[dict[str, Any]]:
+        """The table of the checklist: each question with its agreement with people and its worth on development.
+
+        Agreement is Spearman's correlation of the question's worth with people's scores. Worth is how much the judge's
+        agreement falls without the question, a paired difference.
+        """
+        rows = []
+        for place, each in enumerate(self.judge.checklist.questions):
+            origin = self.judge.origins.get(each.id)
+            rows.append(
+                {
+                    "id": each.id,
+                    "text": each.text,
+                    "dimension": each.dimension,
+                    "good": each.good,
+                    "weight": each.weight,
+                    "kind": "check" if each in self.judge.checklist.checks else "question",
+                    "from": "start" if origin is None else origin.origin,
+                    "sources": [] if origin is None else [*origin.sources],
+                    "comments": [] if origin is None else [*origin.comments],
+                    **self._of_question(place),
+                }
+            )
+        return rows
+
+    def _of_question(self, place: int) -> dict[str, Any]:
+        part = self.parts.get("development")
+        if part is None or part.reason is not None:
+            return {"agreement": None, "worth": None}
+        worth = part.worth[:, place]
+        known = ~(np.isnan(worth) | np.isnan(part.wanted))
+        found = figure_with_interval(spearman_influences(worth[known], part.wanted[known]), _groups(part, known))
+        return {"agreement": statistic_dict(found), "worth": self._worth(part, place)}
+
+    def _worth(self, part: BenchPart, place: int) -> dict[str, Any] | None:
+        questions = self.judge.checklist.questions
+        left = self.judge.checklist.of([each for each in questions if each is not questions[place]])
+        if left is None:
+            return difference_dict(Difference(None, 0, reason="there is no score without it"))
+        before = self.kept["development"]
+        without = self.state(replace(self.judge, checklist=left), "development")
+        known = ~(np.isnan(before.scores) | np.isnan(without.scores) | np.isnan(part.wanted))
+        if not np.any(~np.isnan(without.scores)):
+            return difference_dict(Difference(None, 0, reason="a rated dimension has no score without it"))
+        lost, had = (spearman_influences(each.scores[known], part.wanted[known]) for each in (without, before))
+        return difference_dict(influence_difference(lost, had, _groups(part, known)))
+
+
+def _influenced(part: BenchPart, state: JudgeState, known: NDArray[np.bool_]) -> dict[str, Influenced]:
+    found = {"spearman": spearman_influences(state.scores[known], part.wanted[known])}
+    if part.labels is not None:
+        found = {"kappa": kappa_influences(state.passed[known], part.labels[known]), **found}
+    return found
+
+
+def _groups(part: BenchPart, known: NDArray[np.bool_]) -> list[str] | None:
+    if part.groups is None:
+        return None
+    return [group for group, kept in zip(part.groups, known.tolist(), strict=True) if kept]
+
+
+def _moved(part: BenchPart, before: JudgeState, after: JudgeState) -> dict[str, Any]:
+    """Outputs that pass by one judge and not by the other, those that people speak of first."""
+    moved = np.flatnonzero((before.passed != after.passed) & ~np.isnan(before.passed) & ~np.isnan(after.passed))
+    people = np.isnan(part.of_people[moved])
+    listed = moved[np.argsort(people, kind="stable")][:MOST_LISTED]
+    ids = column(part.examples, "id")
+    names = list(ids)
+    rows = [
+        {
+            "id": names[place],
+            "before": round(float(before.decided[place]), 4),
+            "after": round(float(after.decided[place]), 4),
+            "passes": bool(after.passed[place]),
+            "people": None if np.isnan(part.of_people[place]) else round(float(part.of_people[place]), 4),
+        }
+        for place in listed.tolist()
+    ]
+    return {"count": len(moved), "listed": rows}
+
+
+def bench_part(judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictColumns) -> BenchPart:
+    """A split of the examples, from verdicts that may be of others too."""
+    ids = list(column(examples, "id"))
+    mine = verdicts.only(verdicts.places("example", ids) >= 0)
+    worth = question_worth(examples, judge.checklist, mine, soft=judge.settings.get("scores") != "hard")
+    nothing, groups = np.full(len(examples), np.nan), documents(examples)
+    if not mine:
+        why = "The run kept no verdicts on these examples. Runs of an older askance kept none of validation."
+        return BenchPart(examples, mine, worth, (), nothing, None, groups, why)
+    try:
+        targets = human_targets(examples, judge.checklist, judge.settings.get("human_scale"))
+    except InputError as error:
+        return BenchPart(examples, mine, worth, (), nothing, None, groups, str(error))
+    labels = pass_labels(examples, targets)
+    wanted = np.array([targets.overall(each) for each in ids], dtype=np.float64)
+    passed = None if labels is None else np.array(labels.of(ids), dtype=np.float64)
+    return BenchPart(examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale())
+
+
+def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example] | None = None) -> JudgeBench:
+    """The bench of a run's judge, or of a ``judge.yaml`` in its directory.
+
+    Args:
+        run: Directory of a finished run that improved a judge.
+        file: Name of the judge's file there; the run's own by default.
+        people: Examples with further labels of people, by id, in place of the run's.
+
+    Raises:
+        InputError: There is no such judge, the run is not finished, or a file is damaged.
+    """
+    judge = load_judge(run if file in (None, JUDGE_FILE) else run / str(file))
+    directory = RunDirectory(run)
+    examples, _, _ = directory.read_inputs()
+    by_id = {each.id: each for each in examples} | dict(people or {})
+    splits = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
+    if not splits:
+        raise InputError(f"{run}: its journal does not say which examples are development and which validation.")
+    verdicts = VerdictColumns.of(verdicts_of_run(run, judge))
+    parts = {name: bench_part(judge, [by_id[each] for each in splits[-1][name]], verdicts) for name in SPLITS}
+    return JudgeBench(judge, parts, run)

@@ -1,0 +1,135 @@
+"""Edits of a judge by a person: questions off, turned round, weighed or moved, and another threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..prompts.checklist import Checklist, Question
+from ..prompts.criteria.question import GoodAnswer, Weight
+from ..prompts.errors import InputError
+
+if TYPE_CHECKING:
+    from ..evaluation.kept_judge import KeptJudge
+
+MOST_QUESTIONS = 5_000
+
+
+class EditedQuestion(BaseModel):
+    """One row of the page's table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    on: bool = True
+    good: GoodAnswer = "yes"
+    weight: Weight = 1.0
+
+
+class JudgeEdit(BaseModel):
+    """The whole table, in its order, and the threshold."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: tuple[EditedQuestion, ...] = Field(max_length=MOST_QUESTIONS)
+    threshold: float | None = Field(None, ge=0, le=1)
+
+    @classmethod
+    def of(cls, judge: KeptJudge, threshold: float | None) -> JudgeEdit:
+        """The table of a judge as it is."""
+        rows = [EditedQuestion(id=each.id, good=each.good, weight=each.weight) for each in judge.checklist.questions]
+        return cls(questions=tuple(rows), threshold=threshold)
+
+
+def edited_judge(judge: KeptJudge, edit: JudgeEdit) -> tuple[KeptJudge, tuple[str, ...]]:
+    """The judge as a person edited it, and what was changed, a sentence each; none where nothing was.
+
+    Its figures, its decision and its thresholds between steps are those of another judge, and are left out. Raises
+    InputError where the table has other questions than the judge, nothing is left to ask, or the change cannot be had
+    of stored verdicts.
+    """
+    known = {each.id: each for each in judge.checklist.questions}
+    rows = {each.id: each for each in edit.questions}
+    if len(rows) < len(edit.questions) or rows.keys() != known.keys():
+        raise InputError("The table has other questions than the judge. Open the page again.")
+    said = [*_said_of(judge, known, rows), *_order(judge.checklist, edit), *_threshold(judge, edit)]
+    if not said:
+        return judge, ()
+    sections = judge.checklist.section_weights
+    for name, question in known.items():
+        if judge.calibration is not None and rows[name].good != question.good:
+            raise InputError(
+                f"'{name}' cannot be turned round: the judge's calibration was fitted for its good answer."
+            )
+        if sections and rows[name].weight != question.weight:
+            raise InputError(f"'{name}' has weights by section, which are changed in the file (section_weights).")
+    if not any(each.on and each.weight > 0 for each in edit.questions):
+        raise InputError("Every question is off or weighs nothing, so there is no score. Turn one on.")
+    on = [_as_edited(known[each.id], each) for each in edit.questions if each.on]
+    checklist = _checklist(judge.checklist, on)
+    dimensions = ("overall", *checklist.dimensions)
+    gone = [each for each in judge.threshold_of if each not in dimensions]
+    if gone and edit.threshold is not None:
+        raise InputError(f"The threshold is on {', '.join(gone)}, and no question about that is on. Turn one on.")
+    made_by = judge.made_by
+    if made_by is not None:
+        made_by = made_by.model_copy(update={"unfitted": "a person changed the judge", "certificate": None})
+    changed = replace(
+        judge,
+        checklist=checklist,
+        threshold=edit.threshold,
+        threshold_of=("overall",) if gone else judge.threshold_of,
+        steps=None,
+        figures=None,
+        decision=None,
+        origins={name: each for name, each in judge.origins.items() if name in rows and rows[name].on},
+        made_by=made_by,
+        edited=False,
+    )
+    return changed, tuple(said)
+
+
+def _checklist(before: Checklist, on: list[Question]) -> Checklist:
+    """The checklist with the questions that are on, in their order."""
+    part = before.of([each for each in before.questions if each.id in {one.id for one in on}])
+    return (part or before).model_copy(update={"questions": on})
+
+
+def _as_edited(question: Question, row: EditedQuestion) -> Question:
+    if (question.good, question.weight) == (row.good, row.weight):
+        return question
+    return question.model_copy(update={"good": row.good, "weight": row.weight})
+
+
+def _said_of(judge: KeptJudge, known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) -> list[str]:
+    said = []
+    for name, question in known.items():
+        row = rows[name]
+        if not row.on:
+            said.append(f"turned off '{name}'")
+            continue
+        if row.good != question.good:
+            said.append(f"turned round '{name}': {row.good} speaks for the output now")
+        if row.weight != question.weight:
+            said.append(f"weight of '{name}' {question.weight:g} → {row.weight:g}")
+    return said
+
+
+def _order(checklist: Checklist, edit: JudgeEdit) -> list[str]:
+    """The kinds of criteria stay apart, so only the order within each counts."""
+    on = [each.id for each in edit.questions if each.on]
+    for kind in (checklist.asked, checklist.checks, checklist.measures):
+        before = [each.id for each in kind if each.id in on]
+        if before != [each for each in on if each in before]:
+            return ["order of the questions"]
+    return []
+
+
+def _threshold(judge: KeptJudge, edit: JudgeEdit) -> list[str]:
+    if edit.threshold == judge.threshold:
+        return []
+    before, after = ("none" if each is None else f"{each:g}" for each in (judge.threshold, edit.threshold))
+    return [f"threshold {before} → {after}"]

@@ -1,0 +1,243 @@
+"""``ui``: the workbench, a page of runs and of their judges that this machine alone serves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..evaluation.compare.run_difference import run_difference
+from ..labelling.local_server import POLICY, guarded_application, new_token, page_files, problem, serve, told
+from ..memory.certificate_file import is_migration
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..models.event_loops import run_sync
+from ..prompts.errors import AskanceError, InputError, shown_from
+from ..report.certificate_data import read_migration
+from ..report.certificate_page import render_certificate
+from ..report.run_data import read_run
+from ..report.run_page import render_report
+from .found_runs import RUN_FILES, FoundRuns
+from .judge_bench import JudgeBench, load_bench
+from .judge_edits import JudgeEdit, edited_judge
+from .judge_test import acceptance_test
+from .saved_judges import judge_files, save_changed_judge
+from .shown_view import view_json
+from .validation_looks import ValidationLooks
+
+PAGE = {
+    "": "runs.html",
+    **{name: f"{name}.html" for name in ("judge", "compare")},
+    **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
+}
+MOST_BYTES = 2_000_000
+MOST_BENCHES = 4
+"""Judges whose verdicts are kept in memory."""
+SHUT = (
+    "The test examples stay shut. The run looked at them once, to say what its judge is worth; a judge that is changed "
+    "until they agree with it would only look better."
+)
+BATCHED = (
+    "This judge gets its questions together, in one call. Another checklist is another call, which may be answered "
+    "otherwise: what you see here takes each answer as it was."
+)
+CROSSED = "Validation has taught this judge, too: its own agreement there is too good. Go by development alone."
+_META = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+class AskedJudge(BaseModel):
+    """A message of the page Judge: which judge, and how it is edited."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str
+    file: str = JUDGE_FILE
+    edit: JudgeEdit
+    validation: bool = Field(default=False)
+    """Whether validation is shown, which is a look where the judge is changed."""
+
+
+class Workbench:
+    """What the pages ask for; every method answers with JSON and may be called from any thread."""
+
+    def __init__(self, root: Path, by: str) -> None:
+        """``by`` is the name of the person, for a judge's history."""
+        self.root, self.by = root, by
+        self._runs, self._lock = FoundRuns(root), Lock()
+        self._benches: dict[tuple[Path, str], tuple[tuple[float, ...], JudgeBench]] = {}
+
+    def runs(self) -> dict[str, Any]:
+        """The runs under the directory."""
+        with self._lock:
+            return {"root": str(self.root), "runs": self._runs.rows()}
+
+    def compare(self, before: str, after: str) -> dict[str, Any]:
+        """The difference of two runs, as ``askance diff`` says it."""
+        found = run_difference(self._runs.folder(before), self._runs.folder(after))
+        return view_json(found.view()) | {"patch": found.patch}
+
+    def report(self, run: str) -> str:
+        """The report of a run, made of its files: a page that lies there may be anybody's."""
+        folder = self._runs.folder(run)
+        with shown_from(folder, "the files of this run"):
+            if is_migration(folder):
+                return render_certificate(read_migration(folder), linked=False)
+            return render_report(read_run(folder))
+
+    def judge(self, run: str, file: str) -> dict[str, Any]:
+        """A judge with its table and its agreement on development."""
+        bench, folder = self._bench(run, file)
+        judge, looks = bench.judge, ValidationLooks(folder)
+        warnings = [BATCHED] if judge.settings.get("mode") == "batched" else []
+        if (folder / "result.json").is_file() and RunDirectory(folder).read_result().crossed:
+            warnings.append(CROSSED)
+        return {
+            "run": run,
+            "file": file,
+            "files": judge_files(folder),
+            "model": judge.asked,
+            "task": judge.checklist.task,
+            "questions": bench.questions(),
+            "edit": bench.start.model_dump(mode="json") | {"threshold": bench.threshold},
+            "has_threshold": judge.threshold is not None,
+            "can_flip": judge.calibration is None,
+            "can_weigh": not judge.checklist.section_weights,
+            "history": [each.model_dump(mode="json") for each in judge.history],
+            "development": bench.figures("development"),
+            "looks": len(looks.judges()),
+            "warnings": warnings,
+            "test": SHUT,
+        }
+
+    def figures(self, asked: AskedJudge) -> dict[str, Any]:
+        """Agreement of the judge as it is edited; where validation is shown, that look is counted first."""
+        bench, folder, changed, what = self._edited(asked)
+        looks = ValidationLooks(folder)
+        row: dict[str, Any] = {"what": [*what], "validation": None}
+        row["development"] = bench.figures("development", changed if what else None)
+        if asked.validation:
+            if what:
+                looks.add(changed.hash, what)
+            row["validation"] = bench.figures("validation", changed if what else None)
+        return row | {"looks": len(looks.judges())}
+
+    def test(self, asked: AskedJudge) -> dict[str, Any]:
+        """The acceptance test on validation, counted as a look."""
+        bench, folder, changed, what = self._edited(asked)
+        if not what:
+            raise InputError("Nothing is changed, so there is nothing to test.")
+        look = ValidationLooks(folder).add(changed.hash, what)
+        return acceptance_test(bench, changed, look, RunDirectory(folder).read_config()["config"])
+
+    def save(self, asked: AskedJudge) -> dict[str, Any]:
+        """Save the edited judge as a new file beside the run's own."""
+        bench, folder, changed, what = self._edited(asked)
+        file = save_changed_judge(folder, bench.judge, changed, what, self.by, ValidationLooks(folder).judges())
+        return {"file": file.name, "path": str(file)}
+
+    def _edited(self, asked: AskedJudge) -> tuple[JudgeBench, Path, Any, tuple[str, ...]]:
+        bench, folder = self._bench(asked.run, asked.file)
+        edit = asked.edit
+        if bench.judge.threshold is None and edit.threshold == bench.threshold:
+            edit = edit.model_copy(update={"threshold": None})  # the page shows .5 where a judge has none
+        return bench, folder, *edited_judge(bench.judge, edit)
+
+    def _bench(self, run: str, file: str) -> tuple[JudgeBench, Path]:
+        folder = self._runs.folder(run)
+        if file not in judge_files(folder):
+            raise InputError(f"There is no judge '{file}' in the run '{run}'.")
+        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, file))
+        with self._lock:
+            kept = self._benches.pop((folder, file), None)
+            if kept is None or kept[0] != stamp:
+                kept = stamp, load_bench(folder, file)
+            self._benches[folder, file] = kept  # the last one used is the last one let go of
+            while len(self._benches) > MOST_BENCHES:
+                del self._benches[next(iter(self._benches))]
+        return kept[1], folder
+
+
+def workbench_application(token: str, bench: Workbench) -> web.Application:
+    """The pages and what they ask for, below a token."""
+    app = guarded_application(token, MOST_BYTES)
+    reads: Mapping[str, Callable[..., dict[str, Any]]] = {
+        "runs": bench.runs,
+        "judge": bench.judge,
+        "compare": bench.compare,
+    }
+    needed = {"runs": (), "judge": ("run", "file"), "compare": ("before", "after")}
+    acts = {"figures": bench.figures, "test": bench.test, "save": bench.save}
+
+    async def read(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        given = [request.query.get(each, JUDGE_FILE if each == "file" else "") for each in needed[name]]
+        return await _said(lambda: reads[name](*given), web.json_response)
+
+    async def act(request: web.Request) -> web.StreamResponse:
+        do = acts[request.match_info["name"]]
+        return await told(request, AskedJudge, lambda asked: asyncio.to_thread(do, asked))
+
+    async def report(request: web.Request) -> web.StreamResponse:
+        run = request.query.get("run", "")
+        return await _said(lambda: bench.report(run), _report_page)
+
+    app.router.add_get("/{token}/api/{name:" + "|".join(reads) + "}", read)
+    app.router.add_post("/{token}/api/{name:" + "|".join(acts) + "}", act)
+    app.router.add_get("/{token}/report", report)
+    app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
+    return app
+
+
+async def _said(make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse]) -> web.StreamResponse:
+    try:
+        return answer(await asyncio.to_thread(make))
+    except InputError as error:
+        return problem(400, str(error))
+    except AskanceError as error:
+        return problem(500, str(error))
+
+
+def _report_page(html: str) -> web.Response:
+    """A report with its own policy, in a box of its own: its script cannot ask the workbench for anything."""
+    found = _META.search(html)
+    if found is None:
+        raise AskanceError("The report has no policy, so it is not shown.")
+    policy = found[1].replace("&#39;", "'")
+    headers = {POLICY: f"sandbox allow-scripts allow-popups; {policy}; frame-ancestors 'none'"}
+    return web.Response(text=html, content_type="text/html", charset="utf-8", headers=headers)
+
+
+def _time(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
+def workbench(
+    directory: str | Path = ".", *, by: str = "me", port: int = 0, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve the workbench until Ctrl-C (SIGINT) or SIGTERM.
+
+    Args:
+        directory: The runs below it are shown.
+        by: Name of the person, as a saved judge's history has it.
+        port: Port on this machine; 0 takes a free one.
+        ready: Told the address, once the pages are there; by default it is printed.
+
+    Raises:
+        InputError: There is no such directory.
+        AskanceError: The port is taken.
+    """
+    root = Path(directory)
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such directory; name the one that the runs are in.")
+    token = new_token()
+    app = workbench_application(token, Workbench(root.resolve(), by))
+    run_sync(serve(app, token, port, ready or _print))
+
+
+def _print(address: str) -> None:
+    print(f"The workbench is at {address}; Ctrl-C ends it.")  # noqa: T201
