@@ -139,7 +139,7 @@ def content(run: Path, judge: str, store: Path, limit: int) -> list[str]:
         found.append(f"| {name} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     for name, outputs in sides.outputs.items():
         start = sides.outputs.get(name.replace(NEW_PROMPT, OLD_PROMPT))
-        if name.endswith(NEW_PROMPT) and start is not None:
+        if limit and name.endswith(NEW_PROMPT) and start is not None:
             share = preferred(sides.inputs, start, outputs, judge, store, limit)
             found.append(f"{name}: preferred to the old prompt's on {_interval(share)} of {share.n} inputs")
     return found
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("place", type=Path, help="file of the rows, or directory of the migration")
     parser.add_argument("--judge", default="local/qwen2.5-coder-1.5b-instruct", help="model that compares outputs")
     parser.add_argument("--store", type=Path, default=Path("content.db"), help="file that keeps its answers")
-    parser.add_argument("--limit", type=int, default=60, help="inputs that are compared")
+    parser.add_argument("--limit", type=int, default=60, help="inputs that are compared; 0: none")
     given = parser.parse_args(arguments)
     if given.what == "rows":
         write_rows(given.prompt, given.place)
