@@ -18,6 +18,7 @@ from ..evaluation.raters.agreement_view import (
     ceiling_lines,
     ceiling_of_all,
     combined_lines,
+    labels_lines,
 )
 from ..evaluation.raters.comment_coverage import coverage_said
 from ..evaluation.raters.steps import STEP_FIGURES, form_of_step
@@ -149,7 +150,9 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         "learned": _Table(f"The judge has learned {learned} from comments", _learned, True, [worth]),
         "not_learned": _Table("Proposed, and not learned", _not_learned, True),
         "shown_examples": _Table(f"The judge is now shown {shown} that people judged", _shown_examples, True),
-        "pass_fail": _Table(_pass_fail_caption(result), _pass_fail, notes=[*_confusions(result)]),
+        "pass_fail": _Table(
+            _pass_fail_caption(result), _pass_fail, notes=[*_confusions(result), *labels_lines(result.rater_agreement)]
+        ),
         "steps": _Table("Steps of people's ratings; the thresholds between them are from development", _steps),
         "figures": _Table(f"{_measured(result)}, 95% intervals", _figures, notes=[CROSSED] * result.crossed),
         "rater_agreement": _Table(

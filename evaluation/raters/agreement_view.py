@@ -166,6 +166,21 @@ def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def labels_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence a dimension of labels: how far two people agree, beside a judge's pass or fail with them."""
+    for name, row in found.items():
+        pairs = (
+            [each for each in row["pairs"] if each["agreed"]["value"] is not None] if row["kind"] == "labels" else []
+        )
+        if not pairs:
+            continue
+        agreed = sum(each["agreed"]["value"] for each in pairs) / len(pairs)
+        known = [each["kappa"]["value"] for each in pairs if each["kappa"]["value"] is not None]
+        kappa = f", kappa {sum(known) / len(known):.3f}" if known else ""
+        of = f", mean of {len(pairs)} pairs" if len(pairs) > 1 else ""
+        yield f"{name}: {BETWEEN} agreed {agreed:.1%}{kappa}{of}"
+
+
 def combined_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """One sentence a dimension whose labels were combined by another rule than the mean."""
     for name, row in found.items():
