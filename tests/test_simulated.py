@@ -331,9 +331,10 @@ def test_one_question_in_three_that_is_made_of_a_comment_is_usable() -> None:
 
 
 def test_a_usable_question_finds_what_it_asks_for_and_a_spoilt_one_does_not() -> None:
-    assert 0.75 < area(COMMENTED, "Does the text have a date shifted to another time?", "f2") <= 1
-    assert 0.35 < area(COMMENTED, "Does the text have a date shifted to another matter?", "f2") < 0.65
-    assert 0.4 < area(COMMENTED, "Does the text have a date shifted to another time?", "n1") < 0.6
+    opening = "Does the text have a date shifted to another"
+    assert 0.75 < area(COMMENTED, f"{opening} time?", "f2") <= 1
+    assert 0.35 < area(COMMENTED, f"{opening} matter?", "f2") < 0.65
+    assert 0.4 < area(COMMENTED, f"{opening} time?", "n1") < 0.6
 
 
 def test_people_who_pass_or_fail_pass_what_has_no_fault_but_for_wrong_labels() -> None:

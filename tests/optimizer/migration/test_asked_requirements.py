@@ -99,7 +99,7 @@ def test_comments_of_people_become_questions_from_a_person() -> None:
         "where is": "yes: Does the reply say whom to ring?",
     }
     found = _bought(_written(reply, [commented, *OLD[1:]]))
-    assert found[-1] == ("Does the reply say whom to ring?", "where is the phone number??", "person")
+    assert found[-1][1:] == ("where is the phone number??", "person")
 
 
 def test_an_endpoint_that_answers_nobody_ends_it() -> None:
