@@ -52,6 +52,7 @@ FILES = {
     **dict.fromkeys(("show", "diff"), "show_run"),
     **dict.fromkeys(("import", "export", "mcp"), "exchange"),
     **dict.fromkeys(("demo", "init"), "first_steps"),
+    **dict.fromkeys(("label", "ui"), "label"),
 }
 """Files with several commands, each called ``NAME_command``; any other is the ``command`` of the file with its name."""
 

@@ -1,4 +1,4 @@
-"""``askance label``: a page on which people label outputs."""
+"""``askance label`` and ``ui``: pages of this machine on which people label outputs, look at runs and change a judge."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .terminal import echo
 @common_options
 @config_option
 @settings_options(LabelOptions)
-def command(
+def label_command(
     config: Path | None, as_json: bool, quiet: bool, to_open: bool, judges: tuple[str, ...], **given: Any
 ) -> None:
     """Label the outputs in DATA, or those of a run of tune (DATA is its directory), on a page of this machine: pass,
@@ -95,3 +95,29 @@ def _is_of_run(judge: Path) -> bool:
     """Whether a judge is in the directory of its run, from which ``align`` can go on; a trained scorer has none."""
     folder = judge if judge.is_dir() else judge.parent
     return (judge.is_dir() or judge.name == JUDGE_FILE) and RunDirectory(folder).config_file.is_file()
+
+
+@click.command(name="ui")
+@click.argument("directory", required=False, default=".", type=click.Path(path_type=Path))
+@click.option("--by", default="me", show_default=True, help="Your name, for the history of a judge that you save.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port of the pages; 0 takes a free one."
+)
+@click.option("--open", "to_open", is_flag=True, help="Open the pages in the browser.")
+def ui_command(directory: Path, by: str, port: int, to_open: bool) -> None:
+    """Open the workbench on the runs in DIRECTORY, the present one by default: look at runs, compare two, and change a
+    judge's checklist while its agreement with people follows, without a call.
+
+    It is on this machine alone, and asks nobody else for anything. Ctrl-C ends it.
+    """
+    from ..workbench.workbench import workbench
+
+    def ready(address: str) -> None:
+        echo(f"The workbench is at {address}")
+        echo("Ctrl-C ends it; everything is saved as you go.", err=True)
+        if to_open:
+            webbrowser.open(address)
+
+    if not by.strip() or not by.isprintable():
+        raise click.UsageError("--by: a name in plain signs is needed.")
+    workbench(directory, by=by.strip(), port=port, ready=ready)

@@ -17,6 +17,7 @@ from ..agents.own_words import own_checklist
 from ..memory.certificate_file import TARGETS, target_folder
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
+from ..memory.judge_history import JudgeChange, shaped_said
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..models.replies.own_formats import parse_reads
@@ -32,7 +33,6 @@ from ..settings import parse_options
 from ..stats.resampling import Statistic
 from .calibration import Calibration
 from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
-from .judge_history import JudgeChange, shaped_said
 from .kept_judge import (
     SCHEMA,
     SETTINGS,

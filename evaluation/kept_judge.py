@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.checks import versions_of
 from ..agents.evaluator import Evaluator
+from ..memory.judge_history import JudgeChange
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
 from ..models.event_loops import awaited
@@ -37,7 +38,6 @@ from ..settings import idle_settings, parse_options
 from .calibration import Calibration
 from .evaluate import ONE_BY_ONE, EvaluationJob, load_inputs
 from .evaluation_result import Evaluation
-from .judge_history import JudgeChange
 from .open_judge import Judged, OpenJudge
 from .options import EvaluateOptions
 from .own_judge import OwnWords

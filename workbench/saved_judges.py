@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from ..evaluation.judge_history import JudgeChange
+from ..memory.judge_history import JudgeChange
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import AskanceError, InputError
 

@@ -58,7 +58,7 @@ def test_folders_of_a_run_and_hidden_ones_are_no_runs_and_links_are_not_followed
 
 @pytest.mark.parametrize("name", ["../team/aligned", "/etc", "team", "", "team/aligned/inputs"])
 def test_a_name_that_is_no_run_leads_nowhere(runs: Path, name: str) -> None:
-    with pytest.raises(InputError, match="There is no run"):
+    with pytest.raises(InputError, match=f"'{name}'"):
         FoundRuns(runs).folder(name)
 
 

@@ -28,6 +28,8 @@ from askance.workbench.saved_judges import judge_files, save_changed_judge
 from askance.workbench.validation_looks import ValidationLooks
 from askance.workbench.workbench import AskedJudge, Workbench
 
+from ..said import says
+
 RUN = "team/aligned"
 
 
@@ -137,7 +139,7 @@ def test_looks_at_validation_are_counted_and_a_judge_shaped_on_it_is_marked(
     page.save(second)
     caplog.clear()
     assert load_judge(runs / RUN / "judge-2.yaml").history[0].shaped_on_validation
-    assert "shaped this judge on validation" in caplog.text
+    assert says(caplog.text, "anna", "validation", "2 looks")
     assert ValidationLooks(runs / RUN).judges() == [load_judge(runs / RUN / f"judge-{n}.yaml").hash for n in (1, 2)]
 
 
