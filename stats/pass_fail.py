@@ -335,7 +335,7 @@ _RESAMPLES, _SEED = 200, 42
 
 @dataclass(frozen=True, slots=True)
 class FittedThreshold:
-    """The score from which on an output passes."""
+    """Lowest score with which an output passes."""
 
     value: float
     """Threshold in [0, 1]."""
