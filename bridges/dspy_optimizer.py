@@ -270,7 +270,7 @@ class ProgramModel:
         tokens = usage.get_total_tokens().values()
         sent, written = (sum(each.get(name) or 0 for each in tokens) for name in ("prompt_tokens", "completion_tokens"))
         record = json.dumps({"output": text, "checks": checks}, ensure_ascii=False)
-        return Answer(record, None, sent, written, None)  # what the program's LM costs is not known here
+        return Answer(record, None, sent, written, None)  # the cost of the program's LM is not known here
 
     def _predicted(self, program: Any, inputs: Any) -> tuple[str, str | None, _Traced]:
         """The text that is judged; why it could not be read, where it could not; what the metric is shown."""
@@ -278,7 +278,7 @@ class ProgramModel:
         try:
             with dspy.context(trace=trace):
                 prediction = program(**inputs)
-        except dspy.utils.exceptions.AdapterParseError as error:  # what the LM wrote is there: this is no failed call
+        except dspy.utils.exceptions.AdapterParseError as error:  # the LM's text is there: this is no failed call
             fields = ", ".join(error.signature.output_fields)
             return str(error.lm_response), f"The reply could not be read; its fields must be: {fields}.", _Traced()
         except (Exception, Stopped) as error:

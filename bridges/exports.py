@@ -158,7 +158,7 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
     reads = kept.settings.get("reads") is not None
     for module in (*([own_scores] if reads else []), yes_no, json_object, thoughts, refusals, chat, messages):
         source = inlined(source, module)
-    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # what this judge has no use for
+    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # an exported file has no package of ours
     parts = _parts(kept, asked) | ({"checks_apart": True} if apart else {})
     before, main = with_literal(source, "JUDGE", parts).split("\n\nif __name__")
     return before + "".join(adapters) + "\n\nif __name__" + main

@@ -150,9 +150,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
         result = align(rows, run=self._run, model=model, callbacks=self._callbacks, **starts, **options)
         if not result.result["accepted_edits"]:
-            logger.warning(
-                "Nothing was gained beyond noise (%s): the judge is that of the start.", result.finish_reason
-            )
+            logger.warning("Nothing was gained beyond noise (%s): the judge is the starting one.", result.finish_reason)
         asked = {name: options[name] for name in WHERE if name in options}
         return AskanceJudge(judge, result, form, model, asked)
 

@@ -132,9 +132,9 @@ def import_traces(
     notes += strange
     if traces.unlike:
         unlike = f"{counted(len(traces.unlike), 'trace')} ({first_of(traces.unlike)})"
-        notes.append(f"There twice with different texts, of which the first were taken: {unlike}.")
+        notes.append(f"Found twice with different texts; the first text was taken: {unlike}.")
     if not examples:
-        raise InputError(f"{paths[0]}: no example came of it. {' '.join(notes)}{traces.outputs_elsewhere(taken)}")
+        raise InputError(f"{paths[0]}: there is no example in it. {' '.join(notes)}{traces.outputs_elsewhere(taken)}")
     notes += [*_said_of_scores(traces, scores, used), *_said_of_labels(examples)]
     return ImportedTraces(tuple(examples), format_of, tuple(notes))
 
@@ -228,7 +228,7 @@ def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[Given
         left = Counter(score.name for score in everything if score.by == by and score.name not in scores)
         if left:
             few = ", ".join(f"{name} ({count})" for name, count in left.most_common(8))
-            yield f"Left out: scores that {why}: {few}; --score NAME takes those that people gave."
+            yield f"Left out: scores that {why}: {few}; --score NAME takes people's scores."
     there = {id(score) for score in used}
     beside = [score for score in everything if _is_peoples(score, scores) and id(score) not in there]
     for where, which in (("a whole trace", True), ("other spans, or spans that were left out", False)):

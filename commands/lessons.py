@@ -112,7 +112,7 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
     for place in stays:
         echo(f"Unchanged: {place['run']} ({place['made_with']}): {place['what']}")
     if stays:
-        echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
+        echo("The files of a run stay as they are: correct them by hand, or run it again with the memory.")
     echo(f"No run learns it again, until you say: askance lessons {as_typed(directory)} --forget-removal {gone.id}")
 
 

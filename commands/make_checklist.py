@@ -78,7 +78,7 @@ def questions_command(
     if (task is None) == (from_prompt is None):
         raise click.UsageError("Give either TASK, a file that describes the task, or --from with a judge's prompt.")
     if given["data"] and from_prompt is None:
-        raise click.UsageError("--data: the checklist is held beside a judge, whose prompt --from names.")
+        raise click.UsageError("--data compares the checklist with a judge: name its prompt with --from.")
     data = given["data"]  # a project's file names data for its other commands
     options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer, "data": data})
     inputs["data"] = data
@@ -139,7 +139,7 @@ def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
     )
     echo("Spearman with 95% intervals. Nothing is replaced: the old prompt is as it was.")
     if found.missing:
-        raise CoverageError(f"{count(found.missing, 'verdict')} of the two judges could not be had; run it again.")
+        raise CoverageError(f"{count(found.missing, 'verdict')} of the two judges are missing; run it again.")
 
 
 UNUSED = ("weights", "explain", "scores", "score_scale")

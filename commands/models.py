@@ -241,7 +241,7 @@ def check_model(
                         store.learn(model.identity, facts)
             except AskanceError as error:
                 if say:
-                    say(f"What was learned is not kept: {error}")
+                    say(f"The findings are not kept: {error}")
         return check
 
     return run_sync(ask())

@@ -138,14 +138,14 @@ def _calibration_found(result: RunRecord) -> str:
     """The worth of the better of the two calibrations on test."""
     figures = result.calibration.get("baseline")
     if figures is None:
-        return f"What it is worth was not measured. {finish_sentence(result)}"
+        return f"Its worth was not measured. {finish_sentence(result)}"
     said = []
     for name, label in CALIBRATIONS.items():
         gain = figures[name].gain
         if gain and gain.value is not None and gain.low is not None:
             said.append(f"{signed(gain.value)} with {label} (95 % interval {interval(gain.low, gain.high)})")
     if not said:
-        return f"What it is worth on the test examples is undefined. {finish_sentence(result)}"
+        return f"Its worth on the test examples is undefined. {finish_sentence(result)}"
     return (
         f"On the test examples the {measured_name(result)} changes by {', and by '.join(said)}. The calibration files "
         "are in the run's directory; askance evaluate takes one with --calibration."

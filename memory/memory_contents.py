@@ -258,7 +258,7 @@ class MemoryContents:
             fresh.add((home.id, new.runs[0].name))
         now = []
         for entry in kept.entries.values():
-            # An interrupted run may have gone another way: what it added then and not again goes.
+            # Entries that the run added on an earlier way, and not again, are dropped.
             runs = [run for run in entry.runs if run.fingerprint != fingerprint or (entry.id, run.name) in fresh]
             now.append(entry.model_copy(update={"runs": tuple(runs)}))
         return MemoryContents(

@@ -345,7 +345,7 @@ class RevisedRecord(ResultPart):
     def sentence(self) -> str:
         """A sentence on its fate and the reason."""
         now = (
-            "is asked no more, as it told too little of what people reject"
+            "is asked no more, as it said too little about rejected outputs"
             if self.what == "dropped"
             else f"is turned round: {self.good} is now the good answer, as it spoke for outputs that people reject"
         )

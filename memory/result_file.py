@@ -63,7 +63,7 @@ FinishReason = Literal[
 """Why the loop ended; a closed list."""
 
 FINISH_SENTENCES: dict[str, str] = {
-    "converged": "what is improved agrees with its reference as well as was asked for",
+    "converged": "the agreement with the reference is as high as was asked for",
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "questions_worded": "nothing but the questions was to change (--update questions)",
@@ -71,7 +71,7 @@ FINISH_SENTENCES: dict[str, str] = {
     "no_disagreements": "no disagreement is left to learn from among the verdicts that are there",
     "notes_failed": "no note could be taken on any disagreement; resume the run to read them",
     "no_evidence": "nothing is left to read that questions could come from",
-    "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
+    "no_new_evidence": "no comment and no disagreement holds anything that the earlier run had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
     "no_edit": "no lesson could be written into the prompt (the papers' loop)",
     "figure_fell": "the held-out figure fell from one iteration to the next, or is missing (the papers' early stopping)",

@@ -284,7 +284,7 @@ class RunDirectory:
         start = _prompts_in(self.path / "inputs").get("prompt")
         if start is None:
             path = self.path / "inputs" / "prompt.md"
-            raise InputError(f"{path}: missing, so it cannot be said what the prompt was at the start.")
+            raise InputError(f"{path}: missing, so the starting prompt is not known.")
         return start
 
     def read_versions(self, number: int, start: Prompt) -> list[Prompt]:

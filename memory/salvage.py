@@ -76,13 +76,13 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         new.rename(path)
     except (OSError, sqlite3.OperationalError) as error:
         raise AskanceError(
-            f"{path}: this file is damaged, and what it holds cannot be written anew ({error})."
+            f"{path}: this file is damaged, and its answers cannot be written to a new one ({error})."
         ) from None
     finally:
         for made in (new, *(copy.with_name(copy.name + end) for end in ("", *_BESIDE))):
             made.unlink(missing_ok=True)
     logger.warning(
-        "%s was damaged. The %d answers that could be read are kept; what is missing is asked again. The damaged file "
+        "%s was damaged. The %d answers that could be read are kept; missing ones are asked again. The damaged file "
         "is %s.",
         path,
         count,

@@ -307,7 +307,7 @@ class VerdictStore:
     def close(self) -> None:
         """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""
         if not self._is_ours:
-            with suppress(sqlite3.Error):  # e.g. a full disk: what was claimed lapses
+            with suppress(sqlite3.Error):  # e.g. a full disk: the claims lapse
                 self._claims.let_all_go()
         self._db.close()
         for other in (self._beside, self._shared):

@@ -130,7 +130,7 @@ def must_take_an_example(where: str, function: Any) -> None:
     except TypeError as error:
         raise InputError(f"{where}: it is called with one example alone, which fails ({error}).") from None
     except ValueError:
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
 
 
 def kind_of(value: object) -> str:

@@ -280,7 +280,7 @@ class Gateway:
         pause, longest = BETWEEN_LOOKS
         while not await self._once_there(partial(self.store.claim, key)):
             if not self._waits and self.on_notice:
-                self.on_notice("Another process is buying the same answers: what it has asked for is waited for.")
+                self.on_notice("Another process is buying the same answers; this one waits for them.")
             self._waits = True
             await asyncio.sleep(pause)
             pause = min(longest, 1.5 * pause)

@@ -91,7 +91,7 @@ class LiteLLMModel(EndpointModel):
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:
                 response = await self._litellm.acompletion(**self._arguments(sent, request.room))
-            except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
+            except Exception as error:  # LiteLLM's errors share no base class; other errors are raised again
                 if getattr(error, "status_code", None) is None:
                     raise
                 status, said = int(error.status_code), _said(error, whole=True)  # type: ignore[attr-defined]

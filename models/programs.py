@@ -292,7 +292,7 @@ def _must_take_both(name: str, function: Any) -> None:
             f"--generator {name}: it is called with an example and the prompts by name, which fails ({error})."
         ) from None
     except ValueError:
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
 
 
 def _called(function: Any) -> Any:

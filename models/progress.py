@@ -53,7 +53,7 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
     """
     if watcher is not None:
         if progress:
-            raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
+            raise InputError("The given watcher shows the progress: leave out watcher=, or progress=True.")
         if not isinstance(watcher, Watcher):
             needs = "watch, phase, advance and say"
             raise InputError(f"watcher: an object with {needs} is needed, not {type(watcher).__name__}.")

@@ -68,7 +68,7 @@ class StandInServer:
         asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
 
     async def _turns(self) -> None:
-        for _ in range(TURNS):  # each turn of the loop takes in what is there: connections, requests, their bodies
+        for _ in range(TURNS):  # a turn of the loop takes in all connections, requests and bodies
             await asyncio.sleep(0)
 
     def _serve(self) -> None:

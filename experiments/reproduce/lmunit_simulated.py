@@ -163,7 +163,7 @@ def _of_world(
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
     if given.mixes and not (given.pairs and given.contrasts):
-        raise InputError("--mixes needs --pairs and --contrasts: they are what is mixed.")
+        raise InputError("--mixes needs --pairs and --contrasts: it mixes them.")
     blind, punished = errors
     try:
         world = SimulatedWorld(size=given.size, seed=seed, blind=blind, punished=punished)

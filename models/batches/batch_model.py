@@ -90,7 +90,7 @@ class BatchModel(DirectModel):
         """
         form, loop = _form(request), asyncio.get_running_loop()
         waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
-        self.kept(request)  # asked again: what came before was of no use
+        self.kept(request)  # asked again: the first answer was useless
         self._gather([waiting])
         is_of_use = False
         try:

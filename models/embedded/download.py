@@ -295,7 +295,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
                 return target
     raise AskanceError(
         f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the connection and run the "
-        "same command again (what was fetched whole is kept), or give the path of a .gguf file instead."
+        "same command again (complete files are kept), or give the path of a .gguf file instead."
     )
 
 

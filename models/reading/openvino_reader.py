@@ -95,7 +95,7 @@ def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
 
 
 def _convert(genai: Any, path: Path, folder: Path) -> None:
-    link = folder / "model.gguf"  # what is made is put beside the file
+    link = folder / "model.gguf"  # the converter writes beside the file
     link.symlink_to(path.resolve())
     genai.LLMPipeline(str(link), "CPU", enable_save_ov_model=True)
     link.unlink()

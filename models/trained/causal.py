@@ -79,9 +79,7 @@ class CausalNetwork:
         peft = _peft()
         base = find_base(file.base)
         if base.weights() != file.base_weights:
-            raise InputError(
-                f"{folder}: the base {file.base} has other weights than those that this scorer was trained from."
-            )
+            raise InputError(f"{folder}: the base {file.base} has other weights than this scorer's base had.")
         model, tokenizer = _load(base)
         found = load(lambda _: peft.PeftModel.from_pretrained(model, str(folder)), str(folder), "LoRA matrices")
         return cls(found, tokenizer, file.longest, base.weights())
@@ -242,7 +240,7 @@ class CausalNetwork:
         )
         self._model.eval()
         try:
-            self._model.get_base_model().generation_config = configuration()  # its own would fill in what is left open
+            self._model.get_base_model().generation_config = configuration()  # its own would fill in the unset fields
             with quiet(), self._torch.no_grad():
                 generated = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
         finally:

@@ -85,9 +85,7 @@ class ScorerFile(BaseModel):
         """See that the weights in a folder are this scorer's. Raises InputError where they are not."""
         weights = self.weights_file(folder)
         if file_identity(weights) != self.weights:
-            raise InputError(
-                f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
-            )
+            raise InputError(f"{weights}: these weights do not belong to scorer.json; copy the whole folder.")
 
     def onnx_file(self, folder: Path) -> Path | None:
         """The file that is read without torch, where it is there."""

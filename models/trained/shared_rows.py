@@ -151,7 +151,7 @@ class OnnxEncoder:
             session = runtime.InferenceSession(str(place), options, providers=["CPUExecutionProvider"])
             place = folder / TOKENIZER_FILE
             tokenizer = tokenizers.Tokenizer.from_file(str(place))
-        except Exception as error:  # what both packages raise has no other class in common
+        except Exception as error:  # the errors of both packages share no other class
             why = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{place}: cannot be read ({why[:200]}). Copy the whole folder again.") from error
         return cls(session, tokenizer, file.levels, file.longest)

@@ -98,7 +98,7 @@ class TrainedScorer:
 
     async def _answer_all(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(0)  # those that ask in the same round are answered together
+        await asyncio.sleep(0)  # requests of one round are answered together
         while self._waiting:
             asked, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
             try:
