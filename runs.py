@@ -75,15 +75,15 @@ def migrate(
         judge: Judges what a prompt writes: a model, or the directory, the ``judge.yaml`` or the object of a judge.
         judge_prompt: The judge's prompt; askance's own neutral one by default.
         second_judge: A model that judges the test outputs too, and never teaches.
-        requirements: What outputs must keep (a checklist), in place of what is found.
+        requirements: Checklist of the things that outputs must keep, in place of the found ones.
         schema: JSON schema, or its file, that outputs are to follow.
-        checker: ``module:function`` (or the function), which says of an example with its output what passes.
-        yes: Take the requirements that are found; without it they must be given.
-        watcher: Told how the work goes on.
-        progress: Show how the work goes on; by default in notebooks only.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        checker: ``module:function`` (or the function) that takes an example with its output and says what passes.
+        yes: Take the found requirements; without it they must be given.
+        watcher: Watcher of the progress.
+        progress: Show the progress; by default in notebooks only.
+        callbacks: Functions called with every event of the run; see :mod:`askance.optimizer.events`.
         options: Settings of :class:`~askance.optimizer.options.WriterMigrationOptions` for a prompt that writes, of
-            :class:`~askance.optimizer.options.MigrateOptions` for one that judges.
+            :class:`~askance.optimizer.options.MigrateOptions` for a prompt that judges.
 
     Raises:
         InputError: Bad data, checklist, prompt, model name or setting, or another run in the directory.
@@ -91,21 +91,21 @@ def migrate(
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
     targets = [*target] if isinstance(target, (list, tuple)) else [target]
-    old, *new, given = named_models(options, source, *targets)
+    old, *new, settings = named_models(options, source, *targets)
     if kind_of(prompt, checklist or options.get("reads"), kind, options.get("variable") or {}) == "generator":
-        asked, second, given = named_models(given, judge, second_judge)
+        asked, second, settings = named_models(settings, judge, second_judge)
         inputs = asked, judge_prompt, second, requirements, schema, checker
         assert prompt is not None, "without a prompt it judges"
-        moved = prepare_writer(data, prompt, old, new, *inputs, options=given)
+        moved = prepare_writer(data, prompt, old, new, *inputs, options=settings)
         with watching(watcher, progress) as shown:
             return run_writer_migration(moved, run, shown, callbacks, yes=yes)
-    jobs = prepare_judges(data, checklist, old, new, prompt, source_prompt, given)
+    jobs = prepare_judges(data, checklist, old, new, prompt, source_prompt, settings)
     if len(jobs) == 1:
         return _run_watched(jobs[next(iter(jobs))], run, watcher, progress, callbacks)
     with watching(watcher, progress) as shown:
         done = run_judges(jobs, run, shown, callbacks)
-    for each in done.runs.values():
-        each.require_coverage()
+    for result in done.runs.values():
+        result.require_coverage()
     return done
 
 
@@ -143,13 +143,12 @@ def run_writer_migration(
 ) -> MigrationResult:
     """Move a prompt that writes, or go on with it, and write all pages.
 
-    ``yes``, ``ask_first``, ``approved`` and what is raised are as in
+    ``yes``, ``ask_first``, ``approved`` and the errors are as in
     :func:`~askance.optimizer.migration.root.run_migration`.
     """
-    told = as_callbacks(callbacks)
+    pages = write_report, write_certificate_page
     how: dict[str, Any] = {"yes": yes, "ask_first": ask_first, "approved": approved}
-    directory = RunDirectory(run)
-    return run_migration(migration, directory, watcher, told, write_report, write_certificate_page, **how)
+    return run_migration(migration, RunDirectory(run), watcher, as_callbacks(callbacks), *pages, **how)
 
 
 def resume_migration(
@@ -292,20 +291,20 @@ def tune(
         CoverageError: Fewer verdicts than ``min_coverage``; the result is written all the same.
         AskanceError: An endpoint is down, or the disk is full. The run can be resumed.
     """
-    writes, judges, given = named_models(options, generator, judge)
+    writes, judges, settings = named_models(options, generator, judge)
     if from_run is not None:
         brought = {"prompt": prompt, "checklist": checklist, "judge_prompt": judge_prompt}
         for name, part in {**brought, "checker": checker, "schema": schema}.items():
             if part is not None:
                 raise InputError(f"{name}: the earlier run brings its own; leave out {name}, or from_run.")
-        found = prepare_round(data, from_run, writes, judges, given)
+        next_round = prepare_round(data, from_run, writes, judges, settings)
         with watching(watcher, progress) as shown:
-            return run_round_and_report(found, run, shown, callbacks).require_coverage()
+            return run_round_and_report(next_round, run, shown, callbacks).require_coverage()
     for name, needed in {"data": data, "generator": generator, "prompt": prompt}.items():
         if needed is None:
             raise InputError(f"{name} is needed (or an earlier run to go on from, which brings its own).")
     assert data is not None and prompt is not None, "refused above"
-    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, given, schema)
+    job = tuning.prepare(data, checklist, writes, judges, prompt, judge_prompt, checker, settings, schema)
     return _run_watched(job, run, watcher, progress, callbacks)
 
 

@@ -1,6 +1,6 @@
-"""Settings as people give them: their old and other names, the file that they stand in, what they may be.
+"""Settings from people: their old and other names, their file, their allowed values.
 
-One that would change nothing beside the others is refused where somebody gave it, never passed over in silence.
+A setting that would have no effect beside the others is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ class Heading(Enum):
     OUTPUT = "Output"
 
     def at(self, place: int) -> Under:
-        """This heading with a place under it: below 0 before the settings that have no place, above 0 after them."""
+        """Return this heading with a place under it: below 0 before the settings without a place, above 0 after
+        them."""
         return Under(self, place)
 
 
 class Under(NamedTuple):
-    """Where an option stands in ``--help``. Options with one place stand in the order in which they are declared."""
+    """Place of an option in ``--help``. Options with one place stand in the order of their declaration."""
 
     heading: Heading
     place: int = 0
@@ -106,8 +107,7 @@ KEPT = "kept"
 
 @dataclass(frozen=True)
 class Idle:
-    """Settings without use beside others; a record has these under ``idle``, beside those of the records it is made
-    of."""
+    """Settings without use beside others. A record has them under ``idle``, with those of its base records."""
 
     names: tuple[str, ...]
     when: Callable[[Mapping[str, Any]], bool]
@@ -116,10 +116,12 @@ class Idle:
 
 
 def where(**values: object) -> Callable[[Mapping[str, Any]], bool]:
-    """A condition: each of these settings has its value, or one of those in a tuple."""
+    """Return a condition: each of these settings has its value, or one of those in a tuple."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
-        return all(settings[name] in (each if isinstance(each, tuple) else (each,)) for name, each in values.items())
+        return all(
+            settings[name] in (value if isinstance(value, tuple) else (value,)) for name, value in values.items()
+        )
 
     return holds
 
@@ -219,8 +221,11 @@ def refuse_old_names(values: Iterable[str], where: object) -> None:
 
 
 def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Return the settings of a kept file by their present names, without those that are gone. Raises InputError where
-    one that is gone had another value than its default, so that this version works otherwise."""
+    """Return the settings of a kept file by their present names, without those that are gone.
+
+    Raises InputError where a setting that is gone had another value than its default, so that this version works
+    otherwise.
+    """
     for name, (default, instead) in GONE.items():
         if values.get(name, default) != default:
             raise InputError(
@@ -231,7 +236,7 @@ def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
 
 
 def flag(name: str) -> str:
-    """How a setting is written on the command line."""
+    """Form of a setting on the command line."""
     return "--" + name.replace("_", "-")
 
 

@@ -38,22 +38,19 @@ def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
 
 
 def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> str:
-    """The file that decides checks, with what it needs of askance in it; not ``alone`` where a judge stands there too,
-    which reads JSON already."""
+    """The file that decides checks, with askance's functions for it. It is ``alone`` unless a judge in it already reads
+    JSON."""
     helpers = (text.sentences, text.shorten, formatting.count, json_schemas.schema_errors, json_schemas._validator)
-    needed = "\n\n".join(inspect.getsource(each) for each in helpers)
+    needed = "\n\n".join(inspect.getsource(helper) for helper in helpers)
     constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {json_schemas.MOST_ERRORS}\n"
     deciding = inlined(inlined(inspect.getsource(decided), bands), patterns)
-    if alone and any(each.kind == "fields" for each in checks):
+    if alone and any(check.kind == "fields" for check in checks):
         deciding = inlined(deciding, json_object)
     deciding += f"\n\nfrom functools import lru_cache\n\n{constants}\n\n{needed}"
     source = inlined(inspect.getsource(exported_checks), decided, deciding)
-    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # what stands there by now
-    return with_literal(source, "CHECKS", [_fields(each) for each in checks])
-
-
-def _fields(check: ComputedCheck) -> dict[str, Any]:
-    return {name: getattr(check, name) for name in ("id", "text", "good", "weight", "dimension", "kind", "value")}
+    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # inlined above
+    names = ("id", "text", "good", "weight", "dimension", "kind", "value")
+    return with_literal(source, "CHECKS", [{name: getattr(check, name) for name in names} for check in checks])
 
 
 def with_literal(source: str, name: str, value: Any) -> str:
@@ -75,16 +72,16 @@ def asked_of(checklist: Checklist) -> Checklist | None:
 
 def needs_of(checks: Sequence[ComputedCheck]) -> list[str]:
     """Sentences that name the packages which a file with checks needs."""
-    schemas = [each.id for each in checks if each.kind in OF_SCHEMAS]
-    told = [f"The file needs the package jsonschema, for {', '.join(schemas)}."] if schemas else []
-    if elsewhere := [f"{each.id} ({each.kind})" for each in checks if each.kind not in DECIDED]:
-        told.append(
+    schemas = [check.id for check in checks if check.kind in OF_SCHEMAS]
+    sentences = [f"The file needs the package jsonschema, for {', '.join(schemas)}."] if schemas else []
+    if elsewhere := [f"{check.id} ({check.kind})" for check in checks if check.kind not in DECIDED]:
+        sentences.append(
             f"askance itself decides {', '.join(elsewhere)}, and must be installed where the file is used; the rest of "
             "the file needs no askance."
         )
-    if files := sorted({str(each.value).rpartition(":")[0] for each in checks if each.kind == "checker"}):
-        told.append(f"Functions are looked for beside the file: {', '.join(files)}.")
-    return told
+    if files := sorted({str(check.value).rpartition(":")[0] for check in checks if check.kind == "checker"}):
+        sentences.append(f"Functions are looked for beside the file: {', '.join(files)}.")
+    return sentences
 
 
 # --- promptfoo -------------------------------------------------------------------------------------------------------

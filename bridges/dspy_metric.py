@@ -48,7 +48,7 @@ class ChecklistMetric:
         explain: bool,
         calibration: Calibration | None = None,
     ) -> None:
-        """``fields`` maps our fields to those of the DSPy example and, for ``output``, of its prediction."""
+        """Take ``fields``: our fields to those of the DSPy example and, for ``output``, of its prediction."""
         self._opened = opened
         self._evaluator = evaluator
         self._fields = fields
@@ -204,8 +204,8 @@ class OpenGateway:
     def lm(self, model: ModelLike, *, role: str = "dspy", **options: Any) -> GatewayLM:
         """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
-        ``options`` are those of :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError
-        where the model is not known.
+        ``options`` go to :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError where the
+        model is not known.
         """
         return GatewayLM(self.gateway, self.model(model), role=role, loop=self.loop, **options)
 

@@ -59,7 +59,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         num_threads: int | None = None,
         **options: Any,
     ) -> None:
-        """Nothing is asked yet.
+        """Take the settings; no model is asked yet.
 
         Args:
             run: Directory of the run; the same ``compile`` on it goes on where it stopped. A change of the program's
@@ -67,7 +67,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
             judge: askance's model (``provider/model``) that answers the questions, takes notes and writes the edits.
             checklist: Questions about every output.
             metric: A DSPy metric, with three arguments or, for its feedback, with GEPA's five. It passes or fails.
-            metric_threshold: Score from which it passes.
+            metric_threshold: Lowest score that passes.
             predictor: Name of the predictor, as in ``named_predictors()``; may be left out where there is one. Several
                 are improved one after the other: compile what ``compile`` returned, with another name and run.
             num_threads: Examples that the program works on at once; DSPy's setting by default.
@@ -77,7 +77,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
                 ``call_budget``, where one run of the program counts as one call.
 
         Raises:
-            InputError: There is nothing to judge by, or a setting that says nothing to a program.
+            InputError: There is nothing to judge by, or a setting has no meaning for a program.
         """
         super().__init__()
         for name, instead in NOT_OURS.items():
@@ -104,9 +104,9 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
 
         Args:
             student: The program; it is left as it is.
-            trainset: What is learned from. Without a ``valset`` it is divided in three (``split``).
-            valset: What decides. Without a ``testset`` half of it is kept aside for the final figure.
-            testset: What the final figure is measured on, once.
+            trainset: Examples to learn from. Without a ``valset`` they are divided in three (``split``).
+            valset: Examples that decide. Without a ``testset`` half of them are kept aside for the final figure.
+            testset: Examples for the final figure, used once.
 
         Raises:
             InputError: Too few examples, no such predictor or field, no LM, or another run in the directory.
@@ -116,12 +116,12 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         name, predictor = _chosen(student, self._predictor)
         examples = _parts(trainset, valset, testset, int(self._settings.get("seed", 42)))
         rows = load_examples(
-            (_row(number, part, each, self._fields) for number, (part, each) in enumerate(examples, 1)),
+            (_row(number, part, example, self._fields) for number, (part, example) in enumerate(examples, 1)),
             need_output=False,
         )
         threads = self._threads or dspy.settings.num_threads
         with ThreadPoolExecutor(threads, "askance-dspy") as pool:
-            shown = list(zip(rows, (each for _, each in examples), strict=True))
+            shown = list(zip(rows, (example for _, example in examples), strict=True))
             program = ProgramModel(student, name, shown, self._fields["output"], self._metric, pool, threads)
             start = Prompt(literal(predictor.signature.instructions))
             result = tune(rows, generator=program, prompt=start, checker=program.checker(), **self._settings)
@@ -131,7 +131,7 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
 
     @staticmethod
     def _roles(judge: object, options: dict[str, Any]) -> dict[str, Any]:
-        """With a metric alone the judge only takes notes and writes; these roles go by name."""
+        """Return the options with the roles by name: with a metric alone the judge only takes notes and writes."""
         if missing := [role for role in ROLES if role not in options]:
             if not isinstance(judge, str):
                 raise InputError(
@@ -155,11 +155,11 @@ def _chosen(student: Any, name: str | None) -> tuple[str, Any]:
 
 
 def _parts(trainset: Any, valset: Any, testset: Any, seed: int) -> list[tuple[str | None, Any]]:
-    """Each example with the split it is in; None where askance divides them."""
+    """Return each example with its split; None where askance divides them."""
     if valset is None:
         if testset is not None:
             raise InputError("There is a testset but no valset; give both, or neither.")
-        return [(None, each) for each in trainset]
+        return [(None, example) for example in trainset]
     if testset is None:
         valset = random.Random(seed).sample(list(valset), len(valset))
         valset, testset = valset[: len(valset) // 2], valset[len(valset) // 2 :]
@@ -167,7 +167,7 @@ def _parts(trainset: Any, valset: Any, testset: Any, seed: int) -> list[tuple[st
             need = f"at least {2 * SMALLEST_PART} are needed, as half of them are kept for the final figure"
             raise InputError(f"The valset has {len(valset) + len(testset)} examples; {need}. Or give a testset.")
     parts = {"development": trainset, "validation": valset, "test": testset}
-    return [(name, each) for name, part in parts.items() for each in part]
+    return [(name, example) for name, part in parts.items() for example in part]
 
 
 def _row(number: int, part: str | None, example: Any, fields: Mapping[str, str | None]) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class ProgramModel:
         pool: ThreadPoolExecutor,
         slots: int,
     ) -> None:
-        """``examples`` are ours with those of DSPy; the settings that DSPy has now hold in all threads."""
+        """Take ``examples``: ours, each with DSPy's. The settings that DSPy has now hold in all threads."""
         self._student = student
         self._predictor = predictor
         self._output = output
@@ -254,7 +254,7 @@ class ProgramModel:
         return said
 
     def with_instructions(self, instructions: str) -> Any:
-        """A copy of the program in which the predictor has these instructions."""
+        """A copy of the program whose predictor has these instructions."""
         program = self._student.deepcopy()
         predictor = dict(program.named_predictors())[self._predictor]
         predictor.signature = predictor.signature.with_instructions(instructions)
@@ -270,7 +270,7 @@ class ProgramModel:
         tokens = usage.get_total_tokens().values()
         sent, written = (sum(each.get(name) or 0 for each in tokens) for name in ("prompt_tokens", "completion_tokens"))
         record = json.dumps({"output": text, "checks": checks}, ensure_ascii=False)
-        return Answer(record, None, sent, written, None)  # what the program's LM costs is not known here
+        return Answer(record, None, sent, written, None)  # the cost of the program's LM is not known here
 
     def _predicted(self, program: Any, inputs: Any) -> tuple[str, str | None, _Traced]:
         """The text that is judged; why it could not be read, where it could not; what the metric is shown."""
@@ -278,7 +278,7 @@ class ProgramModel:
         try:
             with dspy.context(trace=trace):
                 prediction = program(**inputs)
-        except dspy.utils.exceptions.AdapterParseError as error:  # what the LM wrote is there: this is no failed call
+        except dspy.utils.exceptions.AdapterParseError as error:  # the LM's text is there: this is no failed call
             fields = ", ".join(error.signature.output_fields)
             return str(error.lm_response), f"The reply could not be read; its fields must be: {fields}.", _Traced()
         except (Exception, Stopped) as error:
@@ -328,20 +328,22 @@ class PassMetric:
 
     def check(self, example: Any, traced: _Traced) -> dict[str, Any]:
         """The metric's result on one prediction, as the fields of a :class:`~askance.agents.checks.Check`.
-        Raises InputError where it returned something else than a number, True or False."""
-        found = self._function(example, traced.prediction, *(traced.further if self._five else ()))
-        score, reason = found, None
-        if isinstance(found, dspy.Prediction):
-            score, reason = found.get("score"), found.get("feedback")
+
+        Raises InputError where the metric returned something else than a number, True or False.
+        """
+        result = self._function(example, traced.prediction, *(traced.further if self._five else ()))
+        score, reason = result, None
+        if isinstance(result, dspy.Prediction):
+            score, reason = result.get("score"), result.get("feedback")
         score = score.item() if hasattr(score, "item") else score  # numpy's numbers
         if not isinstance(score, (bool, int, float)) or math.isnan(score):
-            raise InputError(f"The metric {self.source} returned {found!r}; it must return a number or True or False.")
+            raise InputError(f"The metric {self.source} returned {result!r}; it must return a number or True or False.")
         passed = score if isinstance(score, bool) else score >= self._threshold
         reason = reason or f"The metric gave {float(score):g}; {self._threshold:g} is wanted."
         return {"name": self._name, "passed": passed, "reason": None if passed else str(reason)}
 
     def failed(self, why: str) -> dict[str, Any]:
-        """The check of a reply of which there is no prediction."""
+        """The failed check of a reply without a prediction."""
         return {"name": self._name, "passed": False, "reason": why}
 
 
@@ -350,7 +352,7 @@ def _message(example: Example) -> str:
 
 
 def _failure(error: BaseException, what: str) -> AskanceError:
-    """Ours for what a program or a metric raised: a failed call, of which no score is made."""
+    """Turn an error of a program or a metric into ours: a failed call, which gets no score."""
     if (ours := cause_of(error)) is not None:
         return ours
     known = dspy.utils.exceptions

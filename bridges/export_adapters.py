@@ -1,4 +1,4 @@
-"""The lines below an exported judge by which each tool calls it, and how its file is used."""
+"""Lines below an exported judge that let each tool call it, and instructions for its file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CHECK_USES = {
     "Task(…, scorer=[askance_checks(), askance_judge()]).",
     "deepeval": "from deepeval_requirements import REQUIREMENTS; evaluate(test_cases, REQUIREMENTS)",
 }
-"""How a migration's requirements are used."""
+"""Use of a migration's requirements, by tool."""
 
 THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
-"""How a threshold is given to a tool that needs one."""
+"""Way to give a threshold, for tools that need one."""
 
 VALUES = '''
 
@@ -47,21 +47,21 @@ def _as_text(value: Any) -> str:
         return str(value)
     return StructuredText(text_of(value) or "", value)
 '''
-"""How values that a tool holds are judged."""
+"""Way to judge values that a tool holds, by tool."""
 
 
 def turns_of(state: Any) -> Any:
     """The messages of a sample from the first reply on; the reply alone where there are none."""
-    told: list[dict[str, Any]] = []
-    for each in state.messages:
+    turns: list[dict[str, Any]] = []
+    for message in state.messages:
         calls = [
             {"id": call.id, "function": {"name": call.function, "arguments": call.arguments}}
-            for call in getattr(each, "tool_calls", None) or ()
+            for call in getattr(message, "tool_calls", None) or ()
         ]
-        if told or each.role == "assistant":
-            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(each, "tool_call_id", None)}
-            told.append({"role": each.role, "content": each.text, **named})
-    return told or state.output.completion
+        if turns or message.role == "assistant":
+            named = {"tool_calls": calls} if calls else {"tool_call_id": getattr(message, "tool_call_id", None)}
+            turns.append({"role": message.role, "content": message.text, **named})
+    return turns or state.output.completion
 
 
 HELPERS = {"judge_of_values": VALUES, "turns_of": "\n\n" + inspect.getsource(turns_of)}
@@ -195,7 +195,7 @@ def askance_judge(inputs: Any = None, outputs: Any = None, expectations: Any = N
     return [*rows, *(Feedback(name=f"askance/{name}", value=each) for name, each in found["dimensions"].items())]
 ''',
 }
-"""By tool: what is written below the judge."""
+"""Code below the judge, by tool."""
 
 CHECK_ADAPTERS = {
     "promptfoo": '''
@@ -272,6 +272,6 @@ class AskanceCheck(BaseMetric):
 REQUIREMENTS = [AskanceCheck(each["id"]) for each in CHECKS]
 ''',
 }
-"""By tool: how each check is a test of its own."""
+"""Code that makes each check a test of its own, by tool."""
 WITH_JUDGE = {"deepeval": "REQUIREMENTS.append(AskanceJudge())\n"}
-"""By tool: what is written below them where questions are asked, too."""
+"""Code below it where questions are asked, too, by tool."""

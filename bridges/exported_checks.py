@@ -22,10 +22,10 @@ class JudgeError(RuntimeError):
 
 
 def check(name: str, *, output: Any, reply: str | None = None, **texts: Any) -> dict[str, Any]:
-    """The verdict of one criterion on one output, which holds what was ``found`` where the output fails it.
+    """The verdict of one criterion on one output. ``found`` says what the check found where the output fails.
 
-    ``reply`` is the last reply of an output that is a conversation; a criterion of a text reads it.
-    Raises JudgeError where there is no output, a package is missing, or askance has no verdict either.
+    ``reply`` is the last reply of an output that is a conversation; a criterion of a text reads it. Raises JudgeError
+    where there is no output, a package is missing, or askance has no verdict either.
     """
     asked = next((each for each in CHECKS if each["id"] == name), None)
     if asked is None:
@@ -35,15 +35,15 @@ def check(name: str, *, output: Any, reply: str | None = None, **texts: Any) -> 
     kind, good = asked["kind"], asked["good"] == "yes"
     if kind in DECIDED:
         try:
-            holds, found = decided(kind, asked["value"] or "", output if reply is None else reply)
+            holds, finding = decided(kind, asked["value"] or "", output if reply is None else reply)
         except RunawayPatternError as error:
             raise JudgeError(f"The check '{name}' has no verdict: {error}.") from None
         except ImportError as error:
             raise JudgeError(f"The check '{name}' needs a package: pip install jsonschema ({error}).") from None
     else:
-        holds, found = _by_askance(asked, {"output": output, **texts})
+        holds, finding = _by_askance(asked, {"output": output, **texts})
     verdict = {"question": name, "text": asked["text"], "answer": holds, "p_yes": float(holds)}
-    return verdict | {"for_the_output": holds == good, "found": None if holds == good else found}
+    return verdict | {"for_the_output": holds == good, "found": None if holds == good else finding}
 
 
 def _by_askance(asked: dict[str, Any], texts: dict[str, Any]) -> tuple[bool, str | None]:
@@ -58,15 +58,15 @@ def _by_askance(asked: dict[str, Any], texts: dict[str, Any]) -> tuple[bool, str
             f"The check '{asked['id']}' is of the kind {asked['kind']}, which askance decides: pip install "
             f"askance{'[language]' if asked['kind'] == 'language' else ''}."
         ) from None
-    given = {name: getattr(each, "original", each) for name, each in texts.items() if each not in (None, "")}
+    fields = {name: getattr(text, "original", text) for name, text in texts.items() if text not in (None, "")}
     try:
-        known = {name: each for name, each in asked.items() if each is not None}
-        told = compute(
+        known = {name: value for name, value in asked.items() if value is not None}
+        verdict = compute(
             made_of.ComputedCheck.model_validate(known).found_in(Path(__file__).absolute().parent),
-            given_as.Example.model_validate({"id": "1", "input": "", **given}),
+            given_as.Example.model_validate({"id": "1", "input": "", **fields}),
         )
     except (errors.AskanceError, ValueError) as error:
         raise JudgeError(f"The check '{asked['id']}': {error}") from None
-    if told.answer is None:
-        raise JudgeError(f"The check '{asked['id']}' has no verdict: {told.error}.")
-    return told.answer, told.explanation
+    if verdict.answer is None:
+        raise JudgeError(f"The check '{asked['id']}' has no verdict: {verdict.error}.")
+    return verdict.answer, verdict.explanation

@@ -63,28 +63,28 @@ _no_thinker: list[bool] = []  # whether the model is known not to think
 def judge(
     *, output: Any, input: Any = "", context: Any = "", reference: Any = "", metadata: Any = None
 ) -> dict[str, Any]:
-    """Judge one output; texts may be messages, lists or objects. ``metadata`` holds columns that the prompt shows.
+    """Judge one output. Texts may be messages, lists or objects; ``metadata`` holds columns that the prompt shows.
 
     Raises JudgeError where the server failed, the model gave no usable answer, code cannot decide a check or a column
-    is not there, and ValueError where a message has no content.
+    is missing. Raises ValueError where a message has no content.
     """
     given = {"input": input, "context": context, "output": output, "reference": reference}
     texts = {name: told(value, passages=name == "context") or "" for name, value in given.items()}
     computed = {
-        each["id"]: check(each["id"], **texts, reply=reply_text(texts["output"]))
-        for each in _criteria()[len(JUDGE["questions"]) :]
+        criterion["id"]: check(criterion["id"], **texts, reply=reply_text(texts["output"]))
+        for criterion in _criteria()[len(JUDGE["questions"]) :]
     }
     columns = {f"column_{n}": _column(metadata, path) for n, path in enumerate(JUDGE.get("columns", ()))}
     said = (_in_own_words if JUDGE.get("own") else _asked)(texts, columns) if JUDGE["questions"] else {}
-    said |= {name: [(each["answer"], each["p_yes"])] for name, each in computed.items()}
+    said |= {name: [(verdict["answer"], verdict["p_yes"])] for name, verdict in computed.items()}
     verdicts, worth = [], {}
-    for each in _criteria():
-        answer, p_yes, values = _read(each, said)
-        worth[each["id"]] = sum(values) / len(values)
-        verdicts.append({"question": each["id"], "text": each["text"], "answer": answer, "p_yes": p_yes})
-        verdicts[-1]["for_the_output"] = answer == (each["good"] == "yes")
-        if each["id"] in computed:
-            verdicts[-1]["found"] = computed[each["id"]]["found"]
+    for criterion in _criteria():
+        answer, p_yes, values = _read(criterion, said)
+        worth[criterion["id"]] = sum(values) / len(values)
+        verdicts.append({"question": criterion["id"], "text": criterion["text"], "answer": answer, "p_yes": p_yes})
+        verdicts[-1]["for_the_output"] = answer == (criterion["good"] == "yes")
+        if criterion["id"] in computed:
+            verdicts[-1]["found"] = computed[criterion["id"]]["found"]
     return _result(worth, verdicts)
 
 
@@ -94,18 +94,18 @@ def _criteria() -> list[dict[str, Any]]:
 
 
 def _column(metadata: Any, path: str) -> str:
-    """The text of a column, also of one within others: ``customer.name``."""
-    found, rest = metadata, path
-    while isinstance(found, dict) and rest:
-        name, _, after = (rest, "", "") if rest in found else rest.partition(".")
-        found, rest = found.get(name), after
-    if found is None or rest:
+    """Text of a column. A dot leads into an object: ``customer.name``."""
+    value, rest = metadata, path
+    while isinstance(value, dict) and rest:
+        name, _, after = (rest, "", "") if rest in value else rest.partition(".")
+        value, rest = value.get(name), after
+    if value is None or rest:
         raise JudgeError(f"The metadata has no '{path}', which the judge's prompt shows.")
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _asked(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
-    """The model's answer to each question and its P(yes), for each replicate."""
+    """The model's answers to each question with P(yes), one for each replicate."""
     columns = {name: _fence(text) if "\n" in text else text for name, text in columns.items()}
     frames = {sees: _frame(prompt, _seen(texts, sees), columns) for sees, prompt in JUDGE["prompts"].items()}
     frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(texts['output'])}\n\n", "", ()
@@ -114,17 +114,17 @@ def _asked(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tup
     repeats = range(JUDGE["repeat"] * draws)
     asked = [(question, replicate) for question in JUDGE["questions"] for replicate in repeats]
 
-    def ask(each: tuple[dict[str, Any], int]) -> tuple[bool, float]:
-        question, replicate = each
+    def ask(pair: tuple[dict[str, Any], int]) -> tuple[bool, float]:
+        question, replicate = pair
         quoted = texts["output"] if question["sees"] == "quote" else None  # whose words are a yes
         return _verdict(_messages(frames[question["sees"]], question["block"]), source, replicate, quoted)
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         answers = [] if stated else list(pool.map(ask, asked))
         parts = [(part, replicate) for replicate in repeats for part in stated]
-        stating = list(pool.map(lambda each: _numbers(each[0], frames, each[1]), parts))
+        stated_answers = list(pool.map(lambda pair: _numbers(pair[0], frames, pair[1]), parts))
     said: dict[str, list[tuple[bool, float]]] = {}
-    for name, read in (each for part in stating for each in part.items()):
+    for name, read in (item for answers_of_part in stated_answers for item in answers_of_part.items()):
         said.setdefault(name, []).append(read)
     for place, question in enumerate(JUDGE["questions"]):
         if stated:
@@ -152,28 +152,28 @@ def _in_own_words(texts: dict[str, str], columns: dict[str, str]) -> dict[str, l
 
 
 def _result(worth: dict[str, float], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
-    names = list(dict.fromkeys(each["dimension"] for each in _criteria() if each["weight"] > 0))
+    names = list(dict.fromkeys(criterion["dimension"] for criterion in _criteria() if criterion["weight"] > 0))
     dimensions = {name: _mean(worth, name) for name in names}
     score = _mean(worth, None)
     passed = None
     if JUDGE["threshold"] is not None:
         held = [dimensions.get(name, score) for name in JUDGE["threshold_of"]]
         passed = _reaches(sum(held) / len(held), JUDGE["threshold"])
-    against = [each["text"] for each in verdicts if not each["for_the_output"]]
+    against = [verdict["text"] for verdict in verdicts if not verdict["for_the_output"]]
     reason = "Against it: " + "; ".join(against) if against else "Every answer speaks for it."
     return {"score": score, "passed": passed, "dimensions": dimensions, "verdicts": verdicts, "reason": reason}
 
 
 def _reaches(score: float, threshold: float) -> bool:
-    """Whether an output passes; one whose score is below the threshold by rounding alone does."""
+    """Whether an output passes; a score that is below the threshold by rounding alone does."""
     return score >= threshold - 1e-9
 
 
 def _mean(worth: dict[str, float], dimension: str | None) -> float:
-    weighed = [each for each in _criteria() if each["weight"] > 0]
-    weighed = [each for each in weighed if dimension is None or each["dimension"] == dimension]
-    total: float = sum(worth[each["id"]] * each["weight"] for each in weighed)
-    return total / float(sum(each["weight"] for each in weighed))
+    weighed = [criterion for criterion in _criteria() if criterion["weight"] > 0]
+    weighed = [criterion for criterion in weighed if dimension is None or criterion["dimension"] == dimension]
+    total: float = sum(worth[criterion["id"]] * criterion["weight"] for criterion in weighed)
+    return total / float(sum(criterion["weight"] for criterion in weighed))
 
 
 def _read(question: dict[str, Any], said: dict[str, list[tuple[bool, float]]]) -> tuple[bool, float, list[float]]:
@@ -227,7 +227,7 @@ def _merged(draws: list[tuple[bool, float]]) -> tuple[bool, float]:
 
 
 def _seen(texts: dict[str, str], sees: str) -> dict[str, str]:
-    """The texts that a question sees: all of them, or the output alone, or of it the last reply or the calls."""
+    """The texts that a question sees: all of them, the output alone, or the output's last reply or calls."""
     if sees == "all":
         return texts
     return dict.fromkeys(texts, "") | {"output": seen_of(texts["output"], texts["input"], sees)}  # type: ignore[arg-type]
@@ -240,18 +240,18 @@ def _frame(prompt: dict[str, Any], texts: dict[str, str], columns: dict[str, str
     """The opening messages, the texts before and after the question, and the images that are sent before them."""
     mark = "\ue000question\ue000"
     names = {match[2] for _, text in prompt["messages"] for match in _BRACES.finditer(text)}
-    fenced = {each: _fence(text) if text or each in prompt["always"] else "" for each, text in texts.items()}
+    fenced = {name: _fence(text) if text or name in prompt["always"] else "" for name, text in texts.items()}
     made = [(role, _fill(text, fenced | columns | {"question": mark})) for role, text in prompt["messages"]]
     shows = "output" in names
     if not shows and "question" not in names:
-        shown = [f"{each.capitalize()}:\n{fenced[each]}\n" for each in _ORDER if texts[each] or each == "output"]
+        shown = [f"{name.capitalize()}:\n{fenced[name]}\n" for name in _ORDER if texts[name] or name == "output"]
         made.append(("user", "\n".join(shown) + "\n"))
     elif made[-1][0] == "system":
         made.append(("user", ""))
     system = "\n\n".join(content for role, content in made if role == "system")
     before, _, after = made[-1][1].partition(mark)
-    opening = [("system", system)] * bool(system) + [each for each in made[:-1] if each[0] != "system"]
-    images = _images_in(texts, [each for each in _ORDER if each in names or not shows])
+    opening = [("system", system)] * bool(system) + [message for message in made[:-1] if message[0] != "system"]
+    images = _images_in(texts, [name for name in _ORDER if name in names or not shows])
     return opening, before + "\n\n" * bool(before and shows and "question" not in names), after, images
 
 
@@ -277,7 +277,7 @@ def _fence(text: str) -> str:
 
 
 def _settle(frame: _Frame) -> tuple[str, int]:
-    """Where P(yes) comes from, settled by the first answer, and how often each question is asked for it."""
+    """Source of P(yes), settled by the first answer, and the number of times that each question is asked for it."""
     if not _source:
         source = JUDGE["p_yes"]
         if source == "auto":
@@ -328,9 +328,9 @@ def _verdict(messages: list[dict[str, Any]], source: str, replicate: int, output
 
 
 def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
-    """Answers with the probabilities that are stated with them, by question; what a reply leaves out is asked alone."""
+    """Answers with their stated probabilities, by question. Questions that a reply leaves out are asked alone."""
     messages = _messages(frames[part["sees"]], part["block"])
-    found: dict[str, tuple[bool, float]] = {}
+    answers: dict[str, tuple[bool, float]] = {}
     for again in (True, False):
         text, _, _ = _ask(messages, "stated", replicate, part["most"], schema=part["schema"])
         problem = f"{_shown(text)} is no JSON object with the answers"
@@ -347,14 +347,14 @@ def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> di
                     said = read_yes_no(str(value.get("answer")), _words())
                     if said is None:
                         raise ValueError('"answer" is neither yes nor no')
-                    found[name] = said, stated_p_yes(value, said)
+                    answers[name] = said, stated_p_yes(value, said)
             except ValueError as error:
                 problem = str(error)
-        if found:
-            missing = [each for name, each in (part["alone"] or {}).items() if name not in found]
-            for each in missing:
-                found |= _numbers(each, frames, replicate)
-            return found
+        if answers:
+            missing = [part_alone for name, part_alone in (part["alone"] or {}).items() if name not in answers]
+            for part_alone in missing:
+                answers |= _numbers(part_alone, frames, replicate)
+            return answers
         if again:
             complaint = f"That is not an answer that can be used: {problem}. Answer again: {part['form']}"
             messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
@@ -447,11 +447,11 @@ def _has_begun(text: str, logprobs: list[Any] | None, most: int, words: AnswerWo
 
 def _alternatives(token: dict[str, Any]) -> list[tuple[str, float]]:
     top = token.get("top_logprobs") or [token]
-    return [(each["token"], round(each["logprob"], 4)) for each in top if each["logprob"] is not None]
+    return [(item["token"], round(item["logprob"], 4)) for item in top if item["logprob"] is not None]
 
 
 def _post(body: dict[str, Any]) -> dict[str, Any]:
-    """The server's reply; what it refuses is left out from then on, once the request is taken without it."""
+    """The server's reply. A refused field is left out from then on, once the request is taken without it."""
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     headers = {"Content-Type": "application/json"}
     if os.environ.get("OPENAI_API_KEY"):
@@ -463,10 +463,10 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
         wait = min(60.0, 0.5 * 2.0**attempt)
         try:
             with _opener(base).open(asked, timeout=120) as reply:
-                found: dict[str, Any] = json.loads(reply.read())
-                if found.get("choices"):
+                data: dict[str, Any] = json.loads(reply.read())
+                if data.get("choices"):
                     _facts[0] = _facts[0].and_also(facts)
-                    return found
+                    return data
                 problem = "a reply without an answer"
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")
@@ -497,7 +497,7 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _opener(base: str) -> urllib.request.OpenerDirector:
-    """By the environment's proxy, but for this machine itself, and its file of certificates."""
+    """An opener with the environment's proxy, except for this machine, and with its file of certificates."""
     proxies = urllib.request.getproxies()
     every = {kind: proxies.get(kind) or proxies.get("all") for kind in ("http", "https")}
     here = re.match(r"https?://(?:localhost|127\.|\[::1\])", base)
@@ -510,7 +510,7 @@ def _opener(base: str) -> urllib.request.OpenerDirector:
 
 
 def main(arguments: list[str]) -> int:
-    """Judge the lines of a JSONL file; those without a verdict are named, and make the exit code 1."""
+    """Judge the lines of a JSONL file. Lines without a verdict are named, and make the exit code 1."""
     if len(arguments) != 1:
         sys.stderr.write(f"usage: python {sys.argv[0]} data.jsonl\n")
         return 2
@@ -529,7 +529,7 @@ def main(arguments: list[str]) -> int:
             texts = {name: row.get(name) or "" for name in ("input", "context", "reference")}
             if row["output"] is None:
                 raise ValueError("there is no output")
-            found = judge(output=row["output"], metadata=row.get("metadata"), **texts)
+            result = judge(output=row["output"], metadata=row.get("metadata"), **texts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             sys.stderr.write(f"{arguments[0]}, line {number}: {type(error).__name__}: {error}\n")
             return 2
@@ -537,7 +537,7 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"{arguments[0]}, line {number}: {error}\n")
             failed = 1
         else:
-            sys.stdout.write(json.dumps({"id": row.get("id", str(number)), **found}, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps({"id": row.get("id", str(number)), **result}, ensure_ascii=False) + "\n")
     return failed
 
 

@@ -29,7 +29,7 @@ MOST_TOLD = 5
 
 def outputs() -> list[dict[str, Any]]:
     """The rows of the file; the test fails where one is no row, or has no output."""
-    found = []
+    rows = []
     if not OUTPUTS.is_file():
         pytest.fail(f"There is no file {OUTPUTS}; OUTPUTS=FILE names another.", pytrace=False)
     for number, line in enumerate(OUTPUTS.read_text(encoding="utf-8").split("\n"), 1):
@@ -47,26 +47,26 @@ def outputs() -> list[dict[str, Any]]:
             texts["reply"] = pytest.importorskip("askance.prompts.conversations.chat").reply_text(output or "")
         if output is None:
             pytest.fail(f"{OUTPUTS}, line {number}: there is no output.", pytrace=False)
-        found.append({"id": row.get("id", f"line {number}"), "output": output, **texts})
-    if not found:
+        rows.append({"id": row.get("id", f"line {number}"), "output": output, **texts})
+    if not rows:
         pytest.fail(f"{OUTPUTS} has no rows.", pytrace=False)
-    return found
+    return rows
 
 
 @pytest.mark.parametrize("requirement", LEAST)
 def test_outputs_keep(requirement: str) -> None:
-    """Code decides, by output."""
+    """Test an output against one requirement that code decides."""
     rows, failed = outputs(), []
     for row in rows:
-        found = check(requirement, **{name: each for name, each in row.items() if name != "id"})
-        if not found["for_the_output"]:
-            failed.append(f"{row['id']}: {found['found'] or found['text']}")
+        verdict = check(requirement, **{name: value for name, value in row.items() if name != "id"})
+        if not verdict["for_the_output"]:
+            failed.append(f"{row['id']}: {verdict['verdict'] or verdict['text']}")
     share = 1 - len(failed) / len(rows)
     if share < LEAST[requirement] - 1e-9:
-        told = "\n  ".join([*failed[:MOST_TOLD], *(["…"] if len(failed) > MOST_TOLD else [])])
+        listed = "\n  ".join([*failed[:MOST_TOLD], *(["…"] if len(failed) > MOST_TOLD else [])])
         least = f"{share:.1%} of {len(rows)} outputs keep it, and {LEAST[requirement]:.1%} should"
-        fault = " (yes = fault)" if found["answer"] != found["for_the_output"] else ""
-        pytest.fail(f"{found['text']}{fault} {least}. These do not:\n  {told}", pytrace=False)
+        fault = " (yes = fault)" if verdict["answer"] != verdict["for_the_output"] else ""
+        pytest.fail(f"{verdict['text']}{fault} {least}. These do not:\n  {listed}", pytrace=False)
 
 
 def test_outputs_pass_the_questions(request: pytest.FixtureRequest) -> None:

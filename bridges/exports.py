@@ -1,7 +1,7 @@
-"""A judge taken elsewhere: one file for another tool, which asks what askance asks and needs askance no more.
+"""Export of a judge: one file for another tool, which asks as askance asks and needs askance no more.
 
-Each is ``exported_judge.py`` with the judge in it, and the few lines by which the tool calls it. The judge's answers
-are read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
+Each file is ``exported_judge.py`` with the judge in it, and the few lines that let the tool call it. The judge's
+answers are read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ExportedJudge:
     name: str
     """The file's usual name."""
     use: str
-    """How it is used, in words."""
+    """Instructions for its use, in words."""
     notices: tuple[str, ...] = ()
     """Differences from the judge in askance, in sentences."""
     beside: Mapping[str, str] = field(default_factory=dict)
@@ -64,8 +64,9 @@ class ExportedJudge:
 
 
 def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool = False) -> ExportedJudge:
-    """The judge of a run, or of a ``judge.yaml``, as a file for another tool. Of a migration of a prompt that writes
-    it is the requirements, as tests.
+    """Export the judge of a run, or of a ``judge.yaml``, as a file for another tool.
+
+    A migration of a writing prompt exports its requirements, as tests.
 
     Args:
         judge: A run's directory, a ``judge.yaml``, or a judge.
@@ -73,8 +74,8 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
         questions_only: Leave out the judge's measures, which no file of another tool computes.
 
     Raises:
-        InputError: There is no such judge or tool, the judge has measures, a question has a view that no file of another
-            tool makes, or the judge is asked in a way that the file cannot ask in.
+        InputError: There is no such judge or tool, the judge has measures, or the file cannot ask as the judge does,
+            e.g. because it cannot make a question's view.
     """
     if to not in TOOLS:
         raise InputError(f"--to {to}: there is no such tool (known: {', '.join(TOOLS)}).{did_you_mean(to, TOOLS)}")
@@ -88,7 +89,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
         tests = migration_tests(Path(str(judge)), root)
     kept, notices = tests.judge, needs_of(tests.judge.checklist.checks)
     if measures and not questions_only:
-        names = ", ".join(f"{each.id}: {each.measure}" for each in measures)
+        names = ", ".join(f"{measure.id}: {measure.measure}" for measure in measures)
         raise InputError(
             f"--to {to}: the file cannot compute this judge's measures ({names}). Give --questions-only to export the "
             "judge without them."
@@ -104,12 +105,14 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
             "the judge in askance (--judge), or export it --to pytest, where askance asks."
         )
     calls = [
-        each.id for each in kept.checklist.questions if each.sees == "call" or getattr(each, "kind", None) in CALL_KINDS
+        question.id
+        for question in kept.checklist.questions
+        if question.sees == "call" or getattr(question, "kind", None) in CALL_KINDS
     ]
     if to in OF_REPLIES and calls:
         raise InputError(
-            f"This judge has criteria of calls of tools ({', '.join(calls)}), and --to {to} hands over the reply alone, "
-            "without them. Export it --to python, inspect or mlflow."
+            f"This judge has criteria of calls of tools ({', '.join(calls)}), and --to {to} hands over the reply "
+            "alone, without them. Export it --to python, inspect or mlflow."
         )
     if to == "openai-grader":
         refuse_computed(kept.checklist, "OpenAI's graders take no code of ours")
@@ -135,10 +138,11 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
 
 
 def _without_measures(kept: KeptJudge, measures: Sequence[ComputedMeasure]) -> str:
-    """A sentence on the judge that is exported in place of the whole one, with its figure on test."""
+    """A sentence on the exported judge without its measures, with its figure on test."""
     test = None if kept.figures is None else kept.figures.test
     figure = "" if test is None or test.value is None else f" On test it has {test.value:.2f} without them."
-    return f"The measures are left out ({', '.join(each.id for each in measures)}).{figure or ' What it is worth without them was not measured.'}"
+    names = ", ".join(measure.id for measure in measures)
+    return f"The measures are left out ({names}).{figure or ' The judge without them was not measured.'}"
 
 
 def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = False) -> str:
@@ -154,7 +158,7 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
     reads = kept.settings.get("reads") is not None
     for module in (*([own_scores] if reads else []), yes_no, json_object, thoughts, refusals, chat, messages):
         source = inlined(source, module)
-    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # what this judge has no use for
+    source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # an exported file has no package of ours
     parts = _parts(kept, asked) | ({"checks_apart": True} if apart else {})
     before, main = with_literal(source, "JUDGE", parts).split("\n\nif __name__")
     return before + "".join(adapters) + "\n\nif __name__" + main
@@ -195,12 +199,13 @@ def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
 
 
 def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
-    """The calls of a judge whose answers come with a probability, and how each question of a call is asked alone."""
+    """The calls of a judge whose answers come with a probability, and the form in which each question is asked
+    alone."""
     settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
     if not _states(kept, settings):
         return []
     alone = EachAsking(kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True)
-    each = {
+    by_id = {
         question.id: {
             "id": question.id,
             "sees": question.sees,
@@ -213,7 +218,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
         for question, block in zip(questions, alone._blocks, strict=True)
     }
     if settings["mode"] != "batched":
-        return list(each.values())
+        return list(by_id.values())
     together = BatchedAsking(
         kept.prompt, questions, False, False, 0.0, None, 0, kept.checklist.answers, stated=True, most=MOST_TOGETHER
     )
@@ -225,7 +230,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
             "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
             "most": together.tokens(part),
             "form": together.form,
-            "alone": {question.id: each[question.id] for question in part},
+            "alone": {question.id: by_id[question.id] for question in part},
         }
         for part in together.parts
     ]
@@ -244,7 +249,7 @@ def _model_name(kept: KeptJudge) -> str:
 
 
 def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
-    """Each question, and the words in which it is asked."""
+    """Pairs of a question and its words for the model."""
     asking = _asking(kept)
     return zip(kept.checklist.questions, asking._blocks, strict=True)
 
@@ -281,8 +286,8 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
     fits = None
     if kept.calibration is not None:
         fits = {
-            name: each.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
-            for name, each in kept.calibration.questions.items()
+            name: fit.model_dump(include={"threshold", "slope", "shift", "lean"}, exclude_none=True)
+            for name, fit in kept.calibration.questions.items()
         }
     held = {
         "soft": settings["scores"] == "soft",
@@ -301,7 +306,7 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if kept.named is not None:
         forms = direct_forms(kept.named.thinking, kept.named.api_base or default_base_url())
-        plain = {name: each for name, each in kept.named.extra_body.items() if "${" not in str(each)}
+        plain = {name: value for name, value in kept.named.extra_body.items() if "${" not in str(value)}
         fields = {**(forms[0] if forms else {}), **plain}
     return {
         "model": _model_name(kept),
@@ -310,12 +315,12 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
         "columns": [] if kept.prompt.form is None else kept.prompt.form.columns,
         **asking,
         "form": _asking(kept).form,
-        "words": [_by_side(each) for each in _asking(kept).words],
+        "words": [_by_side(words) for words in _asking(kept).words],
         "quoting": opening(quoting(""), "")[:-1] if _quotes(kept) else [],
         "questions": [
-            {name: getattr(each, name) for name in ("id", "text", "good", "weight", "dimension", "sees")}
+            {name: getattr(question, name) for name in ("id", "text", "good", "weight", "dimension", "sees")}
             | {"block": block}
-            for each, block in _asked(kept)
+            for question, block in _asked(kept)
         ],
         **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
         **held,
@@ -343,7 +348,7 @@ def _own(prompt: Prompt, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
-    """A grader of OpenAI's: a label for every question, and their weighted mean."""
+    """A grader of OpenAI: a label for every question, and their weighted mean."""
     if kept.calibration is not None:
         raise InputError(
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. "
@@ -357,18 +362,20 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         )
     words = dict(zip(("yes", "no"), kept.checklist.answers or ENGLISH, strict=True))
     graders: dict[str, Any] = {}
-    for number, (each, block) in enumerate(_asked(kept), 1):
-        asked = _graded(prompts[each.sees], each.sees, block)
+    for number, (question, block) in enumerate(_asked(kept), 1):
+        asked = _graded(prompts[question.sees], question.sees, block)
         graders[f"q{number}"] = {
             "type": "label_model",
-            "name": each.id,
+            "name": question.id,
             "model": _model_name(kept),
             "input": [{"role": role, "content": content} for role, content in asked],
             "labels": list(words.values()),
-            "passing_labels": [words[each.good]],
+            "passing_labels": [words[question.good]],
         }
     weights = {
-        name: each.weight for name, each in zip(graders, kept.checklist.questions, strict=True) if each.weight > 0
+        name: question.weight
+        for name, question in zip(graders, kept.checklist.questions, strict=True)
+        if question.weight > 0
     }
     total = " + ".join(f"{weight:g} * {name}" for name, weight in weights.items())
     made = {
@@ -388,11 +395,11 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
 
 
 def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
-    """The messages in which a grader is asked a question; the texts are OpenAI's to put in."""
+    """The messages that ask a grader a question, with OpenAI's places for the texts."""
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
     asked = _as_exported(prompt)
-    tags = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items() if each or name in asked["always"]}
+    tags = {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items() if text or name in asked["always"]}
     put_in = dict.fromkeys(texts, "") | tags | {"question": block}
     made = [(role, fill(text, put_in)) for role, text in asked["messages"]]
     if "output" not in prompt.placeholders:

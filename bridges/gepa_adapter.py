@@ -78,7 +78,7 @@ class AskanceAdapter:
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The records of the minibatch, which the reflection reads."""
+        """The records of the minibatch, for the reflection."""
         return {name: list(eval_batch.trajectories) for name in components_to_update}
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
@@ -104,11 +104,11 @@ class AskanceAdapter:
         seen, reasons = self.search.loop.run(self._observe(draft, examples, traces))
         place = {example.id: number for number, example in enumerate(examples)}
         places = [place[example.id] for example in batch]
-        values = [self.metric.value(seen.scores[each]) for each in places]
+        values = [self.metric.value(seen.scores[place_in_batch]) for place_in_batch in places]
         scores = [value for value in values if value is not None]
         if len(scores) < len(values):
             raise CoverageError(_missing(seen, examples[places[values.index(None)]].id))
-        records = [self.metric.record(seen, each, reasons) for each in places]
+        records = [self.metric.record(seen, number, reasons) for number in places]
         return import_gepa("gepa.core.adapter").EvaluationBatch(
             outputs=[record["Generated Outputs"] for record in records],
             scores=scores,
@@ -158,23 +158,23 @@ def generator_adapter(
     checker: str | CheckFunction | None = None,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
-    """GEPA improves a generator's prompt; arguments are those of :func:`askance.tune`.
+    """Open an adapter with which GEPA improves a generator's prompt. Arguments as for :func:`askance.tune`.
 
     Args:
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes.
-        prompt: Its starting prompt; the longest text between its placeholders is what GEPA rewrites.
+        prompt: Its starting prompt; GEPA rewrites the longest text between its placeholders.
         checklist: Questions about every output.
         judge: The model that answers them.
         judge_prompt: Its prompt.
-        checker: Says of an example with its output what passes.
+        checker: Function that takes an example with its output and says what passes.
         options: Settings of ``tune`` that do not belong to its loop, e.g. ``call_budget``, ``split``, ``score_as``, and
             those of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
     Raises:
         InputError: Bad data, checklist, prompt, model name, checker or setting.
         MissingExtraError: GEPA is not installed.
-        AskanceError: What ended a search that GEPA itself let run on (``raise_on_exception=False``).
+        AskanceError: An error ended a search that GEPA itself let run on (``raise_on_exception=False``).
     """
     where = _where(options)
     writes, judges, given = named_models(_ours(options), generator, judge)
@@ -192,10 +192,10 @@ def evaluator_adapter(
     prompt: str | Path | Prompt | None = None,
     **options: Any,
 ) -> Iterator[OpenAdapter]:
-    """GEPA improves a judge's prompt against human scores; arguments are those of :func:`askance.align`.
+    """Open an adapter with which GEPA improves a judge's prompt. Arguments as for :func:`askance.align`.
 
-    Examples without a human score can have no number and are left out of ``splits``. For the other arguments and the
-    errors see :func:`generator_adapter`.
+    Human scores are the target. Examples without one can have no number and are left out of ``splits``. For the other
+    arguments and the errors see :func:`generator_adapter`.
     """
     where = _where(options)
     asked, given = named_models(_ours(options), model)
@@ -205,7 +205,7 @@ def evaluator_adapter(
 
 
 def _where(options: dict[str, Any]) -> Where:
-    """Where answers are kept, taken out of the options."""
+    """The place where answers are kept, taken out of the options."""
     return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
 
 
@@ -256,7 +256,7 @@ def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _missing(seen: Observation, example: str) -> str:
-    failed = next(each for each in seen.verdicts if each.example == example and each.status != "ok")
+    failed = next(verdict for verdict in seen.verdicts if verdict.example == example and verdict.status != "ok")
     return (
         f"{failed.model} gave no verdict on '{failed.question}' of the example '{example}' "
         f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is "

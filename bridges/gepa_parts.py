@@ -1,7 +1,7 @@
-"""The parts of a search by GEPA: the text that it may rewrite, what it is told of an example, and who reflects.
+"""Parts of a search by GEPA: the text that it may rewrite, its feedback on an example, and the reflection model.
 
 GEPA rewrites a part of a prompt between its placeholders and never sees the rest. It adds numbers up over examples, so
-a rank correlation cannot be its metric. For a judge the number is 1 - |score - human score|, both in [0, 1]; for a
+a rank correlation cannot be its metric. For a judge the number is 1 - |score - human score|, both in [0, 1]. For a
 generator it is the output's own score, which is our metric too.
 """
 
@@ -88,7 +88,7 @@ class Metric(Protocol):
 
 
 class NearnessToPeople:
-    """For a judge: how near its score is to the human one."""
+    """Metric of a judge: nearness of its score to the human score."""
 
     explained: Literal["mine", "theirs"] = "mine"
 
@@ -97,7 +97,7 @@ class NearnessToPeople:
         self._targets = targets
 
     def knows(self, example: str) -> bool:
-        """Whether there is a human score."""
+        """Whether the example has a human score."""
         return example in self._targets.wanted and self._targets.overall(example) is not None
 
     def value(self, scores: ExampleScore) -> float | None:
@@ -109,10 +109,10 @@ class NearnessToPeople:
         """The example, the judge's answers with P(yes), and the human score."""
         example, scores = seen.examples[place], seen.scores[place]
         verdicts = _verdicts(seen, example.id)
-        asked = [seen.question(example.id, each.question) for each in verdicts]
+        asked = [seen.question(example.id, verdict.question) for verdict in verdicts]
         answers = {
-            _asked(question): _answer(each, _reason(each, reasons))
-            for question, each in zip(asked, verdicts, strict=True)
+            _asked(question): _answer(verdict, _reason(verdict, reasons))
+            for question, verdict in zip(asked, verdicts, strict=True)
         }
         return {
             "Inputs": _texts(example, "context", "input", "output"),
@@ -135,7 +135,7 @@ class NearnessToPeople:
 
 
 class OwnScore:
-    """For a generator: its output's score, and the reasons of what failed."""
+    """Metric of a generator: its output's score, with the reasons of failures."""
 
     explained: Literal["mine", "theirs"] = "theirs"
 
@@ -148,14 +148,14 @@ class OwnScore:
         return scores.overall
 
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
-        """The input, the output, and what the checks and the questions say."""
+        """The input, the output, and the results of the checks and the questions."""
         example = seen.examples[place]
         lines = []
-        for each in _verdicts(seen, example.id):
-            passed = seen.polarity(example.id, each.question).is_good(each.answer)
-            said = {True: "passed", False: "FAILED", None: f"not checked ({each.error or each.status})"}[passed]
-            reason = _reason(each, reasons)
-            lines.append(f"- {_name(seen, each)}: {said}{f'. {reason}' if reason else ''}")
+        for verdict in _verdicts(seen, example.id):
+            passed = seen.polarity(example.id, verdict.question).is_good(verdict.answer)
+            said = {True: "passed", False: "FAILED", None: f"not checked ({verdict.error or verdict.status})"}[passed]
+            reason = _reason(verdict, reasons)
+            lines.append(f"- {_name(seen, verdict)}: {said}{f'. {reason}' if reason else ''}")
         return {
             "Inputs": _texts(example, "context", "input"),
             "Generated Outputs": example.output or "",
@@ -177,12 +177,12 @@ def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
 
 
 def _asked(question: Question) -> str:
-    """A question in words; the same one may be asked of the output alone besides."""
+    """A question in words, marked with its polarity and with what it sees."""
     return marked(question.text, question.good, question.sees)
 
 
 def _name(seen: Observation, verdict: Verdict) -> str:
-    """A check by its name, a question by its text."""
+    """Name of a check, text of a question."""
     question = seen.question(verdict.example, verdict.question)
     return verdict.question if isinstance(question, ComputedCheck) else question.criterion
 
@@ -209,14 +209,14 @@ class Search:
 
     loop: BackgroundLoop
     reflections: int = 0
-    """How many were asked for."""
+    """Number of reflections asked for."""
     error: BaseException | None = None
     """Errors after which GEPA, which logs an exception and goes on, must not go on."""
 
 
 @dataclass(frozen=True)
 class ReflectionSettings:
-    """How the reflection model is asked. GEPA sends neither setting, which leaves both to the endpoint."""
+    """Settings of the reflection model. GEPA sends neither, which leaves both to the endpoint."""
 
     temperature: float = 1.0
     """The value that an OpenAI endpoint takes where none is sent."""

@@ -28,15 +28,15 @@ def import_file(
     labels: Labels | None = None,
     label_scale: Sequence[str] | None = None,
 ) -> ImportedTraces:
-    """Make examples, or pairs, of any file by the mapping that is proposed for it, as ``askance import --yes`` does.
+    """Make examples, or pairs, of any file by the proposed mapping, as ``askance import --yes`` does.
 
     Args:
-        files: One; of traces several.
+        files: One file; several for traces.
         source: The tool or data set; found out where it is None.
-        span: As of :func:`~askance.import_traces`.
-        scores: As of :func:`~askance.import_traces`.
-        fields: Our field to a column, in place of what is proposed; ``None`` or an empty text takes a field away.
-        labels: Further words of labels, as of ``load_examples``.
+        span: See :func:`~askance.import_traces`.
+        scores: See :func:`~askance.import_traces`.
+        fields: Our field to a column, in place of the proposed one; ``None`` or an empty text takes a field away.
+        labels: Further words of labels, as for ``load_examples``.
         label_scale: Words from worst to best.
 
     Raises:

@@ -32,9 +32,9 @@ def checklist_scorer(
     on_missing: Literal["error", "unscored"] = "error",
     **options: Any,
 ) -> Any:
-    """Score what a model under test wrote with a checklist, in [0, 1].
+    """Score the outputs of a model under test with a checklist, in [0, 1].
 
-    The judge is asked by askance, not by Inspect: its answers are kept, capped and repeated like all others.
+    askance asks the judge, not Inspect: its answers are kept, capped and repeated like all others.
 
     Args:
         checklist: File or checklist; only with a file can Inspect make the scorer again from a log.
@@ -43,7 +43,7 @@ def checklist_scorer(
         judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
-        on_missing: What becomes of a sample without an output, or with a missing verdict: an error, which
+        on_missing: Treatment of a sample without an output, or with a missing verdict. An error, which
             ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
             counts. Never a score.
         options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data
@@ -52,13 +52,13 @@ def checklist_scorer(
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
     """
-    asked, given = named_models(options, model)
+    asked, settings = named_models(options, model)
     used = judge_of_parts(judge, checklist, asked, prompt)
     if on_missing not in ("error", "unscored"):
         raise InputError(f"on_missing is '{on_missing}'; it can be error or unscored.")
     shown = ["input", *(["reference"] if reference else []), *(["context"] if context is not None else [])]
-    job = used.job(given, shown)
-    whole = any(each.sees in ("last", "call") for each in job.checklist.questions)
+    job = used.job(settings, shown)
+    whole = any(question.sees in ("last", "call") for question in job.checklist.questions)
     ask = partial(OpenJudge(job, keeps=True).score, explained=job.settings.explain != "never")
 
     async def score(state: Any, target: Any) -> Any:
@@ -69,17 +69,20 @@ def checklist_scorer(
             return inspect_scorer.Score.unscored(reason="no_response", explanation=str(nothing))
         example = _example(state, target, reference, context, whole=whole)
         anyio: Any = importlib.import_module("anyio")  # comes with Inspect, and serves both of its backends
-        found: Judged = await anyio.to_thread.run_sync(ask, example)
-        metadata = {"verdicts": [each.to_dict() for each in found.verdicts], "dimensions": dict(found.dimensions)}
-        if found.missing is not None:
+        judged: Judged = await anyio.to_thread.run_sync(ask, example)
+        metadata = {
+            "verdicts": [verdict.to_dict() for verdict in judged.verdicts],
+            "dimensions": dict(judged.dimensions),
+        }
+        if judged.missing is not None:
             if on_missing == "error":
-                found.require_coverage()
-            return inspect_scorer.Score.unscored(reason="grader_failed", explanation=found.missing, metadata=metadata)
-        said = "\n".join(f"- {each}" for each in found.against)
+                judged.require_coverage()
+            return inspect_scorer.Score.unscored(reason="grader_failed", explanation=judged.missing, metadata=metadata)
+        said = "\n".join(f"- {statement}" for statement in judged.against)
         no, yes = ("against it", "in its favour") if job.checklist.faults else ("no", "yes")
-        explanation = f"Answered {no}:\n{said}" if found.against else f"Every question was answered {yes}."
+        explanation = f"Answered {no}:\n{said}" if judged.against else f"Every question was answered {yes}."
         answer = state.output.completion
-        return inspect_scorer.Score(value=found.overall, answer=answer, explanation=explanation, metadata=metadata)
+        return inspect_scorer.Score(value=judged.overall, answer=answer, explanation=explanation, metadata=metadata)
 
     return score
 

@@ -8,8 +8,8 @@
     aligned = judge.align(traces, AskanceAlignmentOptimizer(run="polite-run", call_budget=3000))
     mlflow.genai.evaluate(data=new_traces, scorers=[aligned])
 
-The judge's instructions become the rubric of a first question; what people wrote as rationale is read for further
-questions, which are kept if held-out traces confirm them.
+The judge's instructions become the rubric of a first question. People's rationales are read for further questions.
+These are kept if held-out traces confirm them.
 """
 
 from __future__ import annotations
@@ -79,20 +79,21 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         callbacks: Iterable[Callback] = (),
         **options: Any,
     ) -> None:
-        """Nothing is asked yet.
+        """Take the settings; no model is asked yet.
 
         Args:
             run: Directory of the run; the same ``align`` on it goes on where it stopped, and a finished one is read.
             model: askance's name of the model that judges (``provider/model``), or an object that can be asked; by
                 default the judge's own (``openai:/gpt-4o-mini`` is ``openai/gpt-4o-mini``).
             checklist: The questions to start from; by default one, with the judge's instructions as its rubric.
-            prompt: What the model is told besides; askance's own neutral one by default.
-            callbacks: Told every event of the run, e.g. :class:`~askance.bridges.mlflow_callback.MLflowCallback`.
+            prompt: The model's prompt; askance's own neutral one by default.
+            callbacks: Functions called with every event of the run, e.g.
+                :class:`~askance.bridges.mlflow_callback.MLflowCallback`.
             options: Settings of :class:`~askance.optimizer.options.AlignOptions`, e.g. ``call_budget``, ``api_base``,
                 ``human_scale`` or ``labels``.
 
         Raises:
-            InputError: There is no such setting, or it says nothing to traces.
+            InputError: There is no such setting, or it has no meaning for traces.
         """
         for name, reason in NOT_OURS.items():
             if name in options:
@@ -103,19 +104,19 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         self._checklist, self._prompt, self._callbacks = checklist, prompt, tuple(callbacks)
 
     def align(self, judge: Any, traces: Sequence[Any]) -> AskanceJudge:
-        """A judge in place of ``judge`` whose questions, weights and threshold fit people's assessments better.
+        """Return a judge in place of ``judge`` with questions, weights and threshold that fit people's assessments
+        better.
 
-        An assessment counts whose source is human and whose name is the judge's. Several on a trace are several
-        raters. One that was aligned by askance before goes on from its run: give another directory for this one.
+        An assessment counts if its source is human and its name is the judge's. Several on a trace are several raters.
+        A judge that askance has aligned before goes on from its run: give another directory for the new run.
 
         Args:
             judge: It must read the outputs, and may read inputs and expectations.
-            traces: As of ``mlflow.search_traces(return_type="list")``; those that nobody assessed are left out, and
-                said.
+            traces: As of ``mlflow.search_traces(return_type="list")``. Traces that nobody assessed are left out, and
+                reported.
 
         Returns:
-            The judge of the run, which is that of the start where nothing was gained; its ``askance_run`` has the
-            figures.
+            The judge of the run, or the starting judge where nothing was gained. Its ``askance_run`` has the figures.
 
         Raises:
             InputError: Too few assessments, values of mixed kinds, variables that askance does not show, or another
@@ -125,7 +126,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         """
         _check_variables(judge)
         earlier, before = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
-        options = {name: each for name, each in self._options.items() if name != "labels"}
+        options = {name: value for name, value in self._options.items() if name != "labels"}
         options.setdefault("measures", "none")  # MLflow's judge is told in words what it looks at
         model = self._model
         if model is None:
@@ -149,14 +150,12 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
         result = align(rows, run=self._run, model=model, callbacks=self._callbacks, **starts, **options)
         if not result.result["accepted_edits"]:
-            logger.warning(
-                "Nothing was gained beyond noise (%s): the judge is that of the start.", result.finish_reason
-            )
+            logger.warning("Nothing was gained beyond noise (%s): the judge is the starting one.", result.finish_reason)
         asked = {name: options[name] for name in WHERE if name in options}
         return AskanceJudge(judge, result, form, model, asked)
 
     def _start(self, judge: Any, form: ValueForm) -> str | Path | Checklist:
-        """The questions to start from: those that were given, or one, with the instructions as rubric."""
+        """The questions to start from: the given ones, or one, with the instructions as rubric."""
         if self._checklist is not None:
             return self._checklist
         rubric = _VARIABLE.sub(lambda match: SHOWN[match[1]], str(judge.instructions)).strip()
@@ -170,14 +169,14 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
 def noun_in(instructions: str) -> str:
     """The noun for an output in a judge's instructions: the one of ``NOUNS`` nearest to ``{{ outputs }}``, or "output".
 
-    Questions that are learned call it the same.
+    Learned questions use the same noun.
     """
-    places = [each.start() for each in _VARIABLE.finditer(instructions) if each[1] == "outputs"] or [0]
-    found = [
+    places = [match.start() for match in _VARIABLE.finditer(instructions) if match[1] == "outputs"] or [0]
+    nouns = [
         (min(abs(match.start() - place) for place in places), match[1].lower())
         for match in _NOUN.finditer(instructions)
     ]
-    return min(found)[1] if found else "output"
+    return min(nouns)[1] if nouns else "output"
 
 
 def _check_variables(judge: Any) -> None:
@@ -215,18 +214,18 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
-    """The settings that a judge's ``inference_params`` are."""
-    found: dict[str, Any] = {}
+    """Settings that correspond to a judge's ``inference_params``."""
+    settings_of_judge: dict[str, Any] = {}
     for name, value in (getattr(judge, "inference_params", None) or {}).items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if value is None or (name in ("n", "top_p") and value == 1):
-            continue  # what is asked anyway
+            continue  # the default
         if name == "temperature" and number and value >= 0:
-            found[name] = float(value)
+            settings_of_judge[name] = float(value)
         elif name == "seed" and isinstance(value, int) and number:
-            found[name] = value
+            settings_of_judge[name] = value
         elif name in REPLIES and number and settings.mode != "batched" and value >= REASON_TOKENS:
-            found["mode"] = "each"  # a judge's reply is shorter then: yes or no, or a reason
+            settings_of_judge["mode"] = "each"  # a judge's reply is shorter then: yes or no, or a reason
         else:
             why = (
                 f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} "
@@ -239,26 +238,30 @@ def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
                 "judge without it, or give the optimiser model='provider/model', which is asked without "
                 "inference_params."
             )
-    return found
+    return settings_of_judge
 
 
 def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The traces that people assessed as rows of examples, oldest first, and all values that people gave."""
-    fields = [each.name for each in judge.get_input_fields()]
+    """The assessed traces as rows of examples, oldest first, and all values that people gave."""
+    fields = [field.name for field in judge.get_input_fields()]
     rows: list[dict[str, Any]] = []
     values: list[Any] = []
     left: Counter[str] = Counter()
     for trace in sorted(traces, key=_place):
-        given = [each for each in trace.info.assessments or () if _is_peoples(each, judge)]
-        ratings = [_value(each.feedback.value, trace, judge) for each in given if each.feedback.value is not None]
+        assessments = [assessment for assessment in trace.info.assessments or () if _is_peoples(assessment, judge)]
+        ratings = [
+            _value(assessment.feedback.value, trace, judge)
+            for assessment in assessments
+            if assessment.feedback.value is not None
+        ]
         shown = values_in(trace)
         missing = next((name for name in fields if not as_text(shown[name])), None)
         if not ratings or missing is not None:
             left[f"without {missing}" if ratings else f"without a human assessment '{judge.name}'"] += 1
             continue
         values += ratings
-        comments = [each.rationale for each in given if each.rationale]
-        human = [meaning(each, labels) if isinstance(each, (bool, str)) else each for each in ratings]
+        comments = [assessment.rationale for assessment in assessments if assessment.rationale]
+        human = [meaning(rating, labels) if isinstance(rating, (bool, str)) else rating for rating in ratings]
         rows.append(
             {"id": trace.info.trace_id, **texts_of(fields, shown), "human": {"overall": human}, "comment": comments}
         )
@@ -270,7 +273,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
 
 
 def _place(trace: Any) -> tuple[int, str]:
-    """When a trace began: the same traces are the same run in whatever order they come."""
+    """Start and id of a trace: the same traces are the same run in any order."""
     if not hasattr(trace, "info") or not hasattr(trace, "data"):
         raise InputError(
             "A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of "
@@ -280,7 +283,7 @@ def _place(trace: Any) -> tuple[int, str]:
 
 
 def _is_peoples(assessment: Any, judge: Any) -> bool:
-    """Whether people gave it, about what the judge is about; names are compared as MLflow's own optimisers do."""
+    """Whether people gave an assessment under the judge's name; names are compared as MLflow's own optimisers do."""
     return (
         assessment.feedback is not None
         and assessment.valid is not False

@@ -43,11 +43,11 @@ FILES = (
     "lessons.jsonl",
     "report.html",
 )
-"""Artifacts, those of them that are there."""
+"""Artifacts, where they are there."""
 LONGEST_PARAMETER = 500
 """Characters; the least that any MLflow server takes. ``config.yaml`` has every setting whole."""
 MOST_METRICS = 900
-"""In one call; a server takes 1,000 things."""
+"""Most metrics in one call; a server takes 1,000 entries."""
 TAG = "askance.run"
 _UNNAMEABLE = re.compile(r"[^\w\-. /:]", re.ASCII)
 """Signs that MLflow does not take in a name; dimensions may be called anything."""
@@ -58,11 +58,10 @@ class MLflowCallback:
 
     Parameters are the run's settings. Metrics, by step: ``gain``, ``p_value``, ``accepted`` (0 or 1) and ``judged`` at
     each candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is
-    written: ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``) and whatever else in
-    ``result.json`` is a number, and the files as artifacts, among them the judge (``judge.yaml``). What is undefined is
-    left out. A run
-    that is resumed goes on in the MLflow run that it began in; one that ends without a result is marked as killed when
-    Python exits, or another run begins with the same callback.
+    written: ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``), all other numbers in
+    ``result.json``, and the files as artifacts, among them the judge (``judge.yaml``). Undefined numbers are left out.
+    A resumed run goes on in its first MLflow run. A run that ends without a result is marked as killed when Python
+    exits, or another run begins with the same callback.
 
     The calls to MLflow are made between the run's own steps, which wait for them. A server that fails once is not asked
     again; the run goes on without it, and the log says so.
@@ -71,11 +70,11 @@ class MLflowCallback:
     def __init__(
         self, tracking_uri: str | None = None, experiment: str = "askance", run_name: str | None = None
     ) -> None:
-        """Nothing is connected to before a run begins.
+        """Take the settings; a connection is made when a run begins.
 
         Args:
-            tracking_uri: As MLflow has it, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default: what
-                MLflow takes itself (``MLFLOW_TRACKING_URI``).
+            tracking_uri: As MLflow has it, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default:
+                MLflow's own (``MLFLOW_TRACKING_URI``).
             experiment: Name of the experiment; it is made where there is none.
             run_name: Default: the name of the run's directory.
 
@@ -171,11 +170,11 @@ def log_evaluation(
     run_name: str | None = None,
     run_id: str | None = None,
 ) -> str:
-    """Log what ``evaluate`` gave, and the judge that gave it, to one MLflow run.
+    """Log the result of ``evaluate``, and its judge, to one MLflow run.
 
-    Parameters are the model and the hash of the prompt, metrics every figure of ``evaluate --json`` (``means.overall``,
-    ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …), undefined ones left
-    out, and ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
+    Parameters are the model and the hash of the prompt. Metrics are all defined figures of ``evaluate --json``
+    (``means.overall``, ``agreement.overall.pooled.spearman``, ``pass_rate.value``, ``coverage.share``, ``calls``, …)
+    and ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
 
     Args:
         found: As ``askance.evaluate`` or a judge's ``evaluate`` returns it.
@@ -199,11 +198,11 @@ def log_evaluation(
 
     used = run_id or str(client.create_run(_experiment(client, experiment), run_name=run_name).info.run_id)
     data = found.to_dict()
-    figures = dict(_numbers({name: each for name, each in data.items() if not isinstance(each, list)}))
+    figures = dict(_numbers({name: value for name, value in data.items() if not isinstance(value, list)}))
     client.log_batch(used, params=[Param(name, data[name]) for name in ("model", "prompt")])
     _log_metrics(client, used, figures | {"examples": len(found.scores)}, 0)
     client.log_dict(used, data, "evaluation.json")
-    verdicts = "".join(json.dumps(each.to_dict(), ensure_ascii=False) + "\n" for each in found.verdicts)
+    verdicts = "".join(json.dumps(verdict.to_dict(), ensure_ascii=False) + "\n" for verdict in found.verdicts)
     client.log_text(used, verdicts, "verdicts.jsonl")
     if kept is not None:
         client.log_text(used, kept.to_yaml(), "judge.yaml")
@@ -219,7 +218,7 @@ def _experiment(client: Any, name: str) -> str:
 
 
 def _log_metrics(client: Any, run_id: str | None, values: Mapping[str, float | None], step: int) -> None:
-    """Log those that are defined, as many at once as a server takes."""
+    """Log the defined values, as many at once as a server takes."""
     from mlflow.entities import Metric
     from mlflow.utils.time import get_current_time_millis
 
@@ -234,7 +233,7 @@ def _log_metrics(client: Any, run_id: str | None, values: Mapping[str, float | N
 
 
 def _parameters(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings as texts; those that are not set are left out."""
+    """Settings as texts, without those that are not set."""
     for name, value in config.items():
         if value is not None and value != {}:
             text = str(value)

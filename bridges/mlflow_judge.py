@@ -24,7 +24,7 @@ mlflow_judges: Any = import_optional(
     "mlflow.genai.judges.base", "mlflow", "mlflow-skinny", "Judges that can be aligned came with MLflow 3.4."
 )
 SHOWN = {"inputs": "the input", "outputs": "the output", "expectations": "the reference"}
-"""The variables of MLflow's judges that askance knows, and what they are called where a model reads them."""
+"""Variables of MLflow's judges that askance knows, with their names in texts that a model reads."""
 
 
 def as_text(value: Any) -> str:
@@ -81,12 +81,12 @@ class ValueForm:
         """The form of the values that people gave.
 
         Args:
-            given: Labels or numbers, not both; those on each side that are commonest are used.
+            given: Labels or numbers, not both. The commonest label of each side is used.
             kind: The judge's ``feedback_value_type``.
-            labels: Further words, as of :func:`~askance.prompts.human_feedback.parse_labels`.
-            scale: Lowest and highest number; those given where it is None.
-            before: The form of the values that were learned from earlier: a label that nobody gave this time is said as
-                then, and a scale is no shorter.
+            labels: Further words, as for :func:`~askance.prompts.human_feedback.parse_labels`.
+            scale: Lowest and highest number; None takes those in ``given``.
+            before: The form of the values that an earlier run learned from. A label that nobody gave this time
+                keeps its word, and a scale is no shorter.
 
         Raises:
             InputError: All labels are on one side, or all numbers are the same.
@@ -94,10 +94,10 @@ class ValueForm:
         if before is not None and not given:
             return before
         named = get_args(kind) if get_origin(kind) is Literal else ()
-        if any(isinstance(each, (bool, str)) for each in given):
+        if any(isinstance(value, (bool, str)) for value in given):
             sides: dict[bool, list[Any]] = {True: [], False: []}
-            for each in given:
-                sides[meaning(each, labels)].append(each)
+            for label in given:
+                sides[meaning(label, labels)].append(label)
             words = {} if before is None or before.scale is not None else {True: before.good, False: before.bad}
             words |= {side: _word(side, named, values, kind, labels) for side, values in sides.items() if values}
             if len(words) == 1:
@@ -115,10 +115,10 @@ class ValueForm:
         """The value of an output with a score in [0, 1]."""
         if self.scale is None:
             return self.good if passes else self.bad
-        found = self.scale[0] + score * (self.scale[1] - self.scale[0])
+        number = self.scale[0] + score * (self.scale[1] - self.scale[0])
         if self.numbers:
-            return min(self.numbers, key=lambda each: abs(each - found))
-        return round(found) if self.whole else found
+            return min(self.numbers, key=lambda allowed: abs(allowed - number))
+        return round(number) if self.whole else number
 
 
 def meaning(value: Any, labels: Labels) -> bool:
@@ -181,12 +181,12 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def directory(self) -> Path:
-        """That run's directory: ``askance export`` takes the judge elsewhere, ``askance report`` shows it."""
+        """Directory of the run: ``askance export`` takes the judge elsewhere, ``askance report`` shows it."""
         return self._run.directory
 
     @property
     def form(self) -> ValueForm:
-        """How its scores are said."""
+        """Form of the judge's values."""
         return self._form
 
     @property
@@ -202,7 +202,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def model(self) -> str:
-        """As askance names it, ``provider/model``."""
+        """Name of the model in askance, ``provider/model``."""
         return self._source
 
     @property
@@ -218,8 +218,10 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         return ScorerKind.CLASS
 
     def register(self, **options: Any) -> Any:
-        """Refused: MLflow keeps a judge's words, and this one is more than that.
-        Raises InputError, which says what to do instead."""
+        """Refuse: MLflow keeps a judge's words, and this judge is more than words.
+
+        Raises InputError, with a way out.
+        """
         raise InputError(
             "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
             "run with MLflowCallback, or write it as a file that stands alone: askance export "
@@ -233,7 +235,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
     def __call__(
         self, *, inputs: Any = None, outputs: Any = None, expectations: dict[str, Any] | None = None, trace: Any = None
     ) -> Any:
-        """Judge one output; what is not given is taken from the trace.
+        """Judge one output. Missing arguments are taken from the trace.
 
         Returns:
             MLflow's ``Feedback``: a label at the judge's threshold, or its score on people's scale. Its rationale
@@ -241,7 +243,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             scores by dimension.
 
         Raises:
-            InputError: There is no output, or nothing of another variable that the judge reads.
+            InputError: There is no output, or another variable that the judge reads is empty.
             CoverageError: A verdict is missing, so there is no score.
             AskanceError: A cap was reached, or the endpoint is down or refuses.
         """
@@ -254,17 +256,17 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
             if not as_text(values[name]):
                 raise InputError(f"The judge '{self.name}' reads {name}, and there are none.")
         name = "output" if trace is None else str(trace.info.trace_id)
-        found = self._ask(Example(id=name, **texts_of(self._fields, values))).require_coverage()
-        score, passes = self._threshold.score(found), self._threshold.passes(found)
+        judged = self._ask(Example(id=name, **texts_of(self._fields, values))).require_coverage()
+        score, passes = self._threshold.score(judged), self._threshold.passes(judged)
         if score is None or passes is None:
             of = ", ".join(self._threshold.dimensions) or "all questions"
             raise InputError(f"The judge '{self.name}' has no score on {of}.")
-        against = "\n".join(f"- {each}" for each in found.against)
-        scores = {"score": found.overall, **{f"score.{each}": one for each, one in found.dimensions.items()}}
+        against = "\n".join(f"- {statement}" for statement in judged.against)
+        scores = {"score": judged.overall, **{f"score.{name}": value for name, value in judged.dimensions.items()}}
         return Feedback(
             name=self.name,
             value=self._form.value(score, passes),
             rationale=f"Against it:\n{against}" if against else "Every answer speaks for it.",
             source=AssessmentSource(source_type="LLM_JUDGE", source_id=self._source),
-            metadata={f"askance.{each}": str(one) for each, one in scores.items() if one is not None},
+            metadata={f"askance.{name}": str(value) for name, value in scores.items() if value is not None},
         )

@@ -58,21 +58,21 @@ def migration_root(path: str | Path | KeptJudge) -> Path | None:
 
 
 def migration_tests(path: Path, root: Path) -> MigrationTests:
-    """The requirements of a migration that count, as tests. A target's directory holds to the figures of that target.
+    """The requirements of a migration that count, as tests. In a target's directory, that target's figures count.
 
     Raises:
         InputError: A file is missing or damaged, or there is no judge for the questions.
     """
     checklist = load_checklist(root / REQUIREMENTS_FILE, remarks=False)
-    counted = [each for each in checklist.questions if each.weight > 0]
+    counted = [question for question in checklist.questions if question.weight > 0]
     checklist = checklist.model_copy(update={"questions": counted, "section_weights": {}})
     certificate = read_certificate(root) if (root / CERTIFICATE_FILE).is_file() else None
     kept = _shares(checklist, certificate, path.absolute().name if path.absolute() != root else None)
     lost = MAX_LOSS if certificate is None else certificate.max_loss
     least = {name: round(max(0.0, share - lost), 4) for name, share in kept.items()}
-    asked = [least[each.id] for each in checklist.asked]
+    asked = [least[question.id] for question in checklist.asked]
     judge = _judge(path, root, certificate, checklist)
-    checks = {each.id: least[each.id] for each in checklist.checks}
+    checks = {check.id: least[check.id] for check in checklist.checks}
     return MigrationTests(judge, checks, {"fail_under": round(sum(asked) / len(asked), 4)} if asked else {})
 
 
@@ -84,13 +84,15 @@ def judge_tests(kept: KeptJudge) -> MigrationTests:
 
 def _shares(checklist: Checklist, certificate: CertificateRecord | None, target: str | None) -> dict[str, float]:
     """The share of old outputs that keeps each requirement: on test, else on development, else all of them."""
-    shares = {each.id: 1.0 if each.support is None else each.support for each in checklist.questions}
-    records = {} if certificate is None else {target_folder(name): each for name, each in certificate.targets.items()}
+    shares = {question.id: 1.0 if question.support is None else question.support for question in checklist.questions}
+    records = (
+        {} if certificate is None else {target_folder(name): record for name, record in certificate.targets.items()}
+    )
     for record in [records[target]] if target in records else list(records.values())[:1]:
         shares |= {
-            each.requirement: each.old
-            for each in record.by_requirement
-            if each.old is not None and each.requirement in shares
+            rates.requirement: rates.old
+            for rates in record.by_requirement
+            if rates.old is not None and rates.requirement in shares
         }
     return shares
 
@@ -142,11 +144,11 @@ def pytest_file(tests: MigrationTests) -> str:
 def promptfoo_file(tests: MigrationTests, beside: str) -> tuple[str, bool]:
     """The assertions of a default test of promptfoo, and whether some call functions of the file ``beside``."""
     rows: list[dict[str, Any]] = []
-    for each in tests.judge.checklist.checks:
-        called = {"type": "python", "value": f"file://{beside}:get_check", "config": {"check": each.id}}
-        rows.append({**(own_assertion(each) or called), "metric": each.id})
+    for check in tests.judge.checklist.checks:
+        called = {"type": "python", "value": f"file://{beside}:get_check", "config": {"check": check.id}}
+        rows.append({**(own_assertion(check) or called), "metric": check.id})
     if tests.judge.checklist.asked:
         rows.append({"type": "python", "value": f"file://{beside}", "metric": "questions"})
     text = yaml.safe_dump({"assert": rows}, sort_keys=False, allow_unicode=True, width=100)
     head = "# Requirements as assertions of promptfoo. In promptfooconfig.yaml: defaultTest: file://THIS_FILE\n"
-    return head + text, any(each["type"] == "python" for each in rows)
+    return head + text, any(row["type"] == "python" for row in rows)

@@ -1,6 +1,6 @@
 """Spans in the conventions of OpenTelemetry, and logs in the forms of OpenAI, whichever tool wrote them.
 
-Each ``…_parts`` takes one row of an exported file and returns what it holds; None means that it has another form.
+Each ``…_parts`` takes one row of an exported file and returns its parts; None means that it has another form.
 """
 
 from __future__ import annotations
@@ -55,41 +55,41 @@ def openinference_parts(row: Row) -> list[Part] | None:
     code = str(row.get("status_code") or status.get("status_code") or "")
     said = row.get("status_message") or status.get("description")
     problem = str(said or "error") if code.endswith("ERROR") else None
-    found: list[Part] = [
+    parts: list[Part] = [
         _span(str(span), str(trace), text_or_none(row.get("parent_id")), row.get("name"), attributes, problem)
     ]
-    return found + [_annotation({"span_id": span, **each}) for each in entries(row.get("annotations"))]
+    return parts + [_annotation({"span_id": span, **fields}) for fields in entries(row.get("annotations"))]
 
 
 def _attributes(row: Row) -> dict[str, Any]:
     """The attributes under dotted names, however they are nested."""
     columns = {name.removeprefix(_PREFIX): row[name] for name in row if str(name).startswith(_PREFIX)}
-    return dict(_flat({**mapping(row.get("attributes")), **{name: loaded(each) for name, each in columns.items()}}))
+    return dict(_flat({**mapping(row.get("attributes")), **{name: loaded(column) for name, column in columns.items()}}))
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if prefix in _WHOLE and value is not None:
         yield prefix, value
     elif isinstance(value, Mapping) and value:
-        for name, each in value.items():
-            yield from _flat(each, f"{prefix}.{name}" if prefix else str(name))
-    elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
-        for number, each in enumerate(value):
-            yield from _flat(each, f"{prefix}.{number}")
+        for name, child in value.items():
+            yield from _flat(child, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(value, list) and value and all(isinstance(child, Mapping) for child in value):
+        for number, child in enumerate(value):
+            yield from _flat(child, f"{prefix}.{number}")
     elif value is not None:
         yield prefix, value
 
 
 def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row, problem: str | None) -> TracedSpan:
     about = {"kind": attributes.get("openinference.span.kind"), "model": attributes.get("llm.model_name")}
-    given = {each: _value(attributes, each) for each in ("input", "output")}
+    input, output = (_value(attributes, side) for side in ("input", "output"))
     return TracedSpan(
         span,
         trace,
         parent,
         str(name or ""),
-        given["input"],
-        given["output"],
+        input,
+        output,
         short(
             {
                 **mapping(attributes.get("metadata")),
@@ -130,18 +130,18 @@ def _of_parts(message: Any) -> Any:
 
 
 def _numbered(attributes: Row, prefix: str, within: str) -> list[dict[str, Any]]:
-    """Messages that stand as ``PREFIX.0.message.role`` and the like."""
+    """Messages under names such as ``PREFIX.0.message.role``."""
     form = re.compile(
         rf"{re.escape(prefix)}\.(\d+)\.{re.escape(within)}(role|content|contents\.\d+\.message_content\.text)"
     )
-    found: dict[int, dict[str, Any]] = {}
+    messages: dict[int, dict[str, Any]] = {}
     for name, value in attributes.items():
         if match := form.fullmatch(name):
-            message = found.setdefault(int(match[1]), {"role": "assistant", "content": ""})
+            message = messages.setdefault(int(match[1]), {"role": "assistant", "content": ""})
             field = "role" if match[2] == "role" else "content"
             more = field == "content" and message["content"]
             message[field] = f"{message['content']}\n{value}" if more else value
-    return [found[number] for number in sorted(found)]
+    return [messages[number] for number in sorted(messages)]
 
 
 def _annotation(row: Row) -> GivenScore:
@@ -179,10 +179,10 @@ def _otlp(row: Row) -> TracedSpan:
 
 def _otlp_value(value: Row) -> Any:
     if "arrayValue" in value:
-        return [_otlp_value(each) for each in entries(mapping(value["arrayValue"]).get("values"))]
+        return [_otlp_value(item) for item in entries(mapping(value["arrayValue"]).get("values"))]
     if "kvlistValue" in value:
         held = entries(mapping(value["kvlistValue"]).get("values"))
-        return {str(each.get("key")): _otlp_value(mapping(each.get("value"))) for each in held}
+        return {str(item.get("key")): _otlp_value(mapping(item.get("value"))) for item in held}
     return next((value[name] for name in _OTLP_VALUES if name in value), None)
 
 
@@ -260,12 +260,12 @@ def _asked(body: Row) -> Any:
     """The request to a model: messages, the input of a response with its instructions, or a prompt."""
     if body.get("messages"):
         return body["messages"]
-    given = body.get("input", body.get("prompt"))
+    input = body.get("input", body.get("prompt"))
     instructions = body.get("instructions")
-    if isinstance(instructions, str) and given:
+    if isinstance(instructions, str) and input:
         first = {"role": "system", "content": instructions}
-        return [first, *given] if isinstance(given, list) else [first, {"role": "user", "content": given}]
-    return given
+        return [first, *input] if isinstance(input, list) else [first, {"role": "user", "content": input}]
+    return input
 
 
 def _answer(body: Row) -> Any:

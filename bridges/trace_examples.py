@@ -42,7 +42,7 @@ FORMATS: dict[str, Callable[[Row], list[Part] | None]] = {
     "openai": openai_parts,
     "openai-evals": openai_evals_parts,
 }
-"""By name, what reads a row of each format; None is the answer for a row of another one."""
+"""Readers of a row, by format; they return None for a row of another format."""
 LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
 """Names under which an API's answer has its rows."""
 
@@ -56,7 +56,7 @@ class ImportedTraces:
     """Examples, and what was left out."""
 
     rows: tuple[dict[str, Any], ...]
-    """As in an examples file."""
+    """Rows as in an examples file."""
     format: str
     notes: tuple[str, ...]
     """Sentences on what was read, what was left out and why."""
@@ -78,64 +78,69 @@ def import_traces(
 
     Args:
         files: One or more; spans may be in one and their scores in another.
-        source: Of ``FORMATS``; found out where it is None and not ambiguous.
+        source: One of ``FORMATS``; found out where it is None and not ambiguous.
         span: Take the spans of this name instead of each trace's root.
-        scores: Names of scores that are people's although the format does not say so, or says that a program gave them.
-        fields: Our field to a place in the span, where its whole input and output are not wanted: a path such as
+        scores: Names of scores that are people's although the format does not say so, or names a program.
+        fields: Our field to a place in the span, in place of its whole input and output: a path such as
             ``output.answer``, ``input.0.content`` or ``metadata.rating``.
 
     Raises:
-        InputError: A file cannot be read, is of no known format or of several, no span has that name, or not one
-            example came of them.
+        InputError: A file cannot be read, is of no known format or of several, no span has that name, or there is no
+            example in the files.
         MissingExtraError: Parquet and Excel need packages of the extra ``files``.
     """
     fields = fields or {}
     check_field_map(fields)
     if source is not None and source not in FORMATS:
         raise InputError(f"There is no format '{source}'.{did_you_mean(source, FORMATS)} Known: {', '.join(FORMATS)}.")
-    paths = [Path(each) for each in ([files] if isinstance(files, (str, Path)) else files)]
+    paths = [Path(file) for file in ([files] if isinstance(files, (str, Path)) else files)]
     rows = each_once((placed for path in paths for placed in _rows_of_file(path)), _content)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: there is nothing in it.")
     format_of, parts, strange = _read_parts(rows, source)
-    found = TraceSet.of(parts)
-    known = list(dict.fromkeys(each.name for given in found.scores.values() for each in given if each.name))
+    traces = TraceSet.of(parts)
+    known = list(dict.fromkeys(score.name for given in traces.scores.values() for score in given if score.name))
     for name in scores:
         if name not in known:
             raise InputError(
                 f"--score {name}: there is no such score.{did_you_mean(name, known)} There are: "
                 f"{', '.join(known) or 'none'}."
             )
-    taken, left_out = found.chosen(span)
+    taken, left_out = traces.chosen(span)
     examples: list[dict[str, Any]] = []
     used: list[GivenScore] = []
-    of_trace = Counter(each.trace for each in taken)
-    for each in taken:
-        given = [one for one in found.said_of(each, as_root=span is None) if _is_peoples(one, scores)]
-        of_whole = found.references.get((each.trace, None)) if span is None else None
-        reference = found.references.get((each.trace, each.id), of_whole)
+    of_trace = Counter(taken_span.trace for taken_span in taken)
+    for taken_span in taken:
+        all_ratings = traces.said_of(taken_span, as_root=span is None)
+        ratings = [rating for rating in all_ratings if _is_peoples(rating, scores)]
+        of_whole = traces.references.get((taken_span.trace, None)) if span is None else None
+        reference = traces.references.get((taken_span.trace, taken_span.id), of_whole)
         row = _row(
-            each.trace if of_trace[each.trace] == 1 else f"{each.trace}/{each.id}", each, given, fields, reference
+            taken_span.trace if of_trace[taken_span.trace] == 1 else f"{taken_span.trace}/{taken_span.id}",
+            taken_span,
+            ratings,
+            fields,
+            reference,
         )
         if isinstance(row, str):
             left_out[f"{'trace' if span is None else 'span'} {row}"] += 1
         else:
             examples.append(row)
-            used += given
-    notes = [f"{counted(len(found.traces), f'trace of {format_of}')}: {counted(len(examples), 'example')}."]
+            used += ratings
+    notes = [f"{counted(len(traces.traces), f'trace of {format_of}')}: {counted(len(examples), 'example')}."]
     notes += [f"Left out: {counted(count, reason)}." for reason, count in left_out.items()]
     notes += strange
-    if found.unlike:
-        unlike = f"{counted(len(found.unlike), 'trace')} ({first_of(found.unlike)})"
-        notes.append(f"There twice with different texts, of which the first were taken: {unlike}.")
+    if traces.unlike:
+        unlike = f"{counted(len(traces.unlike), 'trace')} ({first_of(traces.unlike)})"
+        notes.append(f"Found twice with different texts; the first text was taken: {unlike}.")
     if not examples:
-        raise InputError(f"{paths[0]}: no example came of it. {' '.join(notes)}{found.outputs_elsewhere(taken)}")
-    notes += [*_said_of_scores(found, scores, used), *_said_of_labels(examples)]
+        raise InputError(f"{paths[0]}: there is no example in it. {' '.join(notes)}{traces.outputs_elsewhere(taken)}")
+    notes += [*_said_of_scores(traces, scores, used), *_said_of_labels(examples)]
     return ImportedTraces(tuple(examples), format_of, tuple(notes))
 
 
 def _content(placed: tuple[str, Mapping[str, Any]]) -> bytes:
-    """A hash of a row, by which it is known again where the times of two exports overlap."""
+    """A hash of a row, by which it is recognised where the times of two exports overlap."""
     return sha256(json.dumps(placed[1], default=str).encode()).digest()
 
 
@@ -146,7 +151,7 @@ def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
 def _row(
     name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
 ) -> dict[str, Any] | str:
-    """The example of a span, as in an examples file; or why it is none."""
+    """The example of a span, as in an examples file; or the reason why it is none."""
     row = {"id": name, **_mapped(span, fields)}
     for field in ("input", "output"):
         if field not in row:
@@ -157,11 +162,11 @@ def _row(
     for about, value in row.get("human", {}).items():
         ratings[about] += value if isinstance(value, (list, tuple)) else [value]
     comments: dict[str | None, list[str]] = defaultdict(list)
-    for each in given:
-        if each.name is not None and each.value is not None:
-            ratings[each.name].append(each.value)
-        if each.comment is not None:
-            comments[each.name].append(each.comment)
+    for score in given:
+        if score.name is not None and score.value is not None:
+            ratings[score.name].append(score.value)
+        if score.comment is not None:
+            comments[score.name].append(score.comment)
     if ratings:
         row["human"] = {about: _one(values) for about, values in ratings.items()}
     if comments:
@@ -176,15 +181,17 @@ def _row(
 
 
 def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
-    """The fields of a span that have something in them.
+    """The fields of a span that are not empty.
 
     Raises:
-        InputError: One that takes an object is given something else.
+        InputError: A field that takes an object is given something else.
     """
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
-    for ours, given in {"input": "input", "output": "output", **fields}.items():
-        values = [value for path in columns_of(ours, given, ()) if (value := at(whole, path)) not in (None, "", [], {})]
+    for ours, places in {"input": "input", "output": "output", **fields}.items():
+        values = [
+            value for path in columns_of(ours, places, ()) if (value := at(whole, path)) not in (None, "", [], {})
+        ]
         if not values:
             continue
         if ours in TEXTS:
@@ -192,7 +199,7 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
             row |= {} if text is None else {ours: _conversation_or(text, values[0])}
         elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
             raise InputError(
-                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{given}' is none; {ours}.NAME takes "
+                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{places}' is none; {ours}.NAME takes "
                 "one value."
             )
         else:
@@ -214,63 +221,62 @@ def _one(values: list[Any]) -> Any:
 
 def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
     """Yield whose scores were taken, and which were not and why."""
-    everything = [each for given in found.scores.values() for each in given]
-    rated, remarks = (sum(getattr(each, part) is not None for each in used) for part in ("value", "comment"))
+    everything = [score for given in found.scores.values() for score in given]
+    rated, remarks = (sum(getattr(score, part) is not None for score in used) for part in ("value", "comment"))
     yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
     for by, why in (("unknown", "do not say who gave them"), ("model", "are a program's")):
-        left = Counter(each.name for each in everything if each.by == by and each.name not in scores)
+        left = Counter(score.name for score in everything if score.by == by and score.name not in scores)
         if left:
             few = ", ".join(f"{name} ({count})" for name, count in left.most_common(8))
-            yield f"Left out: scores that {why}: {few}; --score NAME takes those that people gave."
-    there = {id(each) for each in used}
-    beside = [each for each in everything if _is_peoples(each, scores) and id(each) not in there]
+            yield f"Left out: scores that {why}: {few}; --score NAME takes people's scores."
+    there = {id(score) for score in used}
+    beside = [score for score in everything if _is_peoples(score, scores) and id(score) not in there]
     for where, which in (("a whole trace", True), ("other spans, or spans that were left out", False)):
-        if count := sum((each.span is None) == which for each in beside):
+        if count := sum((score.span is None) == which for score in beside):
             yield f"Left out: {count} of people's scores and comments, on {where}."
     if found.strays:
         yield f"Left out: {counted(found.strays, 'score')} on spans that are in no file."
 
 
 def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Labels that are not known, which have to be explained where the file is used."""
+    """Yield the unknown labels, which have to be explained where the file is used."""
     words: dict[str, set[str]] = defaultdict(set)
     for row in examples:
         for name, value in row.get("human", {}).items():
             given = value if isinstance(value, list) else [value]
-            words[name] |= {each for each in given if isinstance(each, str) and each.strip().casefold() not in MEANINGS}
+            words[name] |= {word for word in given if isinstance(word, str) and word.strip().casefold() not in MEANINGS}
     for name, unknown in words.items():
         if unknown:
-            few = ", ".join(f"'{each}'" for each in sorted(unknown)[:8])
+            few = ", ".join(f"'{word}'" for word in sorted(unknown)[:8])
             yield f"Labels of {name} to be explained where the file is used, with --labels good=WORD,bad=WORD: {few}."
 
 
 def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a file, each with its place: of a table or JSONL, or the objects that one JSON document holds.
+    """The rows of a file, each with its place: of a table or JSONL, or the objects of one JSON document.
 
     Raises:
         InputError: It cannot be read.
     """
     if suffix_of(path) in (".json", ".jsonl", ".ndjson") and (whole := _document(path)) is not None:
-        for number, each in enumerate(_unwrapped(whole), 1):
-            if not isinstance(each, Mapping):
-                raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(each).__name__}.")
-            yield f"{path}, row {number}", _plain(each)
+        for number, item in enumerate(_unwrapped(whole), 1):
+            if not isinstance(item, Mapping):
+                raise InputError(f"{path}, row {number}: a JSON object is needed, not {type(item).__name__}.")
+            yield f"{path}, row {number}", _plain(item)
         return
     unit = "row" if is_numbered_by_row(path) else "line"
     for number, row in read_rows(path, as_text=()):
-        for each in _unwrapped(row):
-            yield f"{path}, {unit} {number}", _plain(each)
+        for item in _unwrapped(row):
+            yield f"{path}, {unit} {number}", _plain(item)
 
 
 def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With None where a number is none, as what was written from a data frame has NaN where nothing is; and bytes as
-    texts."""
-    left: list[Any] = [row]
-    while left:
-        holder = left.pop()
+    """Put None for numbers that are none (a data frame writes NaN for nothing), and texts for bytes."""
+    holders: list[Any] = [row]
+    while holders:
+        holder = holders.pop()
         for place, value in [*(holder.items() if isinstance(holder, dict) else enumerate(holder))]:
             if isinstance(value, (dict, list)):
-                left.append(value)
+                holders.append(value)
             elif isinstance(value, float) and not isfinite(value):
                 holder[place] = None
             elif isinstance(value, bytes):
@@ -279,7 +285,7 @@ def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _document(path: Path) -> Any:
-    """The one JSON document that a file holds; None where it is lines, or cannot be read."""
+    """The one JSON document in a file; None where it is lines, or cannot be read."""
     try:
         return json.loads(path.read_text(encoding=text_encoding(path)))
     except (OSError, ValueError, RecursionError):
@@ -298,7 +304,7 @@ def _unwrapped(value: Any) -> list[Any]:
 
 
 def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -> tuple[str, list[Part], list[str]]:
-    """The format, the parts in all rows, and what is said of rows that are none of its own."""
+    """The format, the parts in all rows, and a message about rows of another format."""
     if source is None:
         source = _detected(rows)
     read = FORMATS[source]
@@ -306,13 +312,13 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
     strange = []
     for where, row in rows:
         try:
-            found = read(row)
+            row_parts = read(row)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{where}: not as {source} exports it ({type(error).__name__}: {error}).") from None
-        if found is None:
+        if row_parts is None:
             strange.append(where)
         else:
-            parts += found
+            parts += row_parts
     if not parts:
         raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
     said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
@@ -320,18 +326,18 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
 
 
 def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
-    """Whether files are to be read as traces: their first rows are known by a format of them, or ``source`` is one.
+    """Whether files are to be read as traces: their first rows are known by a format, or ``source`` is one.
 
     Lists of messages with further columns are a table, whose scores and comments would otherwise be lost.
     """
-    if source is not None and not (source in FORMATS and source in {each.name for each in FORMS}):
+    if source is not None and not (source in FORMATS and source in {form.name for form in FORMS}):
         return source in FORMATS
     try:
         first = [next(_rows_of_file(path))[1] for path in files]
     except (InputError, StopIteration):
         return False
     formats = FORMATS if source is None else {source: FORMATS[source]}
-    known = [name for name, each in formats.items() if all(_knows(each, row) for row in first)]
+    known = [name for name, reader in formats.items() if all(_knows(reader, row) for row in first)]
     is_table = any("messages" in row and row.keys() - TUNED for row in first)
     return bool(known) and (known != ["openai"] or source is not None or not is_table)
 

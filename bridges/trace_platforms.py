@@ -1,6 +1,6 @@
-"""Exports of Langfuse, LangSmith and MLflow, read as spans and as what was said of them.
+"""Exports of Langfuse, LangSmith and MLflow, read as spans with their scores and comments.
 
-Each ``…_parts`` takes one row of an exported file and returns what it holds; None means that another tool wrote it.
+Each ``…_parts`` takes one row of an exported file and returns its parts; None means that another tool wrote it.
 """
 
 from __future__ import annotations
@@ -74,33 +74,33 @@ def _langfuse_trace(fields: Row) -> Iterator[Part]:
         *_langfuse_texts(fields),
         short({**mapping(fields.get("metadata")), **about}),
     )
-    for each in entries(fields.get("observations")):
-        yield from _langfuse_observation({"traceId": trace, **_in_camel_case(each)})
-    for each in entries(fields.get("scores")):
-        yield _langfuse_score({"traceId": trace, **_in_camel_case(each)})
-    for each in entries(fields.get("comments")):
+    for observation in entries(fields.get("observations")):
+        yield from _langfuse_observation({"traceId": trace, **_in_camel_case(observation)})
+    for score in entries(fields.get("scores")):
+        yield _langfuse_score({"traceId": trace, **_in_camel_case(score)})
+    for comment in entries(fields.get("comments")):
         yield GivenScore(
-            None, None, text_or_none(each.get("content")), "people", trace, None, id=text_or_none(each.get("id"))
+            None, None, text_or_none(comment.get("content")), "people", trace, None, id=text_or_none(comment.get("id"))
         )
     yield from _score_columns(fields, trace, None)
 
 
 def _langfuse_texts(fields: Row) -> tuple[Any, Any]:
     """Input and output, without the quotation marks that they have where both went through JSON twice."""
-    given = [fields.get(name) for name in ("input", "output")]
-    inner = [_in_json(each) for each in given]
-    both = None not in inner and all(isinstance(each, str) for each in given)
-    asked, answered = (loaded(each[0]) for each in inner if each) if both else map(loaded, given)
+    texts = [fields.get(name) for name in ("input", "output")]
+    inner = [_in_json(text) for text in texts]
+    both = None not in inner and all(isinstance(text, str) for text in texts)
+    asked, answered = (loaded(held[0]) for held in inner if held) if both else map(loaded, texts)
     return asked, answered
 
 
 def _in_json(value: Any) -> tuple[Any] | None:
-    """What a text holds as JSON where that is a text or null, else the text; None where it is no JSON."""
+    """The text or null that a text holds as JSON, else the text itself; None where it is no JSON."""
     try:
-        found = json.loads(value) if isinstance(value, str) else value
+        value_held = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return None
-    return (found,) if found is None or isinstance(found, str) else (value,)
+    return (value_held,) if value_held is None or isinstance(value_held, str) else (value,)
 
 
 def _langfuse_observation(fields: Row) -> Iterator[Part]:
@@ -156,12 +156,12 @@ def _langfuse_score(fields: Row) -> Part:
 def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:
     """The scores of an exported table: columns with lists, one a name."""
     for name, value in fields.items():
-        found = loaded(value)
-        if name in _LISTS or not isinstance(found, list) or name in ("input", "output", "metadata"):
+        score_list = loaded(value)
+        if name in _LISTS or not isinstance(score_list, list) or name in ("input", "output", "metadata"):
             continue
-        for each in found:
-            if isinstance(each, (bool, int, float, str)):
-                yield GivenScore(name, each, None, "unknown", trace, span)
+        for score in score_list:
+            if isinstance(score, (bool, int, float, str)):
+                yield GivenScore(name, score, None, "unknown", trace, span)
 
 
 # --- LangSmith ----------------------------------------------------------------------------------------------------
@@ -243,14 +243,14 @@ def mlflow_parts(row: Row) -> list[Part] | None:
 def _mlflow_trace(info: Row, data: Row) -> Iterator[Part]:
     trace = str(info.get("trace_id") or info.get("request_id"))
     metadata = short({"name": mapping(info.get("tags")).get("mlflow.traceName"), "state": info.get("state")})
-    spans = [_mlflow_span(each, trace, metadata) for each in entries(data.get("spans"))]
+    spans = [_mlflow_span(span, trace, metadata) for span in entries(data.get("spans"))]
     asked, answered = (loaded(data.get(name), texts=True) for name in ("request", "response"))
     if spans:
         yield from spans
     else:
         yield TracedSpan(trace, trace, None, "", asked, answered, metadata)
-    for each in entries(info.get("assessments")):
-        yield from _mlflow_assessment(each, trace)
+    for assessment in entries(info.get("assessments")):
+        yield from _mlflow_assessment(assessment, trace)
 
 
 def _mlflow_span(row: Row, trace: str, metadata: Mapping[str, object]) -> TracedSpan:

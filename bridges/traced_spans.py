@@ -28,13 +28,13 @@ class TracedSpan:
     parent: str | None
     name: str
     input: Any = None
-    """As it was logged: a text, messages, or any JSON."""
+    """Input as it was logged: a text, messages, or any JSON."""
     output: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
     """The error that it ended with."""
     piece: bool = False
-    """Its input is one of the messages of a conversation, each of which stands by itself."""
+    """Whether the input is one of the messages of a conversation, each of which stands by itself."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def number(value: Any) -> bool | float | None:
     if isinstance(value, (bool, int, float)):
         return value
     try:
-        found = float(value) if isinstance(value, str) else None
+        parsed = float(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    if found is None or not isfinite(found):
+    if parsed is None or not isfinite(parsed):
         return None
-    return int(found) if found.is_integer() else found
+    return int(parsed) if parsed.is_integer() else parsed
 
 
 def scalar(value: Any) -> bool | float | str | None:
@@ -121,7 +121,7 @@ def label_or_score(label: Any, score: Any) -> bool | float | str | None:
 
 
 def given_by(kind: str) -> By:
-    """Who gave a score, in formats that say ``HUMAN`` or the kind of a program."""
+    """The giver of a score, in formats that say ``HUMAN`` or the kind of a program."""
     return "people" if kind == "HUMAN" else "model" if kind else "unknown"
 
 
@@ -155,11 +155,11 @@ def first_of(names: Sequence[str]) -> str:
 
 
 def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item]:
-    """Without those whose key an earlier one has."""
-    found: dict[object, Item] = {}
-    for each in items:
-        found.setdefault(key(each), each)
-    return list(found.values())
+    """Return the items without those whose key an earlier one has."""
+    by_key: dict[object, Item] = {}
+    for item in items:
+        by_key.setdefault(key(item), item)
+    return list(by_key.values())
 
 
 def short(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ DEFINITIONS = ("tools", "functions")
 
 
 def named(row: Any) -> str:
-    """A name for a row that has none, from what it holds."""
+    """A name for a row without one, made from its content."""
     return f"row-{sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:12]}"
 
 
@@ -182,20 +182,20 @@ class TraceSet:
 
     traces: Mapping[str, Sequence[TracedSpan]]
     scores: Mapping[str, Sequence[GivenScore]]
-    """By trace, each once."""
+    """Scores by trace, each once."""
     references: Mapping[tuple[str, str | None], str]
-    """By trace and span; a span of None is the trace."""
+    """References by trace and span; a span of None is the trace."""
     strays: int
     """Scores on spans that are in no file."""
     unlike: Sequence[str]
-    """Traces of which a span is there twice with different texts; the first ones were taken."""
+    """Traces with two different texts for one span; the first one was taken."""
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> TraceSet:
-        """Put the parts together; a span that is in several of them is one, and so is a score."""
+        """Put the parts together. Parts of one span become one span, and repeated scores one score."""
         unlike: dict[str, None] = {}
         spans: dict[tuple[str, str], TracedSpan] = {}
-        given: list[GivenScore] = []
+        scores: list[GivenScore] = []
         references: dict[tuple[str, str | None], str] = {}
         for part in parts:
             if isinstance(part, TracedSpan):
@@ -206,21 +206,21 @@ class TraceSet:
             elif isinstance(part, GivenReference):
                 references[part.trace, part.span] = part.text
             else:
-                given.append(part)
+                scores.append(part)
         traces: dict[str, list[TracedSpan]] = defaultdict(list)
-        for each in spans.values():
-            traces[each.trace].append(each)
-        trace_of = {each.id: each.trace for each in spans.values()}
+        for span in spans.values():
+            traces[span.trace].append(span)
+        trace_of = {span.id: span.trace for span in spans.values()}
 
         def placed_in(score: GivenScore) -> str | None:
-            """The trace of its span; a span's id may be there in several traces."""
+            """The trace of the score's span; a span's id may be there in several traces."""
             there = (score.trace, score.span) in spans
             return score.trace if there else trace_of.get(score.span or "", score.trace)
 
-        placed = each_once((replace(each, trace=placed_in(each)) for each in given), _itself)
-        single = {(each.trace, each.span, each.name) for each in placed if not each.aggregate}
-        kept = [each for each in placed if not (each.aggregate and (each.trace, each.span, each.name) in single)]
-        known = [each for each in kept if each.trace in traces and (each.span is None or each.span in trace_of)]
+        placed = each_once((replace(score, trace=placed_in(score)) for score in scores), _itself)
+        single = {(score.trace, score.span, score.name) for score in placed if not score.aggregate}
+        kept = [score for score in placed if not (score.aggregate and (score.trace, score.span, score.name) in single)]
+        known = [score for score in kept if score.trace in traces and (score.span is None or score.span in trace_of)]
         by_trace: dict[str, list[GivenScore]] = defaultdict(list)
         for score in known:
             by_trace[str(score.trace)].append(score)
@@ -233,16 +233,18 @@ class TraceSet:
         return [each for each in given if each.span == span.id or (each.span is None and alone)]
 
     def chosen(self, span: str | None) -> tuple[list[TracedSpan], Counter[str]]:
-        """The spans that become examples, and how many traces have none."""
+        """The spans that become examples, and the number of traces without one."""
         if span is None:
-            return [each for spans in self.traces.values() for each in roots_of(spans)], Counter()
-        taken = [each for spans in self.traces.values() for each in spans if each.name == span]
+            return [candidate for spans in self.traces.values() for candidate in roots_of(spans)], Counter()
+        taken = [candidate for spans in self.traces.values() for candidate in spans if candidate.name == span]
         if not taken:
-            names = dict.fromkeys(each.name for spans in self.traces.values() for each in spans if each.name)
+            names = dict.fromkeys(
+                candidate.name for spans in self.traces.values() for candidate in spans if candidate.name
+            )
             raise InputError(
                 f"No span is called '{span}'.{did_you_mean(span, names)} There are: {', '.join(islice(names, 12))}."
             )
-        without = len(self.traces) - len({each.trace for each in taken})
+        without = len(self.traces) - len({candidate.trace for candidate in taken})
         return taken, Counter({f"trace without a span '{span}'": without} if without else {})
 
     def outputs_elsewhere(self, taken: Sequence[TracedSpan]) -> str:
@@ -253,7 +255,7 @@ class TraceSet:
 
 
 def _itself(score: GivenScore) -> object:
-    """One with a name of its own may be in a trace's file and in one of scores; any other is like no other."""
+    """Key of a score: itself if it has an id, as it may be in a trace's file and in a file of scores; else unique."""
     return object() if score.id is None else score
 
 

@@ -95,34 +95,38 @@ class GroupedCommand(click.Command):
     """A command with many options: the ones that matter most first, the others under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Its options by heading: the chosen ones first, then those under each heading, then any without one."""
-        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        left = {"help" if "--help" in each.opts else each.name: each for each in options if not each.hidden}
-        found = {"Options": [left.pop(name) for name in FIRST[str(self.name)].split()]}
+        """Options of the command by heading: the chosen ones first, then those under each heading, then any without
+        one."""
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        unplaced = {
+            "help" if "--help" in option.opts else option.name: option for option in options if not option.hidden
+        }
+        by_heading = {"Options": [unplaced.pop(name) for name in FIRST[str(self.name)].split()]}
         under = {name: where for record in RECORDS for name, where in headings(record).items()} | NO_SETTINGS
         for heading in Heading:
-            names = [name for name in left if name in under and under[name].heading is heading]
-            found[heading.value] = [left.pop(name) for name in sorted(names, key=lambda name: under[name].place)]
-        found["Other options"] = list(left.values())
-        return {heading: params for heading, params in found.items() if params}
+            names = [name for name in unplaced if name in under and under[name].heading is heading]
+            by_heading[heading.value] = [
+                unplaced.pop(name) for name in sorted(names, key=lambda name: under[name].place)
+            ]
+        by_heading["Other options"] = list(unplaced.values())
+        return {heading: params for heading, params in by_heading.items() if params}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write them for ``--help``."""
+        """Write the options for ``--help``."""
         for heading, params in self.grouped(ctx).items():
             with formatter.section(heading):
-                formatter.write_dl([record for each in params if (record := each.get_help_record(ctx))])
+                formatter.write_dl([record for option in params if (record := option.get_help_record(ctx))])
 
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
-    """Refuse an option that is given by a name that it had once, or that is gone.
-    Raises UsageError, which names the new one, or what takes its place."""
+    """Refuse an option under a former name, or one that is gone. Raises UsageError with its new name or replacement."""
     known = {form for option in command.params for form in option.opts}
-    given = {each.partition("=")[0] for each in arguments}
+    used = {argument.partition("=")[0] for argument in arguments}
     for old, new in RENAMED.items():
-        if flag(old) in given - known and flag(new) in known:
+        if flag(old) in used - known and flag(new) in known:
             raise click.UsageError(f"{flag(old)} is now {flag(new)}.")
     for name, (_, instead) in GONE.items():
-        if flag(name) in given - known:
+        if flag(name) in used - known:
             raise click.UsageError(f"{flag(name)} is no option any more: {instead}.")
 
 
@@ -191,9 +195,9 @@ INPUTS = {
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema", "requirements"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base", "kind"), ""),
 }
-"""Arguments of the commands that are no settings, with what they name."""
+"""Arguments of the commands that are no settings, by the thing that they name."""
 SEVERAL = ("dimensions", "judges", "panel", "target", "targets")
-"""Arguments that may be a list; for ``compare`` those of ``SIDE_BY_SIDE``, too."""
+"""Arguments that may be a list; ``compare`` also takes lists for ``SIDE_BY_SIDE``."""
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
@@ -312,18 +316,20 @@ def read_task(path: str | Path) -> str:
 
 def load_dotenv() -> None:
     """Set the variables of a ``.env`` in the present directory that are not set yet.
-    Raises InputError where it cannot be read, or a line has no name."""
+
+    Raises InputError where the file cannot be read, or a line has no name.
+    """
     file = Path(".env")
     if not file.is_file():
         return
 
     from dotenv.parser import parse_stream
 
-    for found in parse_stream(StringIO(read_text(file.absolute()))):
-        if found.error or "\0" in found.original.string:
-            raise InputError(f"{file.absolute()}, line {found.original.line}: not of the form NAME=value.")
-        if found.key and found.value is not None:
-            os.environ.setdefault(found.key, found.value)
+    for binding in parse_stream(StringIO(read_text(file.absolute()))):
+        if binding.error or "\0" in binding.original.string:
+            raise InputError(f"{file.absolute()}, line {binding.original.line}: not of the form NAME=value.")
+        if binding.key and binding.value is not None:
+            os.environ.setdefault(binding.key, binding.value)
 
 
 def _check_asked_there(values: Mapping[str, Any]) -> None:

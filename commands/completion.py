@@ -23,7 +23,7 @@ def complete_values(command: click.Command) -> None:
     models, named = {*naming(MODEL), "models"}, naming(FILE)
     for param in command.params:
         if param.name in models:
-            param._custom_shell_complete = _models  # what the argument shell_complete= of an option sets
+            param._custom_shell_complete = _models  # as the argument shell_complete= of an option does
         elif param.name in named:
             param._custom_shell_complete = _files
 

@@ -39,11 +39,11 @@ State = Literal["ok", "missing", "broken"]
 NOT_SHOWN = ("all", "dev", "docs")
 """Extras that only join others, or serve those who work on askance itself."""
 SECONDS = 5.0
-"""How long a server may take to list its models."""
+"""Seconds for a server to list its models."""
 LEAST_FREE = 200e6
 """Bytes below which a disk counts as full."""
 CHECKED_WHOLE = 200e6
-"""Bytes up to which the store is read whole to find damage."""
+"""Most bytes of a store that is read whole to find damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +63,27 @@ class Checked:
 
     @property
     def fails(self) -> bool:
-        """Whether it keeps what was asked for from working."""
+        """Whether the failure keeps something that was asked for from working."""
         return self.needed and self.state != "ok"
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the line as in JSON."""
         return asdict(self)
 
 
 def check_up(models: Sequence[str] = (), **how: Any) -> list[Checked]:
-    """Look at everything; the arguments are those of :func:`check_models`."""
+    """Check everything. Arguments as for :func:`check_models`."""
     return [*check_packages(), *check_models(models, **how), *check_files()]
 
 
 def check_packages() -> list[Checked]:
-    """Python, askance, what it needs, and each extra with the command that installs it."""
+    """Check Python, askance, its packages, and each extra, with the command that installs it."""
     lines = [Checked("python", "Python", "ok", ".".join(map(str, sys.version_info[:3])))]
     declared = declared_requirements()
     if declared is None:
         said = f"{__version__}, but without the record of what it needs"
         return [*lines, Checked("python", "askance", "broken", said, "install it: pip install askance")]
-    if problems := [problem for each in declared[""] if (problem := _problem(each))]:
+    if problems := [problem for needed in declared[""] if (problem := _problem(needed))]:
         again = "install it again: pip install --upgrade askance"
         lines.append(Checked("python", "askance", "broken", f"{__version__}: {_join(problems)}", again))
     else:
@@ -100,35 +100,35 @@ def extra_problem(extra: str) -> str | None:
 
 @cache
 def declared_requirements() -> dict[str, list[Requirement]] | None:
-    """The packages that askance needs by extra (``""``: always), by the installed record or ``pyproject.toml``; else
-    None."""
+    """Required packages by extra (``""``: always), by the installed record or ``pyproject.toml``; None without
+    either."""
     source = Path(__file__).resolve().parents[1] / "pyproject.toml"
     if source.is_file():
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
         texts = {"": project["dependencies"], **project["optional-dependencies"]}
         return {extra: [Requirement(text) for text in lines] for extra, lines in texts.items()}
     try:
-        found = metadata.distribution("askance")
+        distribution = metadata.distribution("askance")
     except metadata.PackageNotFoundError:
         return None
     declared: dict[str, list[Requirement]] = {"": []}
-    declared |= {extra: [] for extra in found.metadata.get_all("Provides-Extra") or []}
-    for each in map(Requirement, found.requires or []):
-        for extra in [""] if each.marker is None or each.marker.evaluate({"extra": ""}) else declared:
-            if each.marker is None or each.marker.evaluate({"extra": extra}):
-                declared[extra].append(each)
+    declared |= {extra: [] for extra in distribution.metadata.get_all("Provides-Extra") or []}
+    for requirement in map(Requirement, distribution.requires or []):
+        for extra in [""] if requirement.marker is None or requirement.marker.evaluate({"extra": ""}) else declared:
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                declared[extra].append(requirement)
     return declared
 
 
 def _problem(needed: Requirement) -> tuple[str, bool] | None:
     """The problem of a package, and whether it is installed at all; None where all is well."""
     try:
-        found = metadata.version(needed.name)
+        version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
         return needed.name, False
-    if needed.specifier.contains(found, prereleases=True):
+    if needed.specifier.contains(version, prereleases=True):
         return None
-    return f"{needed.name} {found} is installed, and {needed.specifier} is needed", True
+    return f"{needed.name} {version} is installed, and {needed.specifier} is needed", True
 
 
 def _extra(name: str) -> Checked:
@@ -142,12 +142,12 @@ def _extra(name: str) -> Checked:
 
 def _expanded(extra: str) -> Iterator[Requirement]:
     """The packages of an extra, and of the extras that it names in turn."""
-    for each in (declared_requirements() or {}).get(extra, []):
-        if each.name == "askance":
-            for other in each.extras:
+    for requirement in (declared_requirements() or {}).get(extra, []):
+        if requirement.name == "askance":
+            for other in requirement.extras:
                 yield from _expanded(other)
         else:
-            yield each
+            yield requirement
 
 
 def _join(problems: Sequence[tuple[str, bool]]) -> str:
@@ -205,25 +205,25 @@ async def _check(
 
 
 def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
-    """A model whose name is known: can it be reached as well? ``variable`` holds its key."""
-    provider, found = what.partition("/")[0], partial(Checked, "models", name)
+    """Check whether a model with a known name can be reached as well. ``variable`` holds its key."""
+    provider, checked = what.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
         if problem := extra_problem(provider):
-            return found("broken", "its file is here, its runtime is not", problem)
-        return found("ok", f"its file is here and its hash is right{_reads(model)}")
+            return checked("broken", "its file is here, its runtime is not", problem)
+        return checked("ok", f"its file is here and its hash is right{_reads(model)}")
     if provider == "openai":
         key = "is set" if os.environ.get(variable, "").strip() else "is not set, which many servers allow"
-        return found("ok", f"{variable} {key}")
+        return checked("ok", f"{variable} {key}")
     if variable != "OPENAI_API_KEY":
-        return found("ok", f"the provider is known and {variable} is set")
+        return checked("ok", f"the provider is known and {variable} is set")
     if missing := import_module("litellm").validate_environment(model=what).get("missing_keys"):
         said = f"LiteLLM looks for {', '.join(missing)}: not set"
-        return found("missing", said, "set it, or write it to .env")
-    return found("ok", "the provider is known and its key is set")
+        return checked("missing", said, "set it, or write it to .env")
+    return checked("ok", "the provider is known and its key is set")
 
 
 def _reads(model: Model) -> str:
-    """In which precision an embedded model is read on this processor, and the time that it takes."""
+    """Precision in which an embedded model is read on this processor, and the time that it takes."""
     choice = getattr(model, "choice", None)
     if choice is None:  # llama.cpp, which chooses by itself
         return ""
@@ -277,7 +277,7 @@ async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_
 
 
 def _listed(reply: Any) -> list[str]:
-    """The names in a list of models; none where the reply has another form."""
+    """Names in a list of models; none where the reply has another form."""
     rows = reply.get("data") if isinstance(reply, dict) else None
     return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
@@ -324,22 +324,22 @@ def check_store(path: Place) -> Checked:
 
 
 def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
-    """Whether an embedded model's file is there with the right size and, where it was hashed before, the right hash."""
+    """Check an embedded model's file: its size and, where it was hashed before, its hash."""
     path = cache / "models" / model.file
-    found = partial(Checked, "embedded models", model.name, needed=False)
+    checked = partial(Checked, "embedded models", model.name, needed=False)
     again = f"fetch it: askance models pull {model.name}"
     try:
         size = path.stat().st_size
     except OSError:
-        return found("missing", f"not here ({_size(model.bytes)})", again)
+        return checked("missing", f"not here ({_size(model.bytes)})", again)
     if size != model.bytes:
-        return found("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
+        return checked("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
     known = known_identity(path)
     if known is None:
-        return found("ok", f"{path}: size is right, the hash is checked when it is used first")
+        return checked("ok", f"{path}: size is right, the hash is checked when it is used first")
     if known != model.sha256:
-        return found("broken", f"{path}: its hash is not that of the model", again)
-    return found("ok", f"{path}: size and hash are right")
+        return checked("broken", f"{path}: its hash is not that of the model", again)
+    return checked("ok", f"{path}: size and hash are right")
 
 
 def _bad_store(said: str) -> Checked:
@@ -383,9 +383,9 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
     except ValueError as error:
         raise InputError(f"{config}: models: {error}") from None
     lines = check_up(wanted, api_base=api_base or values.get("api_base"), connect=not offline, named=named)
-    failed = [each for each in lines if each.fails]
+    failed = [line for line in lines if line.fails]
     if as_json:
-        echo_json({"ok": not failed, "checked": [each.to_dict() for each in lines]})
+        echo_json({"ok": not failed, "checked": [line.to_dict() for line in lines]})
         return int(bool(failed))
     _print(lines)
     if not wanted:
@@ -393,18 +393,18 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
     else:
         echo(f"\nWhat a model can do, for a handful of calls: askance models check {wanted[0]}")
     if failed:
-        echo(f"\nNeeded and not working: {', '.join(each.name for each in failed)}.")
+        echo(f"\nNeeded and not working: {', '.join(line.name for line in failed)}.")
     return int(bool(failed))
 
 
 def _print(lines: list[Checked]) -> None:
-    width = max(len(each.name) for each in lines)
+    width = max(len(line.name) for line in lines)
     area = None
-    for each in lines:
-        if each.area != area:
-            echo(f"{'' if area is None else chr(10)}{each.area}")
-            area = each.area
-        aside = f"; {each.do}" if each.do and not each.fails else ""
-        echo(f"  {each.state:<8}{each.name:<{width}}  {each.said}{aside}")
-        if each.do and each.fails:
-            echo(f"  {'':<8}{'':<{width}}  {each.do}")
+    for line in lines:
+        if line.area != area:
+            echo(f"{'' if area is None else chr(10)}{line.area}")
+            area = line.area
+        aside = f"; {line.do}" if line.do and not line.fails else ""
+        echo(f"  {line.state:<8}{line.name:<{width}}  {line.said}{aside}")
+        if line.do and line.fails:
+            echo(f"  {'':<8}{'':<{width}}  {line.do}")

@@ -93,8 +93,8 @@ def import_command(
     names = ("source", "span", "scores")
     for_traces, mapping = {name: given.pop(name) for name in names}, _changes(**given)
     if are_traces(files, for_traces["source"]):
-        found = import_traces(files, fields=mapping["fields"], **for_traces)
-        lines, notes = iter([found.to_jsonl()]), found.notes
+        traces = import_traces(files, fields=mapping["fields"], **for_traces)
+        lines, notes = iter([traces.to_jsonl()]), traces.notes
     else:
         lines, notes = _of_table(files, for_traces, mapping, yes=yes, quiet=quiet), ()
     if output is None:
@@ -146,7 +146,7 @@ def _show(table: Table) -> None:
 
 
 def _agreed(table: Table) -> Table:
-    """The table with the mapping that the person at the terminal wants."""
+    """Return the table with the mapping that the person at the terminal wants."""
     while True:
         _show(table)
         if problem := problem_of(table):
@@ -171,7 +171,7 @@ _QUESTION = "Write the examples? y, n, or changes such as output=COLUMN comment=
 @click.argument("changes", nargs=-1)
 @_mapping_options
 def _edit(**_: Any) -> None:
-    """Changes of a mapping, as somebody types them."""
+    """Take changes of a mapping as typed arguments."""
 
 
 def _changes(
@@ -229,20 +229,20 @@ def export_command(
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:
-        for each in (*made.notices, *([f"{output} is written. {_use(made, Path(output))}"] if output else [])):
-            echo(each, err=True)
+        for notice in (*made.notices, *([f"{output} is written. {_use(made, Path(output))}"] if output else [])):
+            echo(notice, err=True)
 
 
 def _use(made: ExportedJudge, file: Path) -> str:
-    """How the file is used; where that is by importing it and its name does not allow it, what to call it."""
+    """Instructions for the file. If Python cannot import it under its name, they propose a name."""
     usual = Path(made.name).stem
     use = made.use.replace(made.name, file.name)
-    told = use.replace(f"from {usual} ", f"from {file.stem} ")
-    if told == use or file.stem.isidentifier():
-        return told
+    instructions = use.replace(f"from {usual} ", f"from {file.stem} ")
+    if instructions == use or file.stem.isidentifier():
+        return instructions
     as_module = re.sub(r"\W", "_", file.stem)
     name = as_module if as_module.isidentifier() else usual
-    return f"{told} Python cannot import it under this name: call it {name}.py for that."
+    return f"{instructions} Python cannot import it under this name: call it {name}.py for that."
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:

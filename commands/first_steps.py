@@ -113,17 +113,21 @@ def _learn(folder: Path, model: str, run: str, watcher: Watcher) -> RunResult:
 
 
 def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
-    """Make a model's file ready for its reader; returns the ``provider``, or where that is "" the fastest one here.
-    Raises InputError where the provider cannot."""
-    for each in [provider] if provider else [name for name, reader in READERS.items() if reader.reads_faster_here()]:
+    """Make a model's file ready for its reader; return the ``provider``, or where that is "" the fastest one here.
+
+    Raises InputError where the provider cannot read it.
+    """
+    for candidate in (
+        [provider] if provider else [name for name, reader in READERS.items() if reader.reads_faster_here()]
+    ):
         try:
-            if each in READERS:
-                READERS[each].made_ready(f"{each}/{model.name}", path, model.sha256)
+            if candidate in READERS:
+                READERS[candidate].made_ready(f"{candidate}/{model.name}", path, model.sha256)
         except InputError:
             if provider:
                 raise
         else:
-            return each
+            return candidate
     return "local"
 
 
@@ -134,9 +138,9 @@ STARTER = ("examples.jsonl", "checklist.yaml", "prompt.md", "source_prompt.md", 
 @click.argument("directory", default=".", type=click.Path(path_type=Path))
 def init_command(directory: Path) -> None:
     """Make a starter project in DIRECTORY: configuration, prompts, checklist and data that run as they are."""
-    there = [name for name in STARTER if (directory / name).exists()]
-    if there:
-        raise InputError(f"{directory}: {', '.join(there)} would be overwritten. Choose another directory.")
+    present = [name for name in STARTER if (directory / name).exists()]
+    if present:
+        raise InputError(f"{directory}: {', '.join(present)} would be overwritten. Choose another directory.")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name in STARTER:

@@ -51,10 +51,10 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
     options, inputs = settings(EvaluateOptions, config, given)
     output, judge = inputs.pop("output"), inputs.pop("judge_file")
     check_output(output, writes="verdicts")
-    # of the file's questions and the command line's, those of the command line are asked
+    # The command line's questions take precedence over the file's.
     if given["own_questions"] is None and (judge or given["checklist"]) is not None:
         own = ("own_questions", "writer", "own_decay")
-        options = {name: each for name, each in options.items() if name not in own or given[name] is not None}
+        options = {name: value for name, value in options.items() if name not in own or given[name] is not None}
     elif given["own_questions"] and given["checklist"] is None:
         inputs["checklist"] = None
     if judge is None:
@@ -62,7 +62,7 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
         job = prepare(**inputs, options=options)
     else:
         options = beside_judge("--judge", options, given, (*SETTINGS, "weights", "calibration"))
-        for name in (each for each in ("own_questions", "schema") if given[each]):
+        for name in (option for option in ("own_questions", "schema") if given[option]):
             raise click.UsageError(f"--judge brings its own checklist; leave out {flag(name)}, or --judge.")
         need(inputs, "data")
         job = load_judge(judge).prepare(inputs["data"], given["model"], options)
@@ -72,9 +72,9 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
             echo("Questions are left out once they cannot matter, so this is the most that it may take.", err=True)
         return
     with showing(not quiet) as watcher:
-        found = job.run(watcher)
+        evaluation = job.run(watcher)
     least, pass_rate = job.settings.min_coverage, job.settings.fail_under
-    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least, fail_under=pass_rate)
+    tell_judged(evaluation, output, as_json=as_json, quiet=quiet, least=least, fail_under=pass_rate)
 
 
 @click.command(name="diagnose", cls=GroupedCommand)
@@ -126,12 +126,12 @@ def diagnose_command(
         echo_estimate(prepare_diagnosis(**inputs, options=options).estimate(), as_json=as_json)
         return
     with showing(not quiet) as watcher:
-        found = diagnose(watcher=watcher, **inputs, **options)
+        diagnosis = diagnose(watcher=watcher, **inputs, **options)
     if dry_run:
         echo_estimate(NOTHING, as_json=as_json)
         return
     least = float(options.get("min_coverage", LEAST_COVERAGE))
-    tell_judged(found, output, as_json=as_json, quiet=quiet, least=least)
+    tell_judged(diagnosis, output, as_json=as_json, quiet=quiet, least=least)
 
 
 OF_RATERS = ("data", "field", "labels", "label_scale", "limit", "seed")
@@ -143,8 +143,8 @@ def _tell_raters(data: str, options: Mapping[str, Any], given: Mapping[str, Any]
     for name, value in given.items():
         if name not in OF_RATERS and value not in (None, (), False):
             raise click.UsageError(f"--raters looks at people alone; leave out {flag(name)}, or --raters.")
-    found = rater_agreement(data, **{name: options[name] for name in OF_RATERS if name in options})
+    agreement = rater_agreement(data, **{name: options[name] for name in OF_RATERS if name in options})
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(agreement.to_dict())
     else:
-        show(found)
+        show(agreement)

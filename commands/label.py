@@ -52,12 +52,14 @@ def label_command(
         if to_open:
             webbrowser.open(address)
 
-    found = label(inputs["data"], inputs["output"], judge=judges, checklist=inputs["checklist"], ready=ready, **options)
+    labelled = label(
+        inputs["data"], inputs["output"], judge=judges, checklist=inputs["checklist"], ready=ready, **options
+    )
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(labelled.to_dict())
     else:
         run = str(inputs["data"]) if is_run(inputs["data"]) else None
-        _tell(found, judges, inputs["checklist"], run)
+        _tell(labelled, judges, inputs["checklist"], run)
 
 
 def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_run: str | None = None) -> None:
@@ -86,13 +88,13 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_ru
 
 
 def _ends(found: Labelled) -> str:
-    """The ends of the steps, as the labelled data have them: words count from 1."""
+    """Ends of the steps, as the labelled data have them: words count from 1."""
     numbers = found.steps[0].lstrip("-").isdigit()
     return f"{found.steps[0]} {found.steps[-1]}" if numbers else f"1 {len(found.steps)}"
 
 
 def _is_of_run(judge: Path) -> bool:
-    """Whether a judge is in the directory of its run, from which ``align`` can go on; a trained scorer has none."""
+    """Whether a judge is in the directory of its run, where ``align`` can go on; a trained scorer has no run."""
     folder = judge if judge.is_dir() else judge.parent
     return (judge.is_dir() or judge.name == JUDGE_FILE) and RunDirectory(folder).config_file.is_file()
 

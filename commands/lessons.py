@@ -84,20 +84,20 @@ def command(
 
 def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: bool) -> None:
     if as_json:
-        echo_json({"search": text, "found": [{"cosine": cosine} | _row(each) for each, cosine in found]})
+        echo_json({"search": text, "found": [{"cosine": cosine} | _row(entry) for entry, cosine in found]})
         return
-    for each, cosine in found:
-        echo(f"{cosine:+.2f}  {_said(each)}")
-        echo(f"       {_fate(each)}")
+    for entry, cosine in found:
+        echo(f"{cosine:+.2f}  {_said(entry)}")
+        echo(f"       {_fate(entry)}")
     if not found:
         echo("There is nothing in it yet.")
 
 
 def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
-    """Say what was removed, what went with it, and where it stays as it was written."""
+    """Report what was removed, what went with it, and where it stays as it was written."""
     wordings = [*gone.wordings]
-    notes = sum(len(each.evidence) for each in gone.runs if isinstance(each, LessonInRun))
-    stays = [each for each in map(_stays, gone.runs) if each]
+    notes = sum(len(run.evidence) for run in gone.runs if isinstance(run, LessonInRun))
+    stays = [place for place in map(_stays, gone.runs) if place]
     if as_json:
         with_it = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
         echo_json({"removed": _row(gone), "went_with_it": with_it, "unchanged": stays})
@@ -109,10 +109,10 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
     ]
     seen = f", {count(notes, 'disagreement')} in all" if notes else ""
     echo(f"With it went {' and '.join(went)} of it{seen}.")
-    for each in stays:
-        echo(f"Unchanged: {each['run']} ({each['made_with']}): {each['what']}")
+    for place in stays:
+        echo(f"Unchanged: {place['run']} ({place['made_with']}): {place['what']}")
     if stays:
-        echo("What a run has written stays as it is: correct it by hand, or run it again with the memory.")
+        echo("The files of a run stay as they are: correct them by hand, or run it again with the memory.")
     echo(f"No run learns it again, until you say: askance lessons {as_typed(directory)} --forget-removal {gone.id}")
 
 
@@ -134,10 +134,10 @@ def _listed(held: MemoryContents) -> Iterator[str]:
     for kind, entries in parts:
         if entries:
             yield f"{count(len(entries), kind)}:"
-        for each in entries:
-            yield f"  {_said(each)}"
-            yield f"      {_fate(each)}"
-            yield from (f"      {line}" for line in map(_from, each.runs))
+        for entry in entries:
+            yield f"  {_said(entry)}"
+            yield f"      {_fate(entry)}"
+            yield from (f"      {line}" for line in map(_from, entry.runs))
     if not held.entries:
         yield "There is nothing in it yet."
     for gone in held.removed:
@@ -149,13 +149,13 @@ def _said(entry: Entry) -> str:
 
 
 def _fate(entry: Entry) -> str:
-    """Its fate in all runs together."""
+    """Fate of an entry in all runs together."""
     if isinstance(entry, RememberedLesson):
         who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
-        fates = Counter("accepted" if each.status == "applied" else _unapplied(each) for each in entry.runs)
+        fates = Counter("accepted" if run.status == "applied" else _unapplied(run) for run in entry.runs)
     else:
         who = f"on {entry.dimension}"
-        fates = Counter("joined the judge" if each.joined else "did not join" for each in entry.runs)
+        fates = Counter("joined the judge" if run.joined else "did not join" for run in entry.runs)
     return f"{who}; " + ", ".join(f"{fate} in {count(many, 'run')}" for fate, many in fates.items())
 
 
@@ -164,7 +164,7 @@ def _unapplied(run: LessonInRun) -> str:
 
 
 def _from(run: InRun) -> str:
-    """Where it came from in one run."""
+    """Origin of an entry in one run."""
     when = f", iteration {run.iteration}" if run.iteration else ""
     where = f"{run.run} ({_made_with(run)}): {run.name}{when}"
     if isinstance(run, LessonInRun):

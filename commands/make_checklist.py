@@ -78,12 +78,14 @@ def questions_command(
     if (task is None) == (from_prompt is None):
         raise click.UsageError("Give either TASK, a file that describes the task, or --from with a judge's prompt.")
     if given["data"] and from_prompt is None:
-        raise click.UsageError("--data: the checklist is held beside a judge, whose prompt --from names.")
+        raise click.UsageError("--data compares the checklist with a judge: name its prompt with --from.")
     data = given["data"]  # a project's file names data for its other commands
     options, inputs = settings(WriterOptions, config, given | {"model": given["model"] or writer, "data": data})
     inputs["data"] = data
     if data is None:
-        options = {name: each for name, each in options.items() if name not in BESIDE or given[name] not in (None, ())}
+        options = {
+            name: value for name, value in options.items() if name not in BESIDE or given[name] not in (None, ())
+        }
     need(inputs, "model")
     check_output(inputs["output"])
     check_apart(inputs["output"], {"TASK": task, "--from": from_prompt, "--data": data})
@@ -92,8 +94,8 @@ def questions_command(
     shared: dict[str, Any] = {"model": inputs["model"], "dimensions": inputs["dimensions"] or (), **options}
     with showing(not quiet) as watcher:
         if from_prompt is not None:
-            found = questions_from(from_prompt, data=data, watcher=watcher, **shared)
-            checklist = found.checklist
+            taken_apart = questions_from(from_prompt, data=data, watcher=watcher, **shared)
+            checklist = taken_apart.checklist
         else:
             checklist = write_questions(read_task(task or ""), watcher=watcher, **shared)
     written = dump_checklist(checklist)
@@ -104,7 +106,7 @@ def questions_command(
     else:
         echo(written, nl=False)
     if from_prompt is not None:
-        _tell_taken_apart(found, quiet=quiet)
+        _tell_taken_apart(taken_apart, quiet=quiet)
 
 
 BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limit")
@@ -112,7 +114,7 @@ BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limi
 
 
 def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
-    """Print how near the checklist comes to the old judge, and name what of its prompt no question comes from.
+    """Print the agreement of the checklist with the old judge, and the parts of its prompt without a question.
 
     Raises:
         CoverageError: Verdicts of either judge are missing.
@@ -121,12 +123,12 @@ def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
         echo(f"No question comes from: {part}", err=True)
     if not found.rows:
         return
-    texts = {each.id: each.text for each in found.checklist.questions}
-    beside = [
+    texts = {question.id: question.text for question in found.checklist.questions}
+    comparisons = [
         ("with the old judge", [row.judge for row in found.rows]),
         ("with people", [row.people for row in found.rows]),
     ]
-    shown = [(name, figures) for name, figures in beside if any(figures)]
+    shown = [(name, figures) for name, figures in comparisons if any(figures)]
     print_rows(
         [
             {"": row.name, "n": row.n}
@@ -137,7 +139,7 @@ def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
     )
     echo("Spearman with 95% intervals. Nothing is replaced: the old prompt is as it was.")
     if found.missing:
-        raise CoverageError(f"{count(found.missing, 'verdict')} of the two judges could not be had; run it again.")
+        raise CoverageError(f"{count(found.missing, 'verdict')} of the two judges are missing; run it again.")
 
 
 UNUSED = ("weights", "explain", "scores", "score_scale")
@@ -192,20 +194,20 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
     if output is None and not dry_run:
         raise InputError("--output is needed (-o checklist.yaml), on the command line or in the --config file.")
     with showing(not quiet) as watcher:
-        found = select(watcher=watcher, **inputs, **options)
+        selection = select(watcher=watcher, **inputs, **options)
     if output is None or dry_run:
         echo_estimate(NOTHING, as_json=as_json)
         return
-    beside = write_selection(found, Path(output))
+    numbers_file = write_selection(selection, Path(output))
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(selection.to_dict())
     else:
-        show(found)
-        echo(found.budget.sentence)
+        show(selection)
+        echo(selection.budget.sentence)
         if not quiet:
-            echo(f"The checklist is in {output}, the numbers are in {beside}.", err=True)
-    tell_errors(found.problems)
-    share = found.coverage.share
+            echo(f"The checklist is in {output}, the numbers are in {numbers_file}.", err=True)
+    tell_errors(selection.problems)
+    share = selection.coverage.share
     require_share(
         share,
         float(options.get("min_coverage", LEAST_COVERAGE)),

@@ -107,9 +107,9 @@ def run_mode(
     yes: bool,
     **given: Any,
 ) -> None:
-    """Run one of the modes, or say what it would take.
+    """Run one of the modes, or estimate it.
 
-    ``prepare`` makes the job from the inputs, of which some are ``needed``, and the settings of the ``record``.
+    ``prepare`` makes the job from the inputs, some of them ``needed``, and the settings of the ``record``.
     """
     load_dotenv()
     options, values = settings(record, config, given)
@@ -194,7 +194,7 @@ def finish(done: RunResult, *, as_json: bool) -> None:
 
 
 def _notes_not_had(directory: Path) -> Iterator[str]:
-    """Why notes could not be had, the last reason first."""
+    """Reasons why notes could not be taken, the last one first."""
     for event in reversed(read_events(directory / "journal.jsonl")):
         if event["event"] == "no_note":
             yield f"{event['reason'].rstrip('.')}."
@@ -216,7 +216,7 @@ def migrate_writer(
     yes: bool,
     **given: Any,
 ) -> None:
-    """Move a prompt that writes, or say what it would take."""
+    """Move a prompt that writes, or estimate the migration."""
     load_dotenv()
     options, values = settings(WriterMigrationOptions, config, given)
     values["targets"] = values.get("targets") or ()
@@ -240,7 +240,8 @@ def migrate_writer(
 def with_agreement(
     work: Callable[[Watcher, bool, Collection[str]], MigrationResult], run: str, *, quiet: bool, yes: bool
 ) -> MigrationResult:
-    """The result, once a person at the terminal has agreed to the requirements and to each target's new lines."""
+    """Return the result, once a person at the terminal has agreed to the requirements and to each target's new
+    lines."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     approved: set[str] = set()
     while True:
@@ -249,10 +250,10 @@ def with_agreement(
                 return work(watcher, asks, approved)
         except UnapprovedError as error:
             echo(error, err=True)
-            what = error.what
+            to_approve = error.what
         if not click.confirm("Go on with these?", err=True):
             raise UnapprovedError(f"Nothing more was bought. To go on: askance resume {as_typed(run)}")
-        approved.add(what)
+        approved.add(to_approve)
 
 
 def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
@@ -282,7 +283,7 @@ def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
 
 
 def verify_migration(run: str, given: dict[str, Any]) -> None:
-    """Look whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
+    """Check whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
     load_dotenv()
     targets, as_json, quiet = given["targets"], given["as_json"], given["quiet"]
     options = {name: given[name] for name in (*NOT_IN_FINGERPRINT, *WHERE) if given.get(name) is not None}
@@ -293,13 +294,13 @@ def verify_migration(run: str, given: dict[str, Any]) -> None:
     with showing(not quiet) as watcher:
         done = runs.verify_migration(run, target=targets, watcher=watcher, **options)
     looked = done.certificate.verified[-1]
-    failed = [name for name, each in looked.targets.items() if each.decision == "not_yet"]
+    failed = [name for name, target in looked.targets.items() if target.decision == "not_yet"]
     if as_json:
         gate = {"holds": not failed, "not_yet": failed, "max_loss": done.certificate.max_loss}
         echo_json({**done.certificate.model_dump(mode="json"), "gate": gate})
     else:
-        for name, each in looked.targets.items():
-            echo(f"{name}: {each.reason}")
+        for name, target in looked.targets.items():
+            echo(f"{name}: {target.reason}")
     if failed:
         raise SystemExit(1)
 
@@ -376,18 +377,20 @@ def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: 
 
 
 def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, *, as_json: bool, quiet: bool, yes: bool) -> None:
-    """Run the jobs of several targets and print their certificate. Raises CoverageError where too many verdicts are
-    missing."""
+    """Run the jobs of several targets and print their certificate.
+
+    Raises CoverageError where too many verdicts are missing.
+    """
 
     def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
         return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
 
     done = with_agreement(work, run, quiet=quiet, yes=yes)
     tell_certificate(done, as_json=as_json)
-    for each in done.runs.values():
-        if any(each.record.missing.values()):
-            tell_errors(_errors_in(each.directory))
-        each.require_coverage()
+    for result in done.runs.values():
+        if any(result.record.missing.values()):
+            tell_errors(_errors_in(result.directory))
+        result.require_coverage()
 
 
 _EITHER = dict.fromkeys([*MigrateOptions.model_fields, *WriterMigrationOptions.model_fields])
@@ -419,24 +422,27 @@ def align_command(**given: Any) -> None:
 
 
 def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
-    """Go on with a run of ``tune`` from what people said of its outputs, or say what it would take."""
+    """Go on with a run of ``tune`` from people's labels and comments on its outputs, or estimate that."""
     for name in ("prompt", "checklist", "judge_prompt", "checker", "schema"):
         if given[name] not in (None, ()):
             raise click.UsageError(f"{flag(name)}: the run that --from names has one; leave out either.")
     load_dotenv()
     options, values = settings(TuneOptions, config, given)
-    said = {name for name, each in given.items() if each not in (None, ())}
-    said |= {"models"} if given.get("model_settings") else set()
-    options = {name: each for name, each in options.items() if name in said}  # a project's file is of other runs
+    typed = {name for name, value in given.items() if value not in (None, ())}
+    typed |= {"models"} if given.get("model_settings") else set()
+    options = {name: value for name, value in options.items() if name in typed}  # a project's file is for other runs
     _need(values, dry_run=dry_run)
-    found = prepare_round(given["data"], given["from_run"], given["generator"], given["judge"], options)
+    next_round = prepare_round(given["data"], given["from_run"], given["generator"], given["judge"], options)
     if dry_run:
-        estimates = [estimate_run(job) for job in found.jobs]
-        _tell(reduce(add, estimates), found.job.options.max_iterations, as_json=as_json)
+        estimates = [estimate_run(job) for job in next_round.jobs]
+        _tell(reduce(add, estimates), next_round.job.options.max_iterations, as_json=as_json)
         return
     run = values["run"]
     done = _written_out(
-        lambda watcher, asks: runs.run_round_and_report(found, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
+        lambda watcher, asks: runs.run_round_and_report(next_round, run, watcher, ask_first=asks),
+        run,
+        quiet=quiet,
+        yes=yes,
     )
     finish(done, as_json=as_json)
 

@@ -113,14 +113,14 @@ def check_command(name: str, config: Path | None, as_json: bool, **given: object
     """
     load_dotenv()
     options, _ = settings(GatewayOptions, config, given)
-    found = check_model(name, say=lambda text: echo(text, err=True), **options)
+    check = check_model(name, say=lambda text: echo(text, err=True), **options)
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(check.to_dict())
         return
-    width = max(len(what) for what, _ in found.rows)
-    echo(f"{name}, in {found.calls} calls")
-    for what, said in found.rows:
-        echo(f"  {what:<{width}}  {said}")
+    width = max(len(ability) for ability, _ in check.rows)
+    echo(f"{name}, in {check.calls} calls")
+    for ability, said in check.rows:
+        echo(f"  {ability:<{width}}  {said}")
 
 
 def _row(model: RegisteredModel) -> dict[str, object]:
@@ -157,11 +157,11 @@ class ModelCheck:
     model: str
     """Identity under which its answers are kept: endpoint and model, or the hash of its weights."""
     schema: bool
-    """Whether its reply followed a JSON schema."""
+    """Whether the model's reply followed a JSON schema."""
     temperature: bool
-    """Whether its endpoint takes a temperature."""
+    """Whether the endpoint takes a temperature."""
     seed: bool
-    """Whether its endpoint takes a seed."""
+    """Whether the endpoint takes a seed."""
     logprobs: int
     """Alternatives to a token that it takes a request for, with their log-probabilities; 0 where it gives none."""
     thinks: int
@@ -176,11 +176,11 @@ class ModelCheck:
     answers: tuple[str, ...]
     """Its replies to three questions whose answers are yes, no and yes."""
     reads: str | None = None
-    """Precision in which an embedded model is read on this processor, with what it costs; None for all other models."""
+    """Precision and cost of reading an embedded model on this processor; None for all other models."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How askance will ask it."""
+        """Settings with which askance will ask the model."""
         return {
             "p_yes": "logprob" if self.logprobs else "stated" if self.thinks else "hard",
             "mode": "batched" if self.thinks else "each",
@@ -190,7 +190,7 @@ class ModelCheck:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the findings as in JSON."""
         return {"reachable": True, **asdict(self), "settings": self.settings}
 
     @property
@@ -215,24 +215,24 @@ class ModelCheck:
 def check_model(
     name: str | NamedModel, *, say: Callable[[str], None] | None = None, **options: Unpack[GatewaySettings]
 ) -> ModelCheck:
-    """Ask a model a handful of questions to see what it can do. The store keeps what was learned of its thinking.
+    """Ask a model a handful of questions to see what it can do. The store keeps the facts about its thinking.
 
     Args:
         name: ``provider/model``, a name in the setting ``models``, or a record.
-        say: Told what somebody should know.
+        say: Function called with messages for the user.
         options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base`` and ``models``.
 
     Raises:
-        InputError: The name or a setting is wrong, or the model does not take how it is told to think.
+        InputError: The name or a setting is wrong, or the model refuses its setting of thinking.
         ModelError: It cannot be reached, refuses the key or does not answer.
     """
-    asked, given = named_models(options, name)
-    settings = parse_options(GatewayOptions, given)
+    asked, own_options = named_models(options, name)
+    settings = parse_options(GatewayOptions, own_options)
 
     async def ask() -> ModelCheck:
         async with session(settings, None, say) as (models, gateway):
             model = models.get(asked)
-            found = await _what_it_can(model, gateway)
+            check = await _what_it_can(model, gateway)
             facts = gateway.room.facts(model)
         if facts is not None:
             try:
@@ -241,8 +241,8 @@ def check_model(
                         store.learn(model.identity, facts)
             except AskanceError as error:
                 if say:
-                    say(f"What was learned is not kept: {error}")
-        return found
+                    say(f"The findings are not kept: {error}")
+        return check
 
     return run_sync(ask())
 
@@ -254,10 +254,10 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
     """Ask a model a handful of questions; the gateway has no store, so that each is a call."""
     word = Parameters(1, 0.0, _SEED, _ALTERNATIVES)
     first = await _ask(model, gateway, _ASKED.format(_QUESTIONS[0]), word)
-    # of what comes only that is kept which tells yes from no, so the number is that which the endpoint takes a request
-    # for
-    given = (getattr(model, "most_alternatives", None) or _ALTERNATIVES) if first.logprobs else 0
-    verdict = word if given else Parameters(8, 0.0, _SEED)
+    # An answer keeps only the alternatives that tell yes from no, so they cannot be counted. The number is the most
+    # that the endpoint takes in a request.
+    alternatives = (getattr(model, "most_alternatives", None) or _ALTERNATIVES) if first.logprobs else 0
+    verdict = word if alternatives else Parameters(8, 0.0, _SEED)
     second = await _ask(model, gateway, _ASKED.format(_QUESTIONS[1]), verdict)
     written = await _ask(
         model,
@@ -276,13 +276,13 @@ async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
         schema="response_format" not in refused and _follows(written.text),
         temperature="temperature" not in refused,
         seed="seed" not in refused,
-        logprobs=given,
+        logprobs=alternatives,
         thinks=facts.average if facts is not None else 0,
         room=facts.room if facts is not None else 0,
         seconds=round(seconds, 3),
         cost_usd=third.cost_usd,
         calls=gateway.budget.calls,
-        answers=tuple(" ".join(each.text.split())[:20] for each in (first, second, third)),
+        answers=tuple(" ".join(answer.text.split())[:20] for answer in (first, second, third)),
         reads=None if choice is None else str(choice()),
     )
 
@@ -296,10 +296,10 @@ async def _ask(model: Model, gateway: Gateway, text: str, parameters: Parameters
 
 def _follows(text: str) -> bool:
     try:
-        found = json.loads(text)
+        reply = json.loads(text)
     except ValueError:
         return False
-    return isinstance(found, dict) and found.keys() == _SCHEMA["properties"].keys()  # type: ignore[attr-defined]
+    return isinstance(reply, dict) and reply.keys() == _SCHEMA["properties"].keys()  # type: ignore[attr-defined]
 
 
 def _yes(is_so: bool) -> str:

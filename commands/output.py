@@ -95,8 +95,9 @@ def check_output(
 
 
 OWN = re.compile(
-    r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.(md|txt|jinja|json|yaml)|changes\.diff|judge\.yaml|"
-    r"certificate\.json|outputs\.jsonl|targets|(checklist|requirements)\.yaml|(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|"
+    r"(config\.yaml|inputs|journal\.jsonl|verdicts\.db|verdicts|prompts|prompt\.(md|txt|jinja|json|yaml)|"
+    r"changes\.diff|judge\.yaml|certificate\.json|outputs\.jsonl|targets|(checklist|requirements)\.yaml|"
+    r"(lessons|memory|rationales)\.jsonl|calibration-\w+\.json|"
     r"(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
     r"(adapter_)?model\.(safetensors|gguf|onnx)|checkpoints)(/|$)"
 )
@@ -112,16 +113,16 @@ def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str 
     if output is None or not os.path.isfile(place := os.path.realpath(output)):
         return  # realpath, as a folder on the way may be one that is still to be made
     for name, value in read.items():
-        for each in value if isinstance(value, (list, tuple)) else [value]:
+        for path in value if isinstance(value, (list, tuple)) else [value]:
             with suppress(OSError, TypeError, ValueError):
-                if Path(place).samefile(file_and_sheet(each)[0]):
-                    what = "this is what"
-                elif OWN.match(Path(place).relative_to(Path(each).resolve()).as_posix()):
-                    what = "this belongs to what"
+                if Path(place).samefile(file_and_sheet(path)[0]):
+                    role = "this is what"
+                elif OWN.match(Path(place).relative_to(Path(path).resolve()).as_posix()):
+                    role = "this belongs to what"
                 else:
                     continue
                 raise InputError(
-                    f"{output}: {what} '{name}' names, and what is read is never written to. Name another file with "
+                    f"{output}: {role} '{name}' names, and what is read is never written to. Name another file with "
                     f"{option}."
                 )
 
@@ -199,7 +200,7 @@ def require_share(share: float, least: float, lacking: str) -> None:
 
 
 LONGEST = 40
-"""Characters of a cell up to which the first column is not wrapped."""
+"""Most characters of a cell for which the first column is not wrapped."""
 WIDEST = 100
 """Characters of a line of a paragraph at most."""
 STYLES = {"-": "red", "+": "green"}
@@ -240,14 +241,14 @@ def _print_listed(rows: Rows) -> None:
     """Print each row as a paragraph: its first cell, then texts that went or came, then the others with their names."""
     out = terminal.console()
     for row in rows:
-        (_, head), *others = ((name, cell_text(cell)) for name, cell in row.items())
+        (_, head), *details = ((name, cell_text(cell)) for name, cell in row.items())
         out.print(folded(head, 2, out.width), soft_wrap=True)
         for name in STYLES:
-            if text := dict(others).get(name):
+            if text := dict(details).get(name):
                 out.print(textwrap.indent(f"{name} {text}", " " * 6), style=STYLES[name], soft_wrap=True)
-        cells = [f"{name}: {text}" for name, text in others if text and name not in STYLES]
-        short = [each for each in cells if len(each) <= LONGEST]
-        for said in filter(None, ["; ".join(short), *(each for each in cells if each not in short)]):
+        cells = [f"{name}: {text}" for name, text in details if text and name not in STYLES]
+        short = [cell for cell in cells if len(cell) <= LONGEST]
+        for said in filter(None, ["; ".join(short), *(cell for cell in cells if cell not in short)]):
             out.print(folded(said, 6, out.width), style="dim", soft_wrap=True)
 
 
@@ -258,11 +259,11 @@ NARROWEST = 8
 def print_rows(rows: Rows) -> None:
     """Print a table, and below it, one line a reason, which figures are undefined or have no interval."""
     out, names = terminal.console(), columns(rows)
-    first, others, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
-    for start in range(0, len(others) or 1, most):
+    first, other_names, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
+    for start in range(0, len(other_names) or 1, most):
         if start:
             out.print()
-        _print_columns(rows, [*first, *others[start : start + most]])
+        _print_columns(rows, [*first, *other_names[start : start + most]])
     reasons: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for name, cell in row.items():

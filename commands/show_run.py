@@ -351,7 +351,7 @@ def show_command(run: str, diff: bool, sentence: str | None, file: str | None, a
     else:
         show(done)
         if _went_on(directory):
-            said = "This is what the run came to before it was made longer or taken up again; it is not finished since."
+            said = "This is the result from before the run was made longer or resumed; it has not finished since."
             echo(f"{said} Go on with it: askance resume {shlex.quote(run)}", err=True)
 
 

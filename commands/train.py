@@ -70,11 +70,11 @@ def command(config: Path | None, as_json: bool, quiet: bool, **given: Any) -> No
     need(inputs, "data", "output", *(() if inputs["judge"] else ("checklist",)))
     with showing(not quiet) as watcher:
         job = prepare(**inputs, options=options, watcher=watcher)
-        found = job.run(watcher)
+        training = job.run(watcher)
     if as_json:
-        echo_json(found.to_dict())
+        echo_json(training.to_dict())
     else:
-        show(found)
+        show(training)
     if not quiet:
         echo(
             f"The scorer is in {job.output}; use it with --judge {as_typed(job.output)} (its questions come along) or "

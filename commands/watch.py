@@ -55,7 +55,7 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
 
 
 def _begin(run: Path, wait: bool) -> RunProgress:
-    """The run, once it is there."""
+    """Return the run, once it is there."""
     while True:
         try:
             return RunProgress(run)

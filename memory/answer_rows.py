@@ -13,10 +13,9 @@ from ..models.base import Answer
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 """Columns of the table of answers; a row holds them in this order."""
 UNKNOWN = "unknown"
-"""In place of a cost that is not known; a sum over the column counts it as 0."""
+"""Text in place of an unknown cost; a sum over the column counts it as 0."""
 _THOUGHT = " thought="
-"""In a row, the finish of an answer of a model that thought ends with this and the number of tokens: no table needs a
-new column."""
+"""End of a row's finish where the model thought, before the number of tokens. The table needs no new column for it."""
 Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
 """An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
 
@@ -52,9 +51,8 @@ def answer_of(row: Row) -> Answer:
 
 
 def _pairs(flat: list[Any]) -> tuple[tuple[str, float], ...]:
-    """Each two that follow each other as one."""
-    each = iter(flat)
-    return tuple(zip(each, each, strict=True))
+    """Put each two neighbouring numbers of a flat list into a pair."""
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
 class KeptAnswers(Mapping[bytes, Answer]):
@@ -83,7 +81,7 @@ def left_of(keys: Sequence[bytes], rows: Iterable[Row]) -> list[bytes]:
 
 
 def is_empty(row: Row) -> bool:
-    """Whether it is an empty answer, as stores of earlier versions have them: it is as if it were not there."""
+    """Whether a row holds an empty answer. Earlier versions stored these; they count as missing."""
     return row[2] is None and not row[1].strip()
 
 

@@ -52,9 +52,9 @@ class KeptRequirement(_Kept):
     support: float | None = None
     """Share of the old development outputs that keep it."""
     is_check: bool = False
-    """Whether code decides it."""
+    """Whether code decides the requirement."""
     enforced: bool = True
-    """Whether it counts; one that is not is only shown."""
+    """Whether the requirement counts; otherwise it is only shown."""
     clause: str | None = None
     """Words of the prompt that ask for it."""
 
@@ -75,7 +75,7 @@ class TargetRecord(_Kept):
 
     model: str
     settings: dict[str, Any] = {}
-    """How the model writes beside its prompt: schema, temperature, thinking, longest output, …"""
+    """Settings of the model beside its prompt: schema, temperature, thinking, longest output, …"""
     decision: CertificateDecision
     reason: str
     """One sentence."""
@@ -122,8 +122,8 @@ class PowerRecord(_Kept):
     needed: int
     """Examples that rule out ``max_loss``."""
     needed_most: int | None = None
-    """The same where the deviation is as large as its measurement leaves open (95 %, one-sided); None where it was
-    assumed."""
+    """Examples needed if the deviation is as large as its measurement leaves open (95 %, one-sided). None where the
+    deviation was assumed."""
 
 
 class VerifiedTarget(_Kept):
@@ -144,7 +144,7 @@ class VerificationRecord(_Kept):
 
 
 class CertificateRecord(_Kept):
-    """All of ``certificate.json``."""
+    """The whole of ``certificate.json``."""
 
     kind: Literal["generator", "judge"]
     source: str
@@ -152,7 +152,7 @@ class CertificateRecord(_Kept):
     max_loss: float
     level: float
     measure: str | None = None
-    """Of judges: what agreement is, in words. The pass rates of its targets are then mean agreement, from 0 to 1."""
+    """Meaning of agreement, in words, for judges. Pass rates of the targets are then mean agreement, from 0 to 1."""
     judge: str | None = None
     judge_agreement: ShareRecord | None = None
     """The judge's own agreement with people's labels, where there are some."""
@@ -201,7 +201,9 @@ def target_folder(name: str) -> str:
 
 
 def is_migration(run: Path) -> bool:
-    """Whether a directory is the root of a migration with a run for each target. A judge that moves to one target has
-    its certificate beside the result of its run."""
+    """Whether a directory is the root of a migration with a run for each target.
+
+    A judge that moves to one target has its certificate beside the result of its run.
+    """
     is_a_run = (run / "result.json").exists()
     return not is_a_run and ((run / CERTIFICATE_FILE).is_file() or (run / TARGETS).is_dir())

@@ -46,7 +46,7 @@ class Claimant:
         return f"{self.machine}/{self._number}/{os.getpid()}"
 
     def has_ended(self, owner: str) -> bool:
-        """Whether an owner is a process of this machine that is gone; of another machine nobody can say."""
+        """Whether an owner is a process of this machine that is gone. Owners on other machines never count as gone."""
         return self._runs(owner) is False
 
     def is_there(self, owner: str) -> bool:
@@ -82,12 +82,11 @@ class Claims:
         clock."""
 
     def take(self, key: bytes) -> bool:
-        """Whether this is the one to buy an answer now; again and again true until it is let go.
+        """Whether this process is the one to buy an answer now. It stays true until the claim is let go.
 
-        What a process that has ended had claimed is taken at once, what one on another machine had, after its lease.
-        One that
-        is still there renews what it holds, whatever the clock says: from it a claim that has lapsed is taken if it
-        stays so.
+        A claim of a process that has ended is taken at once; a claim from another machine is taken after its lease. A
+        process that still runs renews its claims, whatever the clock says. Its lapsed claim is taken only if it stays
+        lapsed.
         """
         now = time.time()
         values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "gone": None, "lapsed": None}
@@ -119,14 +118,14 @@ class Claims:
         self._db.execute("DELETE FROM claims WHERE owner = ?", (self.claimant.name,))
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """Others may buy these answers, where they are not in the store by now."""
+        """Let others buy these answers, where they are not in the store by now."""
         owner = self.claimant.name
         self._db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
 
 
 @cache
 def _machine() -> str:
-    """Name this machine, with what is new at each start or in each container."""
+    """Name this machine: the host, with a part that is new at each start or in each container."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         container = str(Path("/proc/self/ns/pid").readlink())

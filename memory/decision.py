@@ -1,4 +1,4 @@
-"""Whether to adopt a run's prompt or judge, in words: read off the test difference and its interval alone."""
+"""Advice in words: whether to adopt a run's prompt or judge, by the test difference and its interval alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Choice = Literal["adopt", "keep", "undecided"]
 """The first words of a page about a prompt, judge, scorer or other result; of some pages only the tone."""
 
 FEW = 30
-"""Examples below which a report says that they are few; of a run those of test."""
+"""Fewest examples (in a run: test examples) that a report does not call few."""
 TOO_FEW = 10
 """Test examples below which a bootstrap interval is not trusted to decide anything."""
 ENOUGH = 0.5
 """Share of the test examples that must have a score from both prompts for the test to decide."""
 FULL = 0.95
-"""Share of the verdicts from which those that are missing are no headline and no warning."""
+"""Coverage from which missing verdicts are no headline and no warning."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
@@ -89,13 +89,13 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
             f"because it looked good there. Until the test is judged, the starting {thing} is the safer choice; "
             "askance resume with a larger budget goes on from here.",
         )
-    on = f"On {count(gain.n, 'test example')} that no earlier step had looked at"
-    what = measured_name(result)
+    sample = f"On {count(gain.n, 'test example')} that no earlier step had looked at"
+    figure = measured_name(result)
     if gain.value is None or gain.low is None or gain.high is None:
         return (
             "undecided",
             "Undecided: the difference cannot be measured",
-            f"{on}, the difference in {what} is undefined ({gain.reason or 'no interval'}). {advice}",
+            f"{sample}, the difference in {figure} is undefined ({gain.reason or 'no interval'}). {advice}",
         )
     if gain.n < max(TOO_FEW, ENOUGH * (test_size or 0)):
         of_all = f"of {count(test_size, 'test example')}" if test_size else "test examples"
@@ -105,7 +105,7 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
             f"Only {gain.n} {of_all} have a score from both {thing}s. The difference on them is "
             f"{signed(gain.value)}, but so few say little about the rest. {advice}",
         )
-    size = f"{on}, its {what} is {number(abs(gain.value))}"
+    size = f"{sample}, its {figure} is {number(abs(gain.value))}"
     span = f"The 95 % interval of the difference, {interval(gain.low, gain.high)},"
     if gain.low > 0:
         return (
@@ -121,7 +121,7 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
             "hold on new examples.",
         )
     way = "higher" if gain.value > 0 else "lower"
-    measured = f"{size} {way} than the starting {thing}'s" if gain.value else f"{on}, {what} is unchanged"
+    measured = f"{size} {way} than the starting {thing}'s" if gain.value else f"{sample}, {figure} is unchanged"
     return (
         "undecided",
         "Undecided: the test does not settle it",
@@ -138,14 +138,14 @@ def _calibration_found(result: RunRecord) -> str:
     """The worth of the better of the two calibrations on test."""
     figures = result.calibration.get("baseline")
     if figures is None:
-        return f"What it is worth was not measured. {finish_sentence(result)}"
+        return f"Its worth was not measured. {finish_sentence(result)}"
     said = []
     for name, label in CALIBRATIONS.items():
         gain = figures[name].gain
         if gain and gain.value is not None and gain.low is not None:
             said.append(f"{signed(gain.value)} with {label} (95 % interval {interval(gain.low, gain.high)})")
     if not said:
-        return f"What it is worth on the test examples is undefined. {finish_sentence(result)}"
+        return f"Its worth on the test examples is undefined. {finish_sentence(result)}"
     return (
         f"On the test examples the {measured_name(result)} changes by {', and by '.join(said)}. The calibration files "
         "are in the run's directory; askance evaluate takes one with --calibration."
@@ -170,11 +170,11 @@ def _own_is_unclear(result: RunRecord) -> bool:
 
 
 def _calibration_is_enough(result: RunRecord) -> list[str]:
-    """Where calibrating the starting prompt, at no further call, does as well as the new prompt."""
-    found, test = result.calibration.get("baseline"), result.best.test
-    if not (result.changed and found and test and test.spearman is not None):
+    """Caution where calibrating the starting prompt, at no further call, does as well as the new prompt."""
+    calibrated, test = result.calibration.get("baseline"), result.best.test
+    if not (result.changed and calibrated and test and test.spearman is not None):
         return []
-    known = {label: value for name, label in CALIBRATIONS.items() if (value := found[name].spearman) is not None}
+    known = {label: value for name, label in CALIBRATIONS.items() if (value := calibrated[name].spearman) is not None}
     best = max(known, key=lambda label: known[label], default=None)
     if best is None or known[best] < test.spearman:
         return []
@@ -191,62 +191,64 @@ def finish_sentence(result: RunRecord) -> str:
 
 
 def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
-    said = [] if result.certificate is None else [f"In place of the source: {result.certificate.reason}"]
+    cautions = [] if result.certificate is None else [f"In place of the source: {result.certificate.reason}"]
     gain, test = result.gain.test, result.best.test
     if result.changed and result.reference == "source":
-        said.append(
+        cautions.append(
             "The yardstick is the source judge, not people: the data were compared with the source's scores. Whether "
             f"people agree more with the new {result.thing} was not measured."
         )
     if gain and test_size is not None and 0 < gain.n < test_size:
-        said.append(
+        cautions.append(
             f"Of {count(test_size, 'test example')}, {gain.n} have a score from both {result.thing}s; the others may "
             "differ."
         )
     if gain and result.changed and 0 < gain.n < FEW:
-        said.append(f"There are few test examples ({gain.n}), so the interval is wide and may shift with new data.")
-    undefined = [each for each in (result.baseline.test, test) if each and each.value is None]
+        cautions.append(f"There are few test examples ({gain.n}), so the interval is wide and may shift with new data.")
+    undefined = [side for side in (result.baseline.test, test) if side and side.value is None]
     if undefined and gain and gain.value is not None:
-        said.append(
+        cautions.append(
             f"For one of the two {result.thing}s the {measured_name(result)} on test is undefined "
             f"({undefined[0].reason}). A judge "
             "that gives all examples the same score ranks nothing; it is counted as zero in the difference."
         )
     if test and _own_is_unclear(result):
-        said.append(
+        cautions.append(
             f"The new {result.thing}'s own correlation on test is not clearly above zero ({number(test.spearman)}, "
             f"{interval(test.low, test.high)})."
         )
     if result.reworded:
-        said.append(
+        cautions.append(
             f"{count(len(result.reworded), 'question')} {'is' if len(result.reworded) == 1 else 'are'} asked in other "
             "words: judge.yaml holds them, the prompt alone does not."
         )
-    said += _calibration_is_enough(result)
-    said += _fallen_dimensions(result)
-    if result.changed and result.learned and (single := [each for each in result.learned if _may_harm(each)]):
-        names = names_text([each.id for each in single], MOST_LISTED)
-        said.append(
+    cautions += _calibration_is_enough(result)
+    if changes := [f"{name} ({change})" for name, change in _fallen(result).items()]:
+        fallen = names_text(changes, MOST_LISTED)
+        cautions.append(f"It measured lower on {fallen}: look at the dimensions below before adopting it.")
+    if result.changed and result.learned and (harmful := _may_harm(result)):
+        names = names_text([question.id for question in harmful], MOST_LISTED)
+        cautions.append(
             f"Measured lower with than without, on test: {names}. Read these questions before adopting the judge."
         )
     if result.coverage < 1:
-        said.append(
+        cautions.append(
             f"Of the verdicts, {missing_share(result.coverage)} are missing; an example with a missing verdict has "
             "no score and is left out."
         )
     if result.finish_reason in CAPS:
-        said.append("A budget ended the run; more might have been found with more calls.")
-    return said
+        cautions.append("A budget ended the run; more might have been found with more calls.")
+    return cautions
 
 
-def _may_harm(each: CriterionRecord) -> bool:
-    """Whether the judge measured lower on test with a question than without it."""
-    worth = each.worth.test
-    return worth is not None and worth.value is not None and worth.value < 0
+def _may_harm(result: RunRecord) -> list[CriterionRecord]:
+    """Learned questions with which the judge measured lower on test than without."""
+    worths = [(question, question.worth.test) for question in result.learned]
+    return [question for question, worth in worths if worth and worth.value is not None and worth.value < 0]
 
 
 def _fallen(result: RunRecord) -> dict[str, str]:
-    """By dimension, where there are several, how much lower the new version measured on test."""
+    """Dimension → how much lower the new version measured on test. Empty for a single dimension."""
     before, after = result.baseline.test, result.best.test
     if not (result.changed and before and after) or len(after.dimensions) < 2:
         return {}
@@ -256,9 +258,3 @@ def _fallen(result: RunRecord) -> dict[str, str]:
         if was and was.value is not None and now.value is not None and now.value < was.value:
             fallen[name] = signed(now.value - was.value)
     return fallen
-
-
-def _fallen_dimensions(result: RunRecord) -> list[str]:
-    """Dimensions on which the new version measured lower on test, as a caution."""
-    fallen = names_text([f"{name} ({by})" for name, by in _fallen(result).items()], MOST_LISTED)
-    return [f"It measured lower on {fallen}: look at the dimensions below before adopting it."] if fallen else []

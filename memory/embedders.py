@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Name by which :func:`embedder` makes this embedder again; kept in a run's record."""
+        """Name from which :func:`embedder` makes this embedder again; kept in a run's record."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts. Raises InputError where a text is
@@ -244,11 +244,13 @@ class NeighbourIndex:
         self, vector: NDArray[np.float32], k: int, at_least: float = -1.0, fits: Callable[[str], bool] = lambda _: True
     ) -> list[str]:
         """Return the ids of up to ``k`` entries whose cosine with ``vector`` is at least ``at_least``, nearest first.
-        Raises ValueError where ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
 
         Args:
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
-            fits: Whether the entry with an id counts; it is asked of the nearest ones until there are ``k``.
+            fits: Whether the entry with an id counts. It is called for the nearest entries until there are ``k``.
+
+        Raises:
+            ValueError: ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
         """
         _check_cosine(at_least)
         if k < 1:
@@ -300,19 +302,19 @@ class NearestExamples:
     record: ShownExamples
     embedder: Embedder = field(compare=False)
     _known: dict[Texts, NDArray[np.float32]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """By what was embedded: an output is laid out more than once."""
+    """Vectors by the texts that were embedded: an output is laid out more than once."""
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
-        """The nearest ones by cosine; of equally near ones those that come first in the record."""
-        those = allowed(self.record.cases, example)
-        if not those:
+        """The nearest cases by cosine; of equally near cases those that come first in the record."""
+        usable = allowed(self.record.cases, example)
+        if not usable:
             return []
-        places = {each.id: place for place, each in enumerate(self.record.cases)}
+        places = {case.id: place for place, case in enumerate(self.record.cases)}
         texts = cut(example)
         if texts not in self._known:
             self._known[texts] = self.embedder.embed([embedded(texts)])[0]
-        near = {each.id: float(self._vectors[places[each.id]] @ self._known[texts]) for each in those}
-        chosen = sorted(those, key=lambda each: (-round(near[each.id], 6), places[each.id]))
+        near = {case.id: float(self._vectors[places[case.id]] @ self._known[texts]) for case in usable}
+        chosen = sorted(usable, key=lambda case: (-round(near[case.id], 6), places[case.id]))
         return chosen[: self.record.at_once][::-1]
 
     @cached_property

@@ -37,11 +37,14 @@ class Journal:
         return self._position < len(self._events)
 
     def write(self, event: str, **fields: Any) -> bool:
-        """Add an event, or check it against the one that an earlier process wrote here; returns whether it is new.
+        """Add an event, or check it against the event that an earlier process wrote here. Returns whether it is new.
 
-        Where the two differ, because an answer that had failed then is there now, or a budget is larger, an event
-        ``diverged`` says so and the journal goes on from here; the earlier events from here on no longer stand. Raises
-        AskanceError where the journal cannot be written."""
+        The two may differ: a failed answer is there now, or a budget is larger. Then an event ``diverged`` says so, the
+        journal goes on from here, and the earlier events from here on no longer stand.
+
+        Raises:
+            AskanceError: The journal cannot be written.
+        """
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:
             known = {key: value for key, value in self._events[self._position].items() if key != "time"}
@@ -74,10 +77,11 @@ def _still_written(known: Any) -> Any:
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal that stand; a journal that is not there is empty.
+    """The events of a journal that stand. A missing journal is empty.
 
-    A last line that was torn by a kill is left out, and so are ``diverged`` events and what they replaced. Raises
-    InputError where a line is damaged, or the file cannot be read."""
+    A last line that was torn by a kill is left out; so are ``diverged`` events and the events that they replaced.
+    Raises InputError where a line is damaged, or the file cannot be read.
+    """
     events: list[dict[str, Any]] = []
     for event in JournalTail(path).read():
         if event["event"] == "diverged":
@@ -88,7 +92,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def has_ended(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the run has come to its end; one that was made longer since has not."""
+    """Whether the run has come to its end. A run that was made longer since then has not."""
     return bool(events) and events[-1]["event"] == "finished"
 
 

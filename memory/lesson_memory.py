@@ -18,17 +18,17 @@ class LessonMemory:
     """Lessons in the order they came, with the embeddings of their sentences."""
 
     def __init__(self, embedder: Embedder) -> None:
-        """Lessons nearer than the embedder's measured threshold are shown to the deduplicator together."""
+        """Take the embedder. Lessons nearer than its measured threshold are shown to the deduplicator together."""
         self._embedder = embedder
         self._at_least = blocking_similarity(embedder.name)
         self._lessons: dict[str, Lesson] = {}
         self._recalled: dict[str, Lesson] = {}
         self._indexes: dict[tuple[str, str], NeighbourIndex] = {}
-        """By direction and dimension: no lesson of another dimension is ever near."""
+        """Indexes by direction and dimension: no lesson of another dimension is ever near."""
         self._embedded: tuple[str, NDArray[np.float32]] | None = None
-        """The last text, which is looked up before it is added."""
+        """The last text with its vector: it is looked up before it is added."""
         self._in_prompt: dict[str, str] = {}
-        """Lessons that stand in the prompt, with the words that they had when they were accepted."""
+        """Lessons in the prompt, with the words that they had when they were accepted."""
 
     def __len__(self) -> int:
         return len(self._lessons)
@@ -40,11 +40,11 @@ class LessonMemory:
 
     @property
     def learned(self) -> list[Lesson]:
-        """Lessons that this run had to do with: without what it recalled and left as it was."""
-        return [each for each in self.lessons if self._recalled.get(each.id) != each]
+        """Lessons that this run made or changed: all but the recalled lessons that it left as they were."""
+        return [lesson for lesson in self.lessons if self._recalled.get(lesson.id) != lesson]
 
     def is_recalled(self, lesson: Lesson) -> bool:
-        """Whether it came from another run's memory."""
+        """Whether a lesson came from another run's memory."""
         return lesson.id in self._recalled
 
     def recall(self, lesson: Lesson) -> None:
@@ -154,7 +154,7 @@ class LessonMemory:
                 self.mark([lesson_id], "applied", f'it stands in the prompt; "{lesson.text}" was given up: {reason}')
 
     def words_in_prompt(self, lesson_id: str) -> str:
-        """The words in which a lesson was accepted, else those that it has."""
+        """The words in which a lesson was accepted, else its present words."""
         return self._in_prompt.get(lesson_id, self._lessons[lesson_id].text)
 
     def put_off(self, lesson_ids: Iterable[str], reason: str) -> None:

@@ -37,7 +37,7 @@ class InRun(_Part):
     """Beginning of the fingerprint of its inputs and settings, which stays where the directory is moved."""
     command: str
     models: dict[str, str]
-    """By argument, e.g. ``source`` and ``target``."""
+    """Models by argument, e.g. ``source`` and ``target``."""
     name: str
     """The id that the entry has there."""
     iteration: int | None = None
@@ -71,7 +71,7 @@ class LessonInRun(InRun):
 
     @property
     def was_tried(self) -> bool:
-        """Whether an edit of it came to a trial or to the acceptance test."""
+        """Whether an edit of the lesson came to a trial or to the acceptance test."""
         return self.status in ("applied", "rejected", "retired") and not (self.reason or "").startswith("no edit")
 
 
@@ -110,8 +110,8 @@ class RememberedLesson(_Entry):
 
     @property
     def helped(self) -> bool:
-        """Whether the last run that tried it accepted it."""
-        tried = [each.status for each in self.runs if each.was_tried]
+        """Whether the last run that tried the lesson accepted it."""
+        tried = [run.status for run in self.runs if run.was_tried]
         return tried[-1:] == ["applied"]
 
 
@@ -134,8 +134,8 @@ class RememberedQuestion(_Entry):
 
     @property
     def joined(self) -> tuple[bool, int]:
-        """Whether the last run that tried it kept it, and how many did."""
-        kept = [each.joined for each in self.runs]
+        """Whether the last run that tried the question kept it, and the number of runs that did."""
+        kept = [run.joined for run in self.runs]
         return kept[-1], sum(kept)
 
 
@@ -158,7 +158,7 @@ ENTRIES: dict[str, type[RememberedLesson] | type[RememberedQuestion] | type[Remo
     "question": RememberedQuestion,
     "removed": RemovedEntry,
 }
-"""By the word under ``entry``."""
+"""Classes by the word under ``entry``."""
 
 
 def state_of(prompt: str, questions: Iterable[str]) -> str:
@@ -175,14 +175,14 @@ def remembered_lesson(
     edits: Sequence[Edit],
     refused: Sequence[RefusedEdit] = (),
 ) -> RememberedLesson:
-    """A run's lesson as an entry.
+    """Return a run's lesson as an entry.
 
-    ``facts`` are those of :func:`facts_of_run`, ``questions`` the words of the run's questions by id, ``edits`` all
-    that it accepted, ``refused`` those of this lesson that it refused.
+    ``facts`` come from :func:`facts_of_run`, ``questions`` has the words of the run's questions by id, ``edits`` all
+    that it accepted, ``refused`` the refused edits of this lesson.
     """
     behind = {
-        # an id may end as another one does: "style/names" is not about "names"
-        max((each for each in questions if key.endswith(f"/{each}")), key=len, default=None)
+        # The longest id that fits: the key of "style/names" also ends with "/names".
+        max((question for question in questions if key.endswith(f"/{question}")), key=len, default=None)
         for key in lesson.evidence
     }
     record = LessonInRun(
@@ -193,8 +193,8 @@ def remembered_lesson(
         status=lesson.status,
         reason=lesson.reason,
         evidence=lesson.evidence,
-        asked={each: text for each, text in questions.items() if each in behind},
-        edits=tuple(each for each in edits if lesson.id in each.lessons),
+        asked={question: text for question, text in questions.items() if question in behind},
+        edits=tuple(edit for edit in edits if lesson.id in edit.lessons),
         refused=tuple(refused),
     )
     return RememberedLesson(
@@ -234,46 +234,51 @@ class MemoryContents:
     def with_run(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str] | None = None
     ) -> MemoryContents:
-        """Replace what a run had added before by what it has learned so far.
+        """Replace the entries that a run had added before by its present ones.
 
-        What people removed stays out. A lesson that the run merged into one that it had loaded gets the new words,
+        Entries that people removed stay out. A lesson that the run merged into a loaded lesson gets the new words,
         unless another run has changed them since. A question that is not known and did not join is left out.
 
         Args:
-            found: Its lessons and questions, each with one entry under ``runs``. Those that it had loaded have their id
-                here.
+            found: The run's lessons and questions, each with one entry under ``runs``. Loaded ones have their id here.
             loaded: Words of the lessons that the run began with, by id.
         """
-        kept, removed = _Homes(self.entries, fingerprint), {each.id for each in self.removed}
-        unwanted = {(each.key, text) for each in self.removed for text in each.texts}
+        kept, removed = _Homes(self.entries, fingerprint), {mark.id for mark in self.removed}
+        unwanted = {(mark.key, text) for mark in self.removed for text in mark.texts}
         fresh: set[tuple[str, str]] = set()
-        for each in found:
-            if each.id in removed or any((each.key, text) in unwanted for text in (each.text, *each.wordings)):
+        for new in found:
+            if new.id in removed or any((new.key, text) in unwanted for text in (new.text, *new.wordings)):
                 continue
-            home = kept.home_of(each)
+            home = kept.home_of(new)
             if home is None:
-                if isinstance(each, RememberedQuestion) and not each.runs[0].joined:
+                if isinstance(new, RememberedQuestion) and not new.runs[0].joined:
                     continue
-                home = each.model_copy(update={"id": _new_id(each, kept.entries, removed), "wordings": ()})
-            kept.put(_with_run_of(home, each, loaded or {}))
-            fresh.add((home.id, each.runs[0].name))
-        now = [_without_others(each, fingerprint, fresh) for each in kept.entries.values()]
+                home = new.model_copy(update={"id": _new_id(new, kept.entries, removed), "wordings": ()})
+            kept.put(_with_run_of(home, new, loaded or {}))
+            fresh.add((home.id, new.runs[0].name))
+        now = []
+        for entry in kept.entries.values():
+            # Entries that the run added on an earlier way, and not again, are dropped.
+            runs = [run for run in entry.runs if run.fingerprint != fingerprint or (entry.id, run.name) in fresh]
+            now.append(entry.model_copy(update={"runs": tuple(runs)}))
         return MemoryContents(
-            tuple(each for each in now if isinstance(each, RememberedLesson) and each.runs),
-            tuple(each for each in now if isinstance(each, RememberedQuestion) and each.runs),
+            tuple(entry for entry in now if isinstance(entry, RememberedLesson) and entry.runs),
+            tuple(entry for entry in now if isinstance(entry, RememberedQuestion) and entry.runs),
             self.removed,
         )
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
-        """Without an entry and all its words, which are not to be learned again; returns it, too. Raises InputError
-        where there is none with this id."""
-        gone = next((each for each in self.entries if each.id == entry_id), None)
+        """Remove an entry with all its words, which are not to be learned again. Returns the rest and the entry.
+
+        Raises InputError where there is none with this id.
+        """
+        gone = next((entry for entry in self.entries if entry.id == entry_id), None)
         if gone is None:
-            if any(each.id == entry_id for each in self.removed):
+            if any(entry.id == entry_id for entry in self.removed):
                 raise InputError(f"'{entry_id}' was removed before.")
-            known = [each.id for each in self.entries]
+            known = [entry.id for entry in self.entries]
             raise InputError(f"The memory has nothing with the id '{entry_id}'.{did_you_mean(entry_id, known)}")
-        said = [each.text for each in gone.runs] if isinstance(gone, RememberedLesson) else []
+        said = [entry.text for entry in gone.runs] if isinstance(gone, RememberedLesson) else []
         texts = tuple(dict.fromkeys([gone.text, *reversed(gone.wordings), *said]))
         mark = RemovedEntry(id=gone.id, key=gone.key, texts=texts)
         if isinstance(gone, RememberedLesson):
@@ -281,12 +286,14 @@ class MemoryContents:
         return self._but(entry_id, (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
-        """Without the mark of a removal: what was removed may be learned again. Raises InputError where nothing with
-        this id was removed."""
-        if all(each.id != entry_id for each in self.removed):
-            hint = did_you_mean(entry_id, [each.id for each in self.removed])
+        """Remove the mark of a removal, so that the entry may be learned again.
+
+        Raises InputError where nothing with this id was removed.
+        """
+        if all(mark.id != entry_id for mark in self.removed):
+            hint = did_you_mean(entry_id, [mark.id for mark in self.removed])
             raise InputError(f"Nothing with the id '{entry_id}' was removed.{hint}")
-        return self._but(entry_id, tuple(each for each in self.removed if each.id != entry_id))
+        return self._but(entry_id, tuple(mark for mark in self.removed if mark.id != entry_id))
 
     def search(self, text: str, embedder: Embedder) -> list[tuple[Entry, float]]:
         """Lessons and questions with the cosine of their words to a text, in [-1, 1], the nearest first. Raises
@@ -307,17 +314,17 @@ class MemoryContents:
 
 
 class _Homes:
-    """Entries by id, found again by what they say and by who made them, however many there are."""
+    """Entries by id, found again by their words and by the run that made them, however many there are."""
 
     def __init__(self, entries: Iterable[Entry], fingerprint: str) -> None:
-        """``fingerprint`` is that of the run whose entries look for their home."""
+        """Take the entries known so far, and the ``fingerprint`` of the run whose entries look for their home."""
         self.entries: dict[str, Entry] = {}
         self._fingerprint = fingerprint
         self._places: dict[str, int] = {}
         self._said: dict[tuple[Any, str], str] = {}
-        """By key and words, the first entry that has them or had them."""
+        """The first entry with a key and words, present or earlier."""
         self._made: dict[tuple[Any, str], list[str]] = {}
-        """By key and name in the run, the entries that the run has to do with."""
+        """The entries that the run deals with, by key and name in the run."""
         for each in entries:
             self.put(each)
 
@@ -350,11 +357,11 @@ class _Homes:
 
 
 def _new_id(entry: Entry, *taken: Collection[str]) -> str:
-    """Made of what it says, so that it means nothing else when an entry has gone."""
+    """Make an id from the entry's words, so that it never means another entry."""
     digest = sha256(json.dumps([*entry.key, entry.text]).encode()).hexdigest()
     prefix = "M" if isinstance(entry, RememberedLesson) else "Q"
     names = (prefix + digest[:length] for length in range(ID_DIGITS, len(digest) + 1))
-    return next(each for each in names if not any(each in ids for ids in taken))
+    return next(name for name in names if not any(name in ids for ids in taken))
 
 
 def _with_run_of(home: Entry, new: Entry, loaded: Mapping[str, str]) -> Entry:
@@ -368,9 +375,3 @@ def _with_run_of(home: Entry, new: Entry, loaded: Mapping[str, str]) -> Entry:
     if known == home.text != new.text:
         update |= {"text": new.text, "wordings": (*home.wordings, home.text)}
     return home.model_copy(update=update)
-
-
-def _without_others(entry: Entry, fingerprint: str, fresh: set[tuple[str, str]]) -> Entry:
-    """Without what the run added when it went another way."""
-    runs = [each for each in entry.runs if each.fingerprint != fingerprint or (entry.id, each.name) in fresh]
-    return entry.model_copy(update={"runs": tuple(runs)})

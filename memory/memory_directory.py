@@ -36,9 +36,11 @@ PATIENCE = 30.0
 
 
 def read_memory(file: Path) -> MemoryContents:
-    """Read a ``memory.jsonl``. Raises InputError, which names the line and the field at fault, where it is missing or
-    damaged."""
-    found: list[Any] = []
+    """Read a ``memory.jsonl``.
+
+    Raises InputError with the line and field at fault where it is missing or damaged.
+    """
+    entries: list[Any] = []
     ids: set[str] = set()
     for number, row in read_rows(file):
         where, kind = f"{file}, line {number}", row.get("entry")
@@ -46,14 +48,14 @@ def read_memory(file: Path) -> MemoryContents:
             if row.get("format") != FORMAT:
                 raise InputError(f"{where}: not written by this askance; update askance to read it.")
         elif kind in ENTRIES:
-            found.append(validate_row(ENTRIES[kind], row, where))
-            if found[-1].id in ids:
-                raise InputError(f"{where}, field 'id': '{found[-1].id}' is there twice.")
-            ids.add(found[-1].id)
+            entries.append(validate_row(ENTRIES[kind], row, where))
+            if entries[-1].id in ids:
+                raise InputError(f"{where}, field 'id': '{entries[-1].id}' is there twice.")
+            ids.add(entries[-1].id)
         else:
             raise InputError(f"{where}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
     return MemoryContents(
-        *(tuple(each for each in found if isinstance(each, kind)) for kind in ENTRIES.values())  # type: ignore[arg-type]
+        *(tuple(entry for entry in entries if isinstance(entry, kind)) for kind in ENTRIES.values())  # type: ignore[arg-type]
     )
 
 
@@ -101,7 +103,7 @@ class MemoryDirectory:
 
     @property
     def file(self) -> Path:
-        """Where the entries are."""
+        """The file with the entries."""
         return self.path / MEMORY_FILE
 
     def read(self) -> MemoryContents:
@@ -127,8 +129,10 @@ class MemoryDirectory:
         return before, after
 
     def remove(self, entry_id: str) -> Entry:
-        """Remove an entry with all its words and marks it as not to be learned again; returns what it was. Raises
-        InputError where there is none with this id."""
+        """Remove an entry with all its words and mark it as not to be learned again. Returns the entry.
+
+        Raises InputError where there is none with this id.
+        """
         with self._locked():
             after, gone = self.read().without(entry_id)
             write_whole(self.file, after.to_text())
@@ -153,13 +157,13 @@ def _no_directory(path: Path, why: str | None) -> InputError:
 
 
 def load_memory(path: str | Path) -> MemoryDirectory:
-    """The lesson memory in a directory, to be read, searched and corrected. Raises InputError where there is none."""
-    found = MemoryDirectory(path_of(path, "memory"))
-    if found.path.is_file():
+    """Open the lesson memory in a directory, to read, search and correct it. Raises InputError where there is none."""
+    memory = MemoryDirectory(path_of(path, "memory"))
+    if memory.path.is_file():
         raise InputError(f"{path}: this is a file; a directory is needed.")
-    if not found.file.is_file():
+    if not memory.file.is_file():
         raise InputError(f"{path}: there is no lesson memory (no {MEMORY_FILE}).{like_named(path)}")
-    return found
+    return memory
 
 
 def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
@@ -177,20 +181,27 @@ def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def contents_of_run(directory: RunDirectory) -> MemoryContents:
-    """Read what a run has learned by itself, in the form of a memory; ids are the run's own. Raises InputError where
-    there is no run, or a file of it is damaged."""
+    """Read the lessons and questions of one run in the form of a memory; ids are the run's own.
+
+    Raises InputError where there is no run, or a file of it is damaged.
+    """
     facts, lessons, questions = facts_of_run(directory), [], []
     _, checklist, _ = directory.read_inputs()
-    asked = {each.id: each.text for each in checklist.questions} if checklist else {}
+    asked = {question.id: question.text for question in checklist.questions} if checklist else {}
     edits: list[Edit] = []
     if directory.finished:
         result = directory.read_result()
-        gone = {each.edit for each in result.pruned_edits if each.removed}
+        gone = {pruned.edit for pruned in result.pruned_edits if pruned.removed}
         edits = [edit for tried in result.accepted_edits for edit in tried.edits if edit not in gone]
-        for each in result.learned:
-            kept = each.model_dump(include={"iteration", "origin", "sources", "comments", "joined", "worth"})
-            record = QuestionInRun.model_validate({**facts, **kept, "name": each.id})
-            entry = {"id": each.id, "text": each.text, "dimension": each.dimension, "good": each.good or "yes"}
+        for question in result.learned:
+            kept = question.model_dump(include={"iteration", "origin", "sources", "comments", "joined", "worth"})
+            record = QuestionInRun.model_validate({**facts, **kept, "name": question.id})
+            entry = {
+                "id": question.id,
+                "text": question.text,
+                "dimension": question.dimension,
+                "good": question.good or "yes",
+            }
             questions.append(RememberedQuestion.model_validate({**entry, "runs": (record,)}))
     for lesson in directory.read_lessons():
         lessons.append(remembered_lesson(facts, lesson, iteration=None, questions=asked, edits=edits))

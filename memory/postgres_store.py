@@ -40,9 +40,8 @@ INSERT INTO askance_answers ({COLUMNS})
 SELECT %b, %b, %b::bytea, %s, %s, %s::float8, %b FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (key) DO NOTHING
 """
-"""Without waiting for the disk, which a database does some hundred times a second: the server writes it within 0.6 s.
-What
-it lost where it crashed before is written again by the store that had put it."""
+"""Statement that does not wait for the disk, which a database does some hundred times a second. The server writes
+within 0.6 s; after a crash, the store writes lost answers again."""
 _RECENT = 5.0
 """Seconds for which that store remembers it."""
 _CLAIM = f"""
@@ -53,7 +52,7 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE held.owner IN (excluded.owner, %(gone)s)
     OR held.until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '{2 * LEASE} s'
 """
-"""By the database's clock."""
+"""Lease by the database's clock."""
 _RENEW = f"""
 UPDATE askance_claims SET until = clock_timestamp() + interval '{LEASE} s' WHERE key = ANY(%b) AND owner = %s
 """
@@ -117,21 +116,23 @@ class PostgresAddress:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """The parts of the address, by libpq's names. Raises InputError where it is no such address, and
-        MissingExtraError where psycopg is not installed."""
+        """The parts of the address, by libpq's names.
+
+        Raises InputError where it is no such address, and MissingExtraError where psycopg is not installed.
+        """
         conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
         try:
-            found = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
+            parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
         except Exception:  # the whole address may stand in the message
-            found = {}
-        port, places = found.get("port", "0"), "".join(found.get(name, "") for name in ("host", "hostaddr", "dbname"))
-        if (not found and not self.text.endswith("://")) or "@" in places or not port.replace(",", "").isdecimal():
+            parts = {}
+        port, places = parts.get("port", "0"), "".join(parts.get(name, "") for name in ("host", "hostaddr", "dbname"))
+        if (not parts and not self.text.endswith("://")) or "@" in places or not port.replace(",", "").isdecimal():
             raise InputError(
                 "store postgresql://…: this is no address of a database. Write it like "
                 "postgresql://NAME@HOST:5432/DATABASE, "
                 "and signs such as @ : / ? # % in a name or password as %40 %3A %2F %3F %23 %25."
             )
-        return found
+        return parts
 
     def __str__(self) -> str:
         try:
@@ -184,7 +185,7 @@ class PostgresStore:
         self._has_models = False
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; another process that shares the store is buying it where not."""
+        """Whether an answer may be bought now. If not, another process that shares the store is buying it."""
         values = self._signed(key)
 
         def take(db: Any) -> bool:
@@ -291,13 +292,13 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether there are tables. A connection that is cut is made again."""
+        """Whether there are tables. A cut connection is made again."""
         until = monotonic() + _OPENING
         while True:
             try:
                 return self._do(_version) > 0
             except StoreAwayError as error:
-                is_refused = any(each in str(error) for each in _REFUSED)
+                is_refused = any(word in str(error) for word in _REFUSED)
                 if is_refused or monotonic() > until:
                     raise (InputError if is_refused else AskanceError)(str(error)) from None
             sleep(max(0.1, self._not_before - monotonic()))
@@ -372,10 +373,10 @@ def _version(db: Any) -> int:
     """The version of the tables; 0 where there are none."""
     if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
         return 0
-    found = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0
-    if found > SCHEMA_VERSION:
-        raise InputError(f"The tables askance_… are written by a newer askance (schema {found}); update askance.")
-    return int(found)
+    version = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0
+    if version > SCHEMA_VERSION:
+        raise InputError(f"The tables askance_… are written by a newer askance (schema {version}); update askance.")
+    return int(version)
 
 
 def _make(db: Any) -> None:

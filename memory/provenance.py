@@ -1,35 +1,34 @@
-"""Where a judge comes from, as a graph: disagreement → lesson → edit → version, and comment → question → version.
+"""Provenance of a judge, as a graph: disagreement → lesson → edit → version, and comment → question → version.
 
-It is read from a run directory, finished or not. Nodes are named ``kind:name`` (``disagreement:e7/facts``,
+The graph is read from a run directory, finished or not. Nodes are named ``kind:name`` (``disagreement:e7/facts``,
 ``lesson:L3``, ``edit:2``, ``version:4``) and have ``kind`` among their attributes; so have edges. Attributes:
 
-- **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, what both sides answered
+- **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, both sides' answers
   (``target``, ``reference``: booleans; ``target_p_yes``, ``reference_p_yes`` in [0, 1]; ``target_says``,
-  ``reference_says``: their reasons), ``gap``, ``version`` (the best one then, which was looked at), and the
-  example's ``input``, ``context`` and ``output`` as far as the run's inputs have them; of a generator that is
-  improved, the ``output`` that this version wrote, where it was kept. ``no_note`` says why no lesson could be drawn
-  from it.
+  ``reference_says``: their reasons), ``gap``, ``version`` (the best version then, which was read), and the
+  example's ``input``, ``context`` and ``output`` as far as the run's inputs have them. For a generator,
+  ``output`` is the text that this version wrote, where it was kept. ``no_note`` says why no lesson could be drawn.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
-  ``reason``, ``support``; ``requirement``, the question or check that it states as it is, and ``stated_by``
-  (``words``, ``model`` or ``quotation``), where no note-taker drew it; ``recalled`` (true) where it came from a
-  lesson memory. A note that says what a lesson says already has the status ``absorbed``. ``no_edit`` says why no
-  edit for it passed the guards.
+  ``reason``, ``support``. ``requirement`` is the question or check that the lesson states as it is, ``stated_by``
+  (``words``, ``model`` or ``quotation``) says how, where no note-taker drew it. ``recalled`` (true): it came from a
+  lesson memory. A note that repeats a known lesson has the status ``absorbed``. ``no_edit`` says why no edit for it
+  passed the guards.
 - **edit**: ``number``, ``old``, ``new``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``failed its trial``,
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
-- **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all that it has), ``accepted``,
+- **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all its edits), ``accepted``,
   ``reason``, validation ``gain`` over its parent, ``judged`` (validation examples), ``iteration``.
-- **comment**: ``text``, and the ``examples`` of the questions made of it that it was written of, as far as the run's
-  inputs have them.
-- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where it is one), ``good`` (the answer that
-  speaks for the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for those that the run
-  began with), ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set
-  aside``, ``waiting``), ``reason`` (why it did not join), and ``worth`` by split where it joined and the run is
-  finished.
+- **comment**: ``text``, and ``examples``: the examples with this comment among the sources of its questions, as far
+  as the run's inputs have them.
+- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where yes is one), ``good`` (the answer that
+  speaks for the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for the run's first
+  questions), ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set
+  aside``, ``waiting``), ``reason`` (why it did not join), and ``worth`` by split for a question that joined a
+  finished run.
 
 Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the acceptance test with it),
-``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that it went into), ``written``
-(lesson → edit, with the words and the evidence that the lesson had then), ``applied`` and ``taken out`` (edit →
-version), ``parent`` (version → the version made from it).
+``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that absorbed it), ``written``
+(lesson → edit, with the lesson's words and evidence at that time), ``applied`` and ``taken out`` (edit → version),
+``parent`` (version → the version made from it).
 
 The graph can be written to a file for other programs: JSON, or GraphML.
 """
@@ -70,9 +69,10 @@ def build_graph(run: str | Path) -> nx.DiGraph:
     """The graph of a run.
 
     The graph's own attributes: ``run`` (name of the directory), ``mode``, ``target`` and ``source`` (models, where the
-    mode has them), ``best`` (number of the version that a user would get), ``finished``, and for a finished run
+    mode has them), ``best`` (number of the version that a user would get), ``finished``. A finished run also has
     ``finish_reason``, ``yardstick`` and ``gain`` (of the best version over the start, on ``validation`` and ``test``).
-    Raises InputError where there is no run in the directory, or a file of it is damaged."""
+    Raises InputError where there is no run in the directory, or a file of it is damaged.
+    """
     directory = RunDirectory(run)
     config = directory.read_config()["config"]
     events = read_events(directory.path / "journal.jsonl")
@@ -160,12 +160,13 @@ class _Builder:
         self._graph.add_edge(note, kept, kind=event["relation"])
 
     def _on_requirement(self, event: Row) -> None:
-        """A requirement that became a lesson as it stands; its failures were counted and not read."""
+        """Add a requirement that became a lesson as it stands; its failures were counted and not read."""
         row = event["lesson"]
         lesson, question = self._set_lesson(row | {"stated_by": event["by"]}), row["requirement"]
         for key in row["evidence"]:
-            of = {"example": key.removesuffix(f"/{question}"), "question": question, "iteration": self._iteration}
-            failure = self._node("disagreement", key, **of)
+            example = key.removesuffix(f"/{question}")
+            row_of_failure = {"example": example, "question": question, "iteration": self._iteration}
+            failure = self._node("disagreement", key, **row_of_failure)
             self._graph.nodes[failure].setdefault("version", self._best)
             self._graph.add_edge(failure, lesson, kind="evidence")
 
@@ -173,7 +174,7 @@ class _Builder:
         self._set_lesson(event["lesson"])
 
     def _on_recalled(self, event: Row) -> None:
-        """A lesson of the lesson memory that is tried; its evidence stayed with the runs that it is from."""
+        """Add a tried lesson from the lesson memory; its evidence stayed with the runs that it comes from."""
         self._set_lesson(event["lesson"] | {"recalled": True})
 
     def _set_lesson(self, row: Row) -> str:
@@ -191,7 +192,7 @@ class _Builder:
             self._node("lesson", lesson, no_edit=event["reason"])
 
     def _on_edit(self, event: Row) -> None:
-        """Add an edit. Proposed again, on more evidence, it is the same node."""
+        """Add an edit. An edit that is proposed again, on more evidence, is the same node."""
         key = (event["old"], event["new"])
         number = self._edits.setdefault(key, len(self._edits) + 1)
         edit = self._node("edit", number, number=number, old=event["old"], new=event["new"], iteration=self._iteration)
@@ -216,10 +217,10 @@ class _Builder:
         every = [*self._graph.nodes[f"version:{parent}"]["edits"], *edits]
         text, new_questions = self._text(number, parent, edits), not edits and not event.get("shows")
         self._add_version(number, text, parent, edits=every, new_questions=new_questions, **measured)
-        for each in edits:
-            self._graph.add_edge(f"edit:{each}", f"version:{number}", kind="applied")
+        for edit in edits:
+            self._graph.add_edge(f"edit:{edit}", f"version:{number}", kind="applied")
             status = "accepted" if event["accepted"] else "rejected"
-            self._node("edit", each, status=status, reason=event["reason"])
+            self._node("edit", edit, status=status, reason=event["reason"])
         if event["accepted"]:
             self._best = number
             self._in_prompt += edits
@@ -227,11 +228,13 @@ class _Builder:
             self._decide_questions(number, event)
 
     def _on_question(self, event: Row) -> None:
-        found = CriterionRecord.model_validate(event)
-        known = {name: getattr(found, name) for name in ("text", "criterion", "good", "origin", "effect", "iteration")}
-        status = {"status": "set aside" if found.reason else "waiting", "reason": found.reason}
-        node = self._node("question", found.id, **known, sources=list(found.sources), **status)
-        for text in found.comments:
+        question = CriterionRecord.model_validate(event)
+        known = {
+            name: getattr(question, name) for name in ("text", "criterion", "good", "origin", "effect", "iteration")
+        }
+        status = {"status": "set aside" if question.reason else "waiting", "reason": question.reason}
+        node = self._node("question", question.id, **known, sources=list(question.sources), **status)
+        for text in question.comments:
             number = len(self._comments) + 1
             if text not in self._comments:
                 self._comments[text] = self._node("comment", number, text=text, examples=[])
@@ -247,19 +250,19 @@ class _Builder:
                 self._graph.add_edge(node, f"version:{version}", kind="asked")
 
     def _on_pruning(self, event: Row) -> None:
-        lessons = {f"lesson:{each}" for each in event["lessons"]}
-        left = [each for each in reversed(self._in_prompt) if each not in self._pruning_tried]
+        lessons = {f"lesson:{lesson}" for lesson in event["lessons"]}
+        candidates = [edit for edit in reversed(self._in_prompt) if edit not in self._pruning_tried]
         # the same edit may have been proposed for another lesson, too
-        left.sort(key=lambda each: set(self._graph.pred[f"edit:{each}"]) != lessons)
-        edit = next(each for each in left if lessons <= set(self._graph.pred[f"edit:{each}"]))
+        candidates.sort(key=lambda edit: set(self._graph.pred[f"edit:{edit}"]) != lessons)
+        edit = next(number for number in candidates if lessons <= set(self._graph.pred[f"edit:{number}"]))
         self._pruning_tried.add(edit)
         outcome = {name: event[name] for name in ("removed", "reason", "gain")}
         self._node("edit", edit, pruning=outcome)
         number = _version(event["version"])
         if number != self._best:  # else it could not be taken out at all
-            left = [each for each in self._in_prompt if each != edit]
+            remaining = [other for other in self._in_prompt if other != edit]
             measured = {"accepted": event["removed"], "reason": event["reason"], "gain": event["gain"]}
-            self._add_version(number, self._text(number, 0, left), self._best, edits=left, **measured)
+            self._add_version(number, self._text(number, 0, remaining), self._best, edits=remaining, **measured)
             self._graph.add_edge(f"edit:{edit}", f"version:{number}", kind="taken out")
         if event["removed"]:
             self._best = number
@@ -302,13 +305,13 @@ class _Builder:
             about = {"finish_reason": result.finish_reason, "yardstick": result.yardstick}
             graph.graph |= about | {"gain": result.gain.to_dict()}
             if result.best.checklist:
-                questions = {each.id: each.criterion for each in result.best.checklist.questions}
+                questions = {question.id: question.criterion for question in result.best.checklist.questions}
         kept = directory.path / "lessons.jsonl"
         for _, row in read_rows(kept) if kept.is_file() else ():
             if f"lesson:{row.get('id')}" in graph:
                 self._set_lesson(row)
         examples, checklist, _ = directory.read_inputs()
-        questions |= {each.id: each.criterion for each in checklist.questions} if checklist else {}
+        questions |= {question.id: question.criterion for question in checklist.questions} if checklist else {}
         by_id = {example.id: example for example in examples}
         written = self._written() if graph.graph["mode"] == "tune" else None
         self._add_questions(checklist, by_id)
@@ -331,7 +334,7 @@ class _Builder:
         return {(each.version, each.example): each.output for each in rows}
 
     def _add_questions(self, checklist: Checklist | None, examples: Mapping[str, Example]) -> None:
-        """The worth of those that were learned, the examples of their comments, and the questions of the start."""
+        """Add the worth of learned questions, the examples of their comments, and the questions of the start."""
         graph = self._graph
         if self._directory.finished:
             for learned in self._directory.read_result().questions:
@@ -340,15 +343,15 @@ class _Builder:
                     graph.nodes[f"question:{learned.id}"].update(worth=worth)
         for text, comment in self._comments.items():
             named = dict.fromkeys(name for question in graph[comment] for name in graph.nodes[question]["sources"])
-            said = {
-                name: [" ".join(each.text.split()) for each in examples[name].comment]
+            comments = {
+                name: [" ".join(comment_there.text.split()) for comment_there in examples[name].comment]
                 for name in named
                 if name in examples
             }
-            graph.nodes[comment]["examples"] = [name for name, texts in said.items() if text in texts]
-        for each in checklist.questions if checklist else ():
-            about = {"text": each.text, "criterion": each.criterion, "good": each.good, "origin": "start"}
-            self._node("question", each.id, **about, status="accepted")
+            graph.nodes[comment]["examples"] = [name for name, texts in comments.items() if text in texts]
+        for question in checklist.questions if checklist else ():
+            about = {"text": question.text, "criterion": question.criterion, "good": question.good, "origin": "start"}
+            self._node("question", question.id, **about, status="accepted")
 
 
 def _version(given: Any) -> int:
@@ -365,7 +368,7 @@ def edit_of(graph: nx.DiGraph, number: int) -> Edit:
 
 
 def linked(graph: nx.DiGraph, node: str, kind: str) -> list[str]:
-    """The nodes from which an edge of this kind leads to a node."""
+    """Nodes with an edge of this kind to a node."""
     return [here for here in graph.pred[node] if graph.edges[here, node]["kind"] == kind]
 
 

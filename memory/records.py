@@ -25,14 +25,14 @@ class ResultPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in the file."""
+        """Return the record as it stands in the file."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 Figure = Annotated[Statistic, PlainSerializer(statistic_dict)]
 """A figure with its 95 % interval."""
 Gain = Annotated[Difference, PlainSerializer(difference_dict)]
-"""How much better one version is than another; written with its 95 % interval and without its standard error."""
+"""Gain of one version over another; written with its 95 % interval and without its standard error."""
 
 
 class MeasureRecord(ResultPart):
@@ -51,7 +51,8 @@ class MeasureRecord(ResultPart):
     optimised: Figure | None = None
     """The metric that the run was to raise, where it is another one."""
     accuracy: Figure | None = None
-    """This and those below where people's labels are pass or fail, at the version's threshold."""
+    """Share of the examples that judge and people label alike. Like the figures below, only where labels are pass or
+    fail, at the version's threshold."""
     true_positive_rate: Figure | None = None
     true_negative_rate: Figure | None = None
     kappa: Figure | None = None
@@ -73,7 +74,7 @@ class MeasureRecord(ResultPart):
 
 
 class ErrorsRecord(ResultPart):
-    """How far scores are from the wanted ones."""
+    """Distance of scores from the wanted scores."""
 
     mean_absolute: float | None
     drift: float | None
@@ -127,14 +128,14 @@ class QuestionRecord(ResultPart):
 
 
 class ChecklistRecord(ResultPart):
-    """The checklist of a version, where it is not the one that the run began with."""
+    """The checklist of a version, where the run began with another one."""
 
     task: str = ""
     questions: tuple[QuestionRecord, ...] = ()
 
 
 class ThresholdRecord(ResultPart):
-    """A score, in [0, 1], from which on an output passes."""
+    """Lowest score, in [0, 1], with which an output passes."""
 
     value: float
     fitted_on: str | None
@@ -175,22 +176,25 @@ class SideRecord(ResultPart):
     examples: ShownExamples | None = None
     """The judged examples that it is shown, where it is."""
     threshold: ThresholdRecord | None = None
-    """The score from which on an output passes, where people's labels are pass or fail."""
+    """Lowest score with which an output passes, where people's labels are pass or fail."""
     steps: dict[str, Any] | None = None
-    """Where people rated on a few steps of one dimension: ``values``, ``thresholds`` between them, and on ``test`` and
-    ``validation`` how far the judge's steps are people's (``evaluation/raters/steps.py``)."""
+    """Steps of a rating, where people rated on a few steps of one dimension.
+
+    Keys: ``values``, ``thresholds`` between them, and for ``test`` and ``validation`` the agreement of the judge's
+    steps with people's (``evaluation/raters/steps.py``).
+    """
     origins: dict[str, dict[str, Any]] = {}
-    """Where the questions that the run found came from, by id."""
+    """Origins of the questions that the run found, by id."""
     mode: Literal["each", "batched"] | None = None
-    """How several questions are put to it, where the run found that out."""
+    """Mode of asking several questions, where the run found it out."""
     writing: PromptSettings | _LaterWriting | None = None
     """Settings that a generator writes with, where it has others than the run."""
     p_yes_from: Provenance | None = None
-    """Where P(yes) comes from, of a judge that thinks and where the run found that out."""
+    """Source of P(yes) for a judge that thinks, where the run found it out."""
 
 
 class BothWaysRecord(ResultPart):
-    """How a judge answers several questions in one call, beside its answers to the same questions alone."""
+    """Agreement of a judge's answers to several questions in one call with its answers to the same questions alone."""
 
     mode: Literal["each", "batched"]
     same: int
@@ -199,7 +203,7 @@ class BothWaysRecord(ResultPart):
 
 
 NOT_ACCEPTED = "not accepted: "
-"""How the reason of a question begins that the acceptance test refused."""
+"""Beginning of the reason of a question that the acceptance test refused."""
 
 
 class WorthRecord(ResultPart):
@@ -216,13 +220,16 @@ class WorthRecord(ResultPart):
 
 
 class Origin(ResultPart):
-    """Where a question came from."""
+    """Origin of a question."""
 
     origin: str = Field(
         min_length=1, validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from"
     )
-    """``start``, ``clause`` where it was made from one of a judge's prompt, or how a run found it: ``comment``, ``contrast``, ``memory`` where an earlier run had learned it,
-    ``reworded``, ``flipped`` where its good answer is another. Files call it ``from``."""
+    """Origin: ``start``, ``clause`` (made from a clause of a judge's prompt), or how a run found the question.
+
+    A run finds ``comment``, ``contrast``, ``memory`` (an earlier run had learned it), ``reworded`` and ``flipped`` (its
+    good answer is another). Files call the field ``from``.
+    """
     sources: tuple[str, ...] = ()
     """Ids of the examples that it came from."""
     comments: tuple[str, ...] = ()
@@ -230,17 +237,17 @@ class Origin(ResultPart):
 
 
 class Fate(Origin):
-    """Where a question came from, and what became of it in a run."""
+    """Origin of a question, and its fate in a run."""
 
     joined: bool
-    """Whether the run's judge asks it."""
+    """Whether the run's judge asks the question."""
     reason: str | None = Field(default=None, validation_alias=AliasChoices("reason", "problem"))
     """Why it did not join. The journal calls it ``problem``."""
     worth: WorthRecord = WorthRecord()
 
 
 class CriterionRecord(Fate):
-    """A question that was proposed: what it asks, where it came from, what the examples said, what became of it.
+    """A proposed question: its text, its origin, its figures on the examples, its fate.
 
     The loop makes it with :meth:`of` and fills the rest in; events carry it, and ``result.json`` holds it.
     """
@@ -258,9 +265,9 @@ class CriterionRecord(Fate):
     """The part of an example that the judge is shown with it."""
     joined: bool = False
     may_return: bool = False
-    """Whether only the acceptance test or a lack of room kept it out, so that new evidence may bring it back."""
+    """Whether new evidence may bring the question back: only the acceptance test or a lack of room kept it out."""
     effect: float | None = None
-    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
+    """Mean badness of rejected outputs other than its source, less that of accepted outputs; in [-1, 1]."""
     iteration: int = 1
 
     @classmethod
@@ -304,7 +311,7 @@ class CriterionRecord(Fate):
 
     @property
     def is_measure(self) -> bool:
-        """Whether it is a measure, which nobody proposed."""
+        """Whether the criterion is a measure, which nobody proposed."""
         return self.origin == "measure"
 
     @property
@@ -321,7 +328,7 @@ class CriterionRecord(Fate):
 
     @property
     def was_tried(self) -> bool:
-        """Whether it came as far as the acceptance test."""
+        """Whether the question came as far as the acceptance test."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
 
 
@@ -331,14 +338,14 @@ class RevisedRecord(ResultPart):
     id: str
     text: str
     good: Literal["yes", "no"]
-    """The good answer from now on; of one that is asked no more what it was."""
+    """The good answer from now on; for a dropped question, its last one."""
     what: Literal["flipped", "dropped"]
 
     @property
     def sentence(self) -> str:
         """A sentence on its fate and the reason."""
         now = (
-            "is asked no more, as it told too little of what people reject"
+            "is asked no more, as it said too little about rejected outputs"
             if self.what == "dropped"
             else f"is turned round: {self.good} is now the good answer, as it spoke for outputs that people reject"
         )
@@ -365,15 +372,14 @@ class TriedRecord(ResultPart):
 
     edits: tuple[Edit | _LaterEdit, ...]
     accepted: bool = Field(default=False, exclude=True)
-    """Whether it was taken. The file says it by the list that the record stands in."""
+    """Whether the candidate was taken. In the file, the record's list says so."""
     reason: str
     gain: Gain | None = None
     iteration: int
     judged: int | None = None
     """Validation examples that were judged before the decision."""
     shows: str | None = None
-    """The examples that it shows the judge, or what it adds to a prompt that writes, in words; None where neither is
-    new."""
+    """The examples shown to the judge, or the addition to a writing prompt, in words; None where neither is new."""
 
     @property
     def lessons(self) -> list[str]:
@@ -386,7 +392,7 @@ class ShowingRecord(ResultPart):
 
     mode: str
     name: str
-    """As in "4 fixed examples"."""
+    """Name in words, as in "4 fixed examples"."""
     sources: tuple[str, ...] = ()
     """Ids of the development examples that are shown, or retrieved from."""
     accepted: bool
@@ -394,7 +400,7 @@ class ShowingRecord(ResultPart):
 
 
 class AddedLineRecord(ResultPart):
-    """A line that was added after the input, a form or a setting, with a requirement and the failures that led to it."""
+    """A tried addition: a line after the input, a form or a setting, with a requirement and the failures behind it."""
 
     text: str
     requirement: str
@@ -408,11 +414,11 @@ class AdditionRecord(ResultPart):
     kind: str
     """``schema``, ``grammar``, ``rules``, ``form``, ``example``, or the name of a setting."""
     said: str
-    """In words."""
+    """The addition in words."""
     beside: tuple[str, ...] = ()
     """Kinds of the additions that were there before."""
     text: str | None = None
-    """As it stands after the input; None for a setting."""
+    """The line as it stands after the input; None for a setting."""
     settings: dict[str, Any] = {}
     """Settings as ``writing.yaml`` has them."""
     lines: tuple[AddedLineRecord, ...] = ()
@@ -425,14 +431,14 @@ class AdditionRecord(ResultPart):
     n: int = 0
     """Examples that both were measured on."""
     kept: bool = False
-    """Whether the search went on with it."""
+    """Whether the search went on with the addition."""
     reason: str
     accepted: bool = False
-    """Whether it is in the version that the acceptance test took."""
+    """Whether the version that the acceptance test took has the addition."""
 
     @property
     def sentence(self) -> str:
-        """What it came to, e.g. ``rules + schema: better on development (0.61 -> 0.92)``."""
+        """The outcome in one line, e.g. ``rules + schema: better on development (0.61 -> 0.92)``."""
         name = " + ".join([*self.beside, self.kind])
         figures = "" if self.after is None else f" ({self.before or 0.0:.2f} -> {self.after:.2f})"
         return f"{name}: {self.reason}{figures}"
@@ -454,7 +460,7 @@ class PrunedRecord(ResultPart):
 
 
 class Wording(NamedTuple):
-    """How a question is asked: in which words, and with what in view."""
+    """Form of a question: its words, and the part of the example in view."""
 
     text: str
     sees: Sees = "all"
@@ -500,7 +506,7 @@ class ChangedQuestionRecord(ResultPart):
 
 
 class QuestionWordings(ResultPart):
-    """A question with the wordings that were tried, and the one that the judge is asked."""
+    """A question with its tried wordings, and the wording that the judge is asked."""
 
     question: str
     """Its id, which stays."""
@@ -511,16 +517,17 @@ class QuestionWordings(ResultPart):
     reason: str
     """Why it is replaced, or why it stays."""
     gain: float | None = None
-    """Gain of the best wording's correlation over that of the source's own, both on all development examples."""
+    """Gain of the best wording's correlation over the correlation of the source's wording, on all development
+    examples."""
     bias: float | None = None
     """Gain that the best of so many wordings may seem to have by chance, were none better."""
     tried: tuple[WordingTried, ...] = ()
     accepted: bool = False
-    """Whether the acceptance test took it."""
+    """Whether the acceptance test took the wording."""
 
     @property
     def turned(self) -> bool:
-        """Whether the good answer is another one than before."""
+        """Whether the good answer has changed."""
         return self.after is not None and self.after.good != self.before.good
 
     def of(self, question: Question) -> Question:
@@ -539,13 +546,13 @@ class QuestionWordings(ResultPart):
 
 
 class ParityRecord(ResultPart):
-    """How far a judge says what its reference says: shares of same answers, kappa, rank correlation of P(good)."""
+    """Agreement of a judge with its reference: shares of same answers, kappa, rank correlation of P(good)."""
 
     same: Figure
     kappa: Figure
     spearman: Figure
     gain: Gain | None = None
-    """Gain of ``same`` over that of the first version."""
+    """Gain of ``same`` over the first version."""
     score_difference: Gain | None = None
     """Mean score less the reference's, of judges that state scores of their own."""
     questions: dict[str, ParityRecord] = {}
@@ -582,7 +589,7 @@ class ExploitRecord(ResultPart):
 
 
 class PerOutputRecord(ResultPart):
-    """What one output takes on average."""
+    """Average consumption for one output."""
 
     tokens: float
     cost_usd: float | None
@@ -590,7 +597,7 @@ class PerOutputRecord(ResultPart):
 
 
 class PassRatesRecord(ResultPart):
-    """How many outputs pass a requirement, in [0, 1], over the examples on which both sides are known."""
+    """Share of outputs that pass a requirement, in [0, 1], over the examples that are known on both sides."""
 
     before: float | None
     after: float | None

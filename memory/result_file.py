@@ -63,7 +63,7 @@ FinishReason = Literal[
 """Why the loop ended; a closed list."""
 
 FINISH_SENTENCES: dict[str, str] = {
-    "converged": "what is improved agrees with its reference as well as was asked for",
+    "converged": "the agreement with the reference is as high as was asked for",
     "nothing_fails": "no question and no check fails on the development examples",
     "calibrated": "nothing but a calibration was asked for (--calibrate)",
     "questions_worded": "nothing but the questions was to change (--update questions)",
@@ -71,10 +71,10 @@ FINISH_SENTENCES: dict[str, str] = {
     "no_disagreements": "no disagreement is left to learn from among the verdicts that are there",
     "notes_failed": "no note could be taken on any disagreement; resume the run to read them",
     "no_evidence": "nothing is left to read that questions could come from",
-    "no_new_evidence": "no comment and no disagreement says what the run that it goes on from had not learned or tried",
+    "no_new_evidence": "no comment and no disagreement holds anything that the earlier run had not learned or tried",
     "no_gain": "nothing was accepted for as many iterations as --patience allows",
     "no_edit": "no lesson could be written into the prompt (the papers' loop)",
-    "figure_fell": "the held-out figure fell from one iteration to the next, or cannot be had (the papers' early stopping)",
+    "figure_fell": "the held-out figure fell from one iteration to the next, or is missing (the papers' early stopping)",
     "max_iterations": "the number of iterations is used up (--max-iterations)",
     "max_lessons": "the prompt holds as many lessons as it may (--max-lessons)",
     "max_calls": "the budget of calls is used up (--call-budget)",
@@ -108,7 +108,7 @@ class PassFailSide(NamedTuple):
 
 
 class RunRecord(ResultPart):
-    """All of ``result.json``."""
+    """The whole of ``result.json``."""
 
     mode: str
     finish_reason: str
@@ -117,14 +117,17 @@ class RunRecord(ResultPart):
     """``human`` or ``source``: whose scores a judge's were correlated with."""
     yardstick: str = "Spearman"
     decision: Literal["adopt", "keep", "undecided"] | None = None
-    """Whether the test speaks for what validation accepted; None in runs before this was written down."""
+    """Verdict of the test on the version that validation accepted; None in runs before this was recorded."""
     decision_reason: str | None = None
     """Reason of the decision, in words; None where there is no decision."""
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
-    """Whether validation has taught the best version too. Figures under ``validation`` are then of the development
-    and the validation examples, each half judged by what was learned from the other, in ranks within its half."""
+    """Whether validation has taught the best version too.
+
+    Figures under ``validation`` are then taken on the development and the validation examples. Each half is judged by
+    what was learned from the other, in ranks within its half.
+    """
     gain: GainsRecord = GainsRecord()
     accepted_edits: tuple[TriedRecord, ...]
     rejected_edits: tuple[TriedRecord, ...]
@@ -132,7 +135,7 @@ class RunRecord(ResultPart):
     wordings: tuple[QuestionWordings, ...] = ()
     lessons: tuple[LessonRecord, ...]
     questions: tuple[CriterionRecord, ...] = ()
-    """Questions that were proposed: first those that joined, then those that the acceptance test refused."""
+    """Proposed questions: first those that joined, then those refused by the acceptance test."""
     revised_questions: tuple[RevisedRecord, ...] = ()
     """Questions of the start that the accepted judge asks the other way round, or no more."""
     changed_questions: tuple[ChangedQuestionRecord, ...] = ()
@@ -140,19 +143,21 @@ class RunRecord(ResultPart):
     why_no_questions: str | None = None
     """Why none was proposed, where the run was to learn questions."""
     rater_agreement: dict[str, Any] = Field(default_factory=dict)
-    """By dimension, where several people rated: their agreement, the ceiling of a judge, and how their labels were
-    combined (``evaluation/raters/agreement.py``)."""
+    """Agreement of several raters by dimension, the ceiling of a judge, and how the labels were combined.
+
+    See ``evaluation/raters/agreement.py``.
+    """
     comment_coverage: dict[str, Any] = Field(default_factory=dict)
     """Share of the comments on rejected test outputs in which a learned criterion finds a fault, beside chance
     (``evaluation/raters/comment_coverage.py``)."""
     asked_both_ways: BothWaysRecord | None = None
-    """How several questions are put to the judge, and why; None where that was not to be found out."""
+    """Mode of asking the judge several questions, with the reason; None where it was not to be found out."""
     examples: tuple[ShowingRecord, ...] = ()
     """Ways of showing the judge examples, where that was tried."""
     additions: tuple[AdditionRecord, ...] = ()
     """Settings and texts after the input that were tried on development before the rounds, in that order."""
     instructions: tuple[InstructionRecord, ...] = ()
-    """Each instruction in a generator's best prompt with its effect."""
+    """Instructions in a generator's best prompt, each with its effect."""
     per_output: PerOutputRecord | None = None
     """Tokens and money of one test output of a generator's best version."""
     exploits: tuple[ExploitRecord, ...] = ()
@@ -173,15 +178,15 @@ class RunRecord(ResultPart):
     """Verdicts without an answer, by their status."""
     test_looked_at: bool | None = None
     earlier_test_looks: int = 0
-    """How often the test examples were judged before the run was made longer."""
+    """Number of times the test examples were judged before the run was made longer."""
     calibration: dict[str, dict[str, CalibratedRecord]] = Field(default_factory=dict)
-    """By side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
+    """Calibrated figures by side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
     drift: dict[str, BiasRecord] = Field(default_factory=dict)
-    """By side."""
+    """Drift by side."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
-    """With the source's verdicts, by split and side."""
+    """Agreement with the source's verdicts, by split and side."""
     certificate: CertifiedRecord | None = None
-    """Of a migration: whether the target may take the old model's place."""
+    """Decision of a migration: whether the target may take the old model's place."""
 
     @property
     def exploitable(self) -> list[str]:
@@ -192,7 +197,7 @@ class RunRecord(ResultPart):
     @field_validator("accepted_edits")
     @classmethod
     def _say_that_they_are(cls, value: tuple[TriedRecord, ...]) -> tuple[TriedRecord, ...]:
-        return tuple(each.model_copy(update={"accepted": True}) for each in value)
+        return tuple(edit.model_copy(update={"accepted": True}) for edit in value)
 
     @property
     def reworded(self) -> tuple[QuestionWordings, ...]:
@@ -257,28 +262,28 @@ class RunRecord(ResultPart):
 
     @property
     def why_unchanged(self) -> str:
-        """Why nothing was accepted of all that was proposed; without a full stop."""
+        """Reason why no candidate was accepted; without a full stop."""
         tried, failed, questions = len(self.rejected_edits), self.failed_trials, len(self.questions)
-        said = []
+        reasons = []
         if tried:
-            said.append(
+            reasons.append(
                 f"{count(tried, 'candidate')} {'was' if tried == 1 else 'were'} tried on validation and none passed"
             )
-        went = sum(each.was_tried for each in self.questions)
+        went = sum(question.was_tried for question in self.questions)
         if questions and not went:
             proposed = f"{count(questions, 'question')} {'was' if questions == 1 else 'were'} proposed"
-            said.append(f"{proposed} and none withstood the development examples")
+            reasons.append(f"{proposed} and none withstood the development examples")
         elif went and not tried:
-            said.append(f"the run ended before the acceptance test could decide on {count(went, 'question')}")
+            reasons.append(f"the run ended before the acceptance test could decide on {count(went, 'question')}")
         if failed and not tried:
             lessons = (
                 f"{count(failed, 'lesson')} failed {'its' if failed == 1 else 'their'} trial on development examples"
             )
-            said.append(f"{lessons}, so none came to validation")
-        if said:
-            return "; ".join(said)
+            reasons.append(f"{lessons}, so none came to validation")
+        if reasons:
+            return "; ".join(reasons)
         if self.examples:
-            return "; ".join(f"{each.name}: {each.reason}" for each in self.examples)
+            return "; ".join(f"{showing.name}: {showing.reason}" for showing in self.examples)
         if self.thing == "judge" and self.why_no_questions:
             return f"no question was proposed, as {self.why_no_questions}"
         return "no candidate came as far as being tried"
@@ -298,16 +303,17 @@ class RunRecord(ResultPart):
 
     @property
     def pass_fail(self) -> tuple[str, list[PassFailSide]] | None:
-        """The split, test or else validation, and the first and, where it is another, the best version on it."""
+        """The split, test or else validation, with the first version and, if there is another, the best version
+        on it."""
         sides = {"at the start": self.baseline, **({"accepted": self.best} if self.changed else {})}
         for split in ("test", "validation"):
-            found = [
+            rows = [
                 PassFailSide(name, side.threshold, row)
                 for name, side in sides.items()
                 if side.threshold and (row := getattr(side, split)) and row.accuracy
             ]
-            if len(found) == len(sides):
-                return split, found
+            if len(rows) == len(sides):
+                return split, rows
         return None
 
     @property

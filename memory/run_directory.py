@@ -131,7 +131,7 @@ class RunDirectory:
         return False
 
     def take_back(self) -> None:
-        """Have no run here, where the one that :meth:`open` has begun bought nothing: another one may be begun."""
+        """Remove the run that :meth:`open` has begun, if it bought nothing, so that another can be begun here."""
         with suppress(AskanceError, OSError):
             with self.store() as store:
                 bought = len(store) - len(store.brought)
@@ -140,25 +140,26 @@ class RunDirectory:
                     file.unlink(missing_ok=True)
 
     def _refuse_another(self, config: Mapping[str, Any], inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a run with other settings, or none of these inputs, than the one that is here."""
+        """Refuse a run whose settings or inputs differ from the run that is here."""
         before = self.read_config()
         known = before["config"]
-        # the fingerprint is of the run as it was begun: without settings that came after that, and by the names of
-        # that time
+        # The fingerprint was made when the run began: without later settings, and with the names of that time.
         as_begun = {**config, **before.get("begun_with", {})}
         then = {name: value for name, value in as_begun.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
         before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
         gone = {name: default for name, (default, _) in GONE.items() if name in before["settings_written"]}
         if is_as_long and before["fingerprint"] in (
-            _fingerprint({**each, **gone}, texts) for each in (as_begun, then, before_renaming) for texts in inputs
+            _fingerprint({**settings, **gone}, texts)
+            for settings in (as_begun, then, before_renaming)
+            for texts in inputs
         ):
             return
         changed = sorted(key for key in {*config, *known} if config.get(key) != known.get(key))
-        what = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
+        difference = f"other settings ({', '.join(changed)})" if changed else "other data, checklist or prompts"
         more = " --max-iterations MORE" if changed == ["max_iterations"] else ""
         raise InputError(
-            f"{self.path} holds a run with {what}. Choose another --run directory, or go on with the one that is "
+            f"{self.path} holds a run with {difference}. Choose another --run directory, or go on with the one that is "
             f"there: askance resume {as_typed(self.path)}{more}"
         )
 
@@ -222,10 +223,10 @@ class RunDirectory:
 
     @property
     def began_in(self) -> Path:
-        """The directory in which the run was given the names of its checker and its note-taker program, whatever
-        directory it is
-        gone on with from; the present one where that is there no more, an older run did not say it, or none is written
-        down."""
+        """The directory in which the run was begun: names of its checker and note-taker program are relative to it.
+
+        Returns the present directory if that one is gone, or if an older run did not record it.
+        """
         if not self.config_file.is_file():
             return Path()
         kept = Path(self.read_config().get("began_in", ""))
@@ -283,11 +284,11 @@ class RunDirectory:
         start = _prompts_in(self.path / "inputs").get("prompt")
         if start is None:
             path = self.path / "inputs" / "prompt.md"
-            raise InputError(f"{path}: missing, so it cannot be said what the prompt was at the start.")
+            raise InputError(f"{path}: missing, so the starting prompt is not known.")
         return start
 
     def read_versions(self, number: int, start: Prompt) -> list[Prompt]:
-        """The prompts that are kept as a version, in the form of the start, or in the one that their file says."""
+        """The prompts kept as a version, in the form of the start, or in the form that their file names."""
         record = None if start.form is None else start.form.record
         return [
             kept_prompt(read_exactly(file), record, str(file))
@@ -389,23 +390,23 @@ def _files_of(name: str, prompt: Prompt) -> dict[str, str]:
 
 
 def _prompts_in(inputs: Path) -> dict[str, Prompt]:
-    """The prompts of a folder, by name: plain texts, and those with the record of their form beside them."""
+    """The prompts of a folder, by name: plain texts, and prompts with the record of their form beside them."""
     files = {path.stem: path for path in inputs.glob("*.md")}
     for record in inputs.glob(f"*{FORM}"):
         name = record.name.removesuffix(FORM)
-        found = [path for suffix in SUFFIXES if (path := inputs / f"{name}{suffix}").is_file()]
-        if not found:
+        files_there = [path for suffix in SUFFIXES if (path := inputs / f"{name}{suffix}").is_file()]
+        if not files_there:
             raise InputError(f"{inputs / name}.*: the prompt is missing; {record.name} says how it is to be read.")
-        files[name] = found[0]
+        files[name] = files_there[0]
     return {name: _kept_prompt(files[name]) for name in sorted(files)}
 
 
 def _kept_prompt(path: Path) -> Prompt:
-    """A prompt from its file and the one beside it; without one it is plain text of ours."""
-    beside, record = path.with_suffix(FORM), None
-    if beside.is_file():
-        given = read_yaml(read_text(beside), beside, "record of a prompt's form")
-        record = validate_row(FormRecord, given, f"{beside}: damaged, or not written by askance")
+    """Read a prompt from its file and the record beside it. A file without a record is plain text of ours."""
+    record_file, record = path.with_suffix(FORM), None
+    if record_file.is_file():
+        given = read_yaml(read_text(record_file), record_file, "record of a prompt's form")
+        record = validate_row(FormRecord, given, f"{record_file}: damaged, or not written by askance")
     return kept_prompt(read_exactly(path), record, str(path))
 
 

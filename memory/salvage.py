@@ -1,5 +1,4 @@
-"""Whether a verdict store was cut off, and what can still be read of one that is damaged, e.g. by a copy that broke
-off."""
+"""Whether a verdict store was cut off, and rescue of the rows that can still be read, e.g. after a broken copy."""
 
 from __future__ import annotations
 
@@ -18,16 +17,15 @@ from ..prompts.errors import AskanceError
 logger = logging.getLogger(__name__)
 
 _MAGIC, _HEADER = b"SQLite format 3\0", 100
-"""How a file of SQLite begins, and bytes of its header (its file format, 1.3)."""
+"""First bytes of an SQLite file, and the length of its header (SQLite's file format, 1.3)."""
 _BESIDE = ("-wal", "-shm")
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a file is shorter than its header says, which SQLite sees only where it comes to a page that is not
-    there.
+    """Whether a file is shorter than its header says. SQLite notices only when it comes to a missing page.
 
-    Another process may be writing: pages that are not in the file yet are in the log, and where that is gone by now, in
-    the file.
+    Another process may be writing. Pages that are not in the file yet are then in the log; if the log is gone by now,
+    they are in the file.
     """
     try:
         with path.open("rb") as file:
@@ -78,13 +76,13 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         new.rename(path)
     except (OSError, sqlite3.OperationalError) as error:
         raise AskanceError(
-            f"{path}: this file is damaged, and what it holds cannot be written anew ({error})."
+            f"{path}: this file is damaged, and its answers cannot be written to a new one ({error})."
         ) from None
     finally:
         for made in (new, *(copy.with_name(copy.name + end) for end in ("", *_BESIDE))):
             made.unlink(missing_ok=True)
     logger.warning(
-        "%s was damaged. The %d answers that could be read are kept; what is missing is asked again. The damaged file "
+        "%s was damaged. The %d answers that could be read are kept; missing ones are asked again. The damaged file "
         "is %s.",
         path,
         count,
@@ -94,7 +92,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
 
 
 def _write_anew(damaged: Path, new: Path, schema: str, columns: str, version: int) -> int:
-    """Write the rows that can be read to a new store; returns the number of answers."""
+    """Write the rows that can be read to a new store; return the number of answers."""
     with closing(sqlite3.connect(damaged, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
         if not _is_readable(old, version):
             return 0
@@ -127,7 +125,7 @@ def _copy_whole_pages(path: Path, copy: Path) -> bool:
 
 
 def _is_whole(row: dict[str, Any]) -> bool:
-    """Whether an answer holds what one holds, and no zeros where a page was lost."""
+    """Whether a row holds a whole answer, and no zeros where a page was lost."""
     text, logprobs = row["text"], row["logprobs"]
     if not isinstance(text, str) or "\0" in text or not isinstance(row["finish"], str) or "\0" in row["finish"]:
         return False
@@ -138,7 +136,7 @@ def _is_whole(row: dict[str, Any]) -> bool:
 
 
 def _is_readable(old: sqlite3.Connection, version: int) -> bool:
-    """Whether the table can be looked into; pages that its header names and that are not there are put up with."""
+    """Whether the table can be read. Pages that its header names and that are missing are put up with."""
     try:
         old.execute("PRAGMA writable_schema=ON")
         if old.execute("PRAGMA user_version").fetchone()[0] != version:
@@ -150,7 +148,7 @@ def _is_readable(old: sqlite3.Connection, version: int) -> bool:
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-    """The rows, those of each first byte of the key by themselves, up to the first hole from either side."""
+    """Yield the rows by the first byte of their key. Each group is read from both sides, up to its first hole."""
     for first in range(256):
         bounds = bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 64
         for order in ("ASC", "DESC"):

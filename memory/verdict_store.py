@@ -20,7 +20,7 @@ from .salvage import is_cut_off, salvage
 
 SCHEMA_VERSION = 1
 WAITS, LONG = 0.05, 5.0
-"""Seconds before a store that others are just making is opened again, and those from which SQLite has waited itself."""
+"""Seconds before a store that another process is just making is opened again, and seconds that SQLite itself waited."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -37,17 +37,16 @@ CREATE TABLE IF NOT EXISTS models (
     identity TEXT PRIMARY KEY, room INTEGER NOT NULL, answers INTEGER NOT NULL, tokens INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
-"""``brought`` has the keys of answers that were copied from another store; ``models`` what was learned of those that
-think."""
+"""Tables: ``brought`` has the keys of answers copied from another store, ``models`` facts about models that think."""
 _LEARN = """
 INSERT INTO models VALUES (?,?,?,?) ON CONFLICT (identity) DO UPDATE SET
     room = max(room, excluded.room), answers = answers + excluded.answers, tokens = tokens + excluded.tokens
 """
 _INSERT = f"INSERT OR IGNORE INTO answers ({COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
-"""In the place of a row that :func:`_select` passes over."""
+"""Statement that overwrites a row which :func:`_select` passes over."""
 Place = Path | PostgresAddress
-"""Where a store is: a file, or a PostgreSQL database."""
+"""Place of a store: a file, or a PostgreSQL database."""
 
 
 class SharedStore(AnswerStore, Protocol):
@@ -67,8 +66,10 @@ class SharedStore(AnswerStore, Protocol):
 
 
 def place_of(named: str | Place) -> Place:
-    """Where a store is, from its name: an address that begins with ``postgresql:``, else a file. Raises InputError
-    where it is an address of another kind, or none that PostgreSQL takes."""
+    """Place of a store from its name: an address that begins with ``postgresql:``, else a file.
+
+    Raises InputError for an address of another kind, or one that PostgreSQL does not take.
+    """
     text = str(named) if isinstance(named, str) else ""
     if text.startswith(("postgresql:", "postgres:")):
         return PostgresAddress(text)
@@ -80,20 +81,24 @@ def place_of(named: str | Place) -> Place:
 
 
 def store_path(store: str | Place | None = None) -> Place:
-    """Where the answers of all commands are: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
-    Raises InputError as :func:`place_of`."""
+    """Place of the answers of all commands: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
+
+    Raises InputError as :func:`place_of`.
+    """
     return place_of(store or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
 def open_store(store: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
-    """The store of a command that buys answers. Raises InputError where the file is no store, or one of a newer
-    askance, the address is none, or the database refuses. Raises AskanceError where the disk is full, the folder cannot
-    be written, or the database is not there.
+    """Open the store of a command that buys answers.
 
     Args:
         store: Its file or address; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
-        beside: Another store, e.g. that of a run, whose answers are reused too; nothing is written to it.
+        beside: Another store, e.g. a run's, whose answers are reused too; nothing is written to it.
+
+    Raises:
+        InputError: The file is no store, or a newer askance wrote it; the address is none, or the database refuses.
+        AskanceError: The disk is full, the folder cannot be written, or the database is not there.
     """
     if no_cache:
         return VerdictStore(":memory:", is_ours=True)
@@ -184,7 +189,7 @@ class VerdictStore:
             raise
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; another process that shares the store is buying it where not."""
+        """Whether an answer may be bought now. If not, another process that shares the store is buying it."""
         if self._shared is not None:
             return self._shared.claim(key)
         with _explained(self.path):
@@ -247,12 +252,12 @@ class VerdictStore:
             other.close()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of a model that thinks, from here, the shared store, or the one beside."""
+        """Facts about a model that thinks, from here, the shared store, or the one beside."""
         with _explained(self.path):
-            found = _facts(self._db, identity)
+            facts = _facts(self._db, identity)
         for other in (self._shared, self._beside):
-            found = found or (None if other is None else other.learned(identity))
-        return found
+            facts = facts or (None if other is None else other.learned(identity))
+        return facts
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
         """Keep what was learned of a model, also in the shared store."""
@@ -302,7 +307,7 @@ class VerdictStore:
     def close(self) -> None:
         """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""
         if not self._is_ours:
-            with suppress(sqlite3.Error):  # e.g. a full disk: what was claimed lapses
+            with suppress(sqlite3.Error):  # e.g. a full disk: the claims lapse
                 self._claims.let_all_go()
         self._db.close()
         for other in (self._beside, self._shared):
@@ -357,8 +362,9 @@ def _open_shared(place: Place) -> SharedStore:
 def _refuse_other_tables(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database of another program, before anything is written to it.
 
-    A store that was just being made when its process was killed has no table yet, or the answers, which are made first.
-    Raises InputError where it has tables, and no table of answers as of askance."""
+    A store may have no table yet: its process was killed while making it. The table of answers is made first. Raises
+    InputError where there are tables, and none with askance's answers.
+    """
     if db.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         return
     try:
@@ -377,7 +383,7 @@ def _facts(db: sqlite3.Connection, identity: str) -> ThinkingFacts | None:
 
 
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
-    """In the order of the keys, which is that of the file: neighbours share its pages."""
+    """Read rows in the order of the keys, which is the file's order: neighbours share its pages."""
     keys, rows = sorted(keys), []
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]

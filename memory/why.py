@@ -27,7 +27,7 @@ Found = Literal["in the prompt", "nearest", "not in the prompt"]
 """``nearest``: the prompt says nearly this. ``not in the prompt``: a lesson or an edit says it, the prompt does not."""
 
 SAME_RATIO = 0.6
-"""Share of common words from which a sentence counts as another one revised."""
+"""Share of common words from which a sentence counts as a revision of another one."""
 KEPT = 0.7
 """Share of the old words from which a longer sentence counts as the old one with an addition."""
 LEAST_WORDS = 4
@@ -35,9 +35,9 @@ LEAST_WORDS = 4
 CLOSE = 0.75
 """Share of common words from which the nearest sentence is answered for."""
 WORTH_NAMING = 0.3
-"""Share of common words from which a sentence is named as one that may have been meant."""
+"""Share of common words from which a sentence is suggested in the error."""
 SAYS = 0.6
-"""Share of a lesson's words from which a sentence says it."""
+"""Share of a lesson's words from which a sentence counts as saying it."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Passage:
     """A sentence of a prompt, with its past."""
 
     line: int
-    """From 1."""
+    """Line, from 1."""
     text: str
     in_start: bool = False
-    """Whether it stood in the starting prompt, in these words or in those that edits have changed since."""
+    """Whether the sentence stood in the starting prompt, in these words or in words that edits have changed since."""
     edits: tuple[int, ...] = ()
     """Numbers of the edits that wrote or changed it, in order."""
 
@@ -74,7 +74,7 @@ class CaseStory:
     target_says: str | None
     reference_says: str | None
     later: bool
-    """Whether it was found after the edit was written, when the lesson came up again."""
+    """Whether the case was found after the edit was written, when the lesson came up again."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class LessonStory:
 
     id: str
     text: str
-    """In the words that the edit was written from."""
+    """The lesson's words at the time of the edit."""
     said: float
     """Share of its words that are in the sentence asked about, in [0, 1]; with several lessons it tells them apart."""
     direction: str | None
@@ -93,7 +93,7 @@ class LessonStory:
     requirement: str | None
     """The question or check that it states in its own words; None where a note-taker drew it."""
     recalled: bool
-    """Whether it came from a lesson memory and was tried before any note was taken."""
+    """Whether the lesson came from a lesson memory and was tried before any note was taken."""
     cases: tuple[CaseStory, ...]
 
 
@@ -147,16 +147,17 @@ class Why:
     """Gain of the whole run on ``validation`` and ``test``; empty while it is not finished."""
 
     def to_dict(self) -> Row:
-        """As JSON."""
+        """Return the answer as in JSON."""
         return asdict(self)
 
 
 def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     """Answer where a sentence of a prompt comes from.
 
-    Words are compared, in order; case, punctuation, bullets and line breaks do not matter, and a part of a sentence
-    will do. Raises InputError where the prompt is no version of the run, or neither it nor a lesson says anything like
-    the sentence."""
+    Words are compared, in order. Case, punctuation, bullets and line breaks do not matter; a part of a sentence will
+    do. Raises InputError where the prompt is no version of the run, or neither the prompt nor a lesson says anything
+    like the sentence.
+    """
     wanted = words_of(sentence)
     if not wanted:
         raise InputError("There is no word in the sentence to be looked for.")
@@ -168,40 +169,40 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
     best, gain = graph.graph["best"], graph.graph.get("gain", {})
     version = best if best in versions else versions[-1]
     passages = blame(graph, version)
-    found: Found = "in the prompt"
-    those = _holding(passages, wanted)
-    if not those:
+    place: Found = "in the prompt"
+    holding = _holding(passages, wanted)
+    if not holding:
         edits, lessons = _elsewhere(graph, wanted, sentence)
         if edits or lessons:
             return Why(sentence, "not in the prompt", version, (), edits, lessons, gain)
-        found, those = "nearest", [_nearest(passages, wanted, sentence)]
-    numbers = dict.fromkeys(number for each in those for number in each.edits)
-    text = " ".join(each.text for each in those)
+        place, holding = "nearest", [_nearest(passages, wanted, sentence)]
+    numbers = dict.fromkeys(number for passage in holding for number in passage.edits)
+    text = " ".join(passage.text for passage in holding)
     stories = tuple(_edit_story(graph, number, text) for number in numbers)
-    return Why(sentence, found, version, tuple(those), stories, (), gain)
+    return Why(sentence, place, version, tuple(holding), stories, (), gain)
 
 
 def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) -> Passage:
-    """The sentence of the prompt that nearly says it; else InputError names those that may have been meant."""
-    ranked = sorted(passages, key=lambda each: -_likeness(wanted, each.text))
+    """Return the sentence of the prompt that nearly says it. InputError names those that may have been meant."""
+    ranked = sorted(passages, key=lambda passage: -_likeness(wanted, passage.text))
     if ranked and _likeness(wanted, ranked[0].text) >= CLOSE:
         return ranked[0]
-    meant = [each for each in ranked[:3] if _likeness(wanted, each.text) >= WORTH_NAMING]
-    listed = "; ".join(f"line {each.line}, {each.text!r}" for each in meant)
+    meant = [passage for passage in ranked[:3] if _likeness(wanted, passage.text) >= WORTH_NAMING]
+    listed = "; ".join(f"line {passage.line}, {passage.text!r}" for passage in meant)
     hint = f" Did you mean: {listed}?" if meant else ""
     raise InputError(f"Neither the prompt nor a lesson of this run says {sentence!r}.{hint}")
 
 
 def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
-    """The sentences of a version's prompt, each with the edits that it comes from.
+    """The sentences of a version's prompt, each with the edits that made it.
 
     The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits. Where
-    they do not lead to it, what the version before it does not have is taken for the work of all its new edits.
+    they do not lead to the version, its differences from the version before are put down to all its new edits.
     """
     node = f"version:{version}"
     row = graph.nodes[node]
     prompt = Prompt(graph.nodes["version:0"]["prompt"])
-    now = [replace(each, in_start=True) for each in split_passages(prompt.text)]
+    now = [replace(passage, in_start=True) for passage in split_passages(prompt.text)]
     try:
         for number in row["edits"]:
             prompt = prompt.apply(edit_of(graph, number))
@@ -213,7 +214,9 @@ def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
     parent = graph.nodes[linked(graph, node, "parent")[0]]
     new = tuple(number for number in row["edits"] if number not in parent["edits"])
     now = _changed(blame(graph, parent["number"]), split_passages(row["prompt"]), new)
-    return [replace(each, edits=tuple(number for number in each.edits if number in row["edits"])) for each in now]
+    return [
+        replace(passage, edits=tuple(number for number in passage.edits if number in row["edits"])) for passage in now
+    ]
 
 
 def words_of(text: str) -> list[str]:
@@ -237,38 +240,39 @@ def split_passages(text: str) -> list[Passage]:
 
 
 def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[int, ...]) -> list[Passage]:
-    """Hand down the past of each sentence; what is new or revised has the edits.
+    """Hand down the past of each sentence; new or revised sentences get the edits.
 
-    A sentence has the past of the one that it is; of those left over, the likest are one sentence and its revision.
+    An unchanged sentence keeps its past. Among the sentences left over, the most alike are one sentence and its
+    revision.
     """
     past: dict[int, Passage] = {}
-    left = list(before)
+    unmatched = list(before)
     for there, new in enumerate(after):
-        same = next((each for each in left if each.text == new.text), None)
+        same = next((passage for passage in unmatched if passage.text == new.text), None)
         if same is not None:
-            left.remove(same)
+            unmatched.remove(same)
             past[there] = same
     likeness = [
         (_alike(old.text, new.text), -there, -here)
         for there, new in enumerate(after)
         if there not in past
-        for here, old in enumerate(left)
+        for here, old in enumerate(unmatched)
     ]
     taken: set[int] = set()
     for alike, there, here in sorted(likeness, reverse=True):
         if alike and -there not in past and here not in taken:
-            past[-there] = left[-here]
+            past[-there] = unmatched[-here]
             taken.add(here)
-    found = []
+    passages = []
     for there, new in enumerate(after):
         old = past.get(there, Passage(0, ""))
         more = () if old.text == new.text else edits
-        found.append(replace(new, in_start=old.in_start, edits=old.edits + more))
-    return found
+        passages.append(replace(new, in_start=old.in_start, edits=old.edits + more))
+    return passages
 
 
 def _alike(old: str, new: str) -> float:
-    """How far one sentence is another one revised, from 0, not at all, to 1."""
+    """Likeness of a sentence to its possible revision, from 0, not at all, to 1."""
     mine, theirs = words_of(old), words_of(new)
     matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
     ratio = matcher.ratio()
@@ -323,11 +327,11 @@ def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:
     measured = []
     for version in graph[node]:
         if graph.edges[node, version]["kind"] == "applied":
-            together = [graph.nodes[each]["number"] for each in linked(graph, version, "applied")]
-            others = tuple(each for each in together if each != number)
+            together = [graph.nodes[applied_edit]["number"] for applied_edit in linked(graph, version, "applied")]
+            other_edits = tuple(number_there for number_there in together if number_there != number)
             row = graph.nodes[version]
-            measured.append(_story(VersionStory, row, version=row["number"], with_edits=others))
-    lessons.sort(key=lambda each: -each.said)
+            measured.append(_story(VersionStory, row, version=row["number"], with_edits=other_edits))
+    lessons.sort(key=lambda story: -story.said)
     return _story(EditStory, graph.nodes[node], measured=tuple(measured), lessons=tuple(lessons))
 
 
@@ -401,31 +405,32 @@ class QuestionStory:
     sources: tuple[str, ...] = ()
     """Examples that it comes from."""
     effect: float | None = None
-    """How much more it speaks against other rejected outputs than against accepted ones, in [-1, 1]."""
+    """Mean badness of rejected outputs other than its source, less that of accepted outputs; in [-1, 1]."""
     measured: tuple[AcceptanceStory, ...] = ()
     worth: Row = field(default_factory=dict)
-    """By split: what the accepted judge gains by it, over the same judge without it."""
+    """Gain of the accepted judge by the question, over the same judge without it, by split."""
 
     def to_dict(self) -> Row:
-        """As JSON."""
+        """Return the history as in JSON."""
         return asdict(self)
 
 
 def find_question(graph: nx.DiGraph, asked: str) -> str | None:
     """The id of the question that is meant; None where none is.
 
-    Any question may be named by its id, one that was proposed in the run also by the beginning of its id or by words
-    that follow each other in its text. Raises InputError where several are meant."""
+    Every question can be named by its id. A question that was proposed in the run can also be named by the beginning of
+    its id, or by neighbouring words of its text. Raises InputError where several are meant.
+    """
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))
-    found = [name for name in known if asked and name.startswith(asked)]
-    found = found or [
+    matches = [name for name in known if asked and name.startswith(asked)]
+    matches = matches or [
         name for name, text in known.items() if wanted and f" {wanted} " in f" {' '.join(words_of(text))} "
     ]
-    if len(found) > 1:
-        raise InputError(f"{asked!r} may be one of these questions: {_listed(found)}. Give the whole id.")
-    return found[0] if found else None
+    if len(matches) > 1:
+        raise InputError(f"{asked!r} may be one of these questions: {_listed(matches)}. Give the whole id.")
+    return matches[0] if matches else None
 
 
 def learned_ids(graph: nx.DiGraph) -> str:
@@ -450,14 +455,18 @@ def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
     row = graph.nodes[node]
     measured = []
     for there in graph[node]:
-        others = tuple(each.removeprefix("question:") for each in linked(graph, there, "asked") if each != node)
+        other_questions = tuple(
+            question_node.removeprefix("question:")
+            for question_node in linked(graph, there, "asked")
+            if question_node != node
+        )
         version = graph.nodes[there]
-        measured.append(_story(AcceptanceStory, version, version=version["number"], together=others))
+        measured.append(_story(AcceptanceStory, version, version=version["number"], together=other_questions))
     return _story(
         QuestionStory,
         row,
         id=question,
-        comments=tuple(_story(CommentStory, graph.nodes[each]) for each in linked(graph, node, "proposed")),
+        comments=tuple(_story(CommentStory, graph.nodes[comment]) for comment in linked(graph, node, "proposed")),
         sources=tuple(row.get("sources", ())),
         measured=tuple(measured),
         worth={split: gain for split, gain in row.get("worth", {}).items() if gain},

@@ -1,1 +1,1 @@
-"""How a model is reached: gateway, direct client, LiteLLM, embedded server, budget and session."""
+"""Access to models: gateway, direct client, LiteLLM, embedded server, budget and session."""

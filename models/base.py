@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from ..prompts.prompt import Framing
 
 Message = tuple[str, str]
-"""Role and content. A content that is more than a text is a :class:`~askance.prompts.messages.StructuredText`, whose original are
-the fields of the message in OpenAI's chat API: parts with images, calls of tools."""
+"""Role and content. Content with more than a text is a :class:`~askance.prompts.messages.StructuredText`.
+
+Its original holds the fields of the message in OpenAI's chat API: parts with images, calls of tools.
+"""
 
 TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
 """A generated token with the (token, log-probability) pairs that were likely in its place."""
 
 
 A_WORD = 16
-"""Tokens up to which an answer is a word, such as yes or no, with what may stand before it."""
+"""Most tokens of an answer that is one word, such as yes or no, with a few tokens before it."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """How to answer. Every field is part of the request and so of its key."""
+    """Settings of an answer. Every field is part of the request and so of its key."""
 
     max_tokens: int
     temperature: float = 0.0
     seed: int | None = None
     top_logprobs: int = 0
-    """How many log-probabilities to ask for at each token; 0 asks for none."""
+    """Number of log-probabilities to ask for at each token; 0 asks for none."""
     schema: Mapping[str, Any] | None = None
     """JSON schema that the answer must follow."""
     grammar: str | None = None
@@ -66,14 +68,15 @@ class Request:
     replicate: int
     key: bytes
     framing: Framing | None = field(default=None, compare=False)
-    """The text that other requests on the same example share, for a server that can keep what it has read. It is not
-    sent. None where it is not known."""
+    """The text that other requests on the same example share, for a server that can keep what it has read.
+
+    The framing is not sent. None where it is not known.
+    """
     about: tuple[Question, Example] | None = field(default=None, compare=False)
     """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of
     the messages."""
     room: int = field(default=0, compare=False)
-    """Tokens that the model may think beside those of its answer; no part of the key, as the answer is the same
-    question's."""
+    """Tokens for thinking, beside those of the answer. Not part of the key: more room does not change the question."""
 
     @property
     def most_tokens(self) -> int:
@@ -158,7 +161,7 @@ class Answer(NamedTuple):
 
     text: str
     logprobs: tuple[TokenProbabilities, ...] | None = None
-    """For each generated token; None where the endpoint gives none."""
+    """Log-probabilities of each generated token; None where the endpoint gives none."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
@@ -170,12 +173,12 @@ class Answer(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it holds neither a word nor log-probabilities: nothing can be read from it, and nothing learned."""
+        """Whether the answer holds neither a word nor log-probabilities: nothing can be read from it or learned."""
         return not (self.logprobs or self.text.strip())
 
 
 class Model(Protocol):
-    """A model that can be asked. One method; the rest says what it is."""
+    """A model that can be asked. It has one method; the attributes describe it."""
 
     name: str
     """The model's name as the user wrote it: ``provider/model``."""
@@ -213,7 +216,7 @@ def refuse_images(model: Model, shown: Iterator[str]) -> None:
 
 
 def refuse_tools(model: Model) -> None:
-    """See that a model can be given tools: one that can has a true ``takes_tools``. Raises InputError where it cannot."""
+    """Refuse tools for a model without a true ``takes_tools``. Raises InputError then."""
     if not getattr(model, "takes_tools", False):
         raise InputError(
             f"{model.name} takes no definitions of tools, so a recorded output cannot be replayed. Name a model that "
@@ -258,8 +261,11 @@ class StoreAwayError(AskanceError):
 
 
 class AnswerStore(Protocol):
-    """Where answers are kept: a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL
-    database (:class:`askance.memory.postgres_store.PostgresStore`). Each method may raise :class:`StoreAwayError`."""
+    """Store of answers. Each method may raise :class:`StoreAwayError`.
+
+    It is a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
+    (:class:`askance.memory.postgres_store.PostgresStore`).
+    """
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Look up answers; a key that has none is left out."""
@@ -274,7 +280,7 @@ class AnswerStore(Protocol):
         """Facts of the model with this identity; None where nothing was learned."""
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
-        """Keep what was learned of a model: the most room, and answers and tokens beside those that are known."""
+        """Keep new facts about a model: the larger room, and answers and tokens added to the known ones."""
 
     def claim(self, key: bytes) -> bool:
         """Whether an answer may be bought now; where not, another process that shares the store is buying it."""

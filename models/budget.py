@@ -1,7 +1,7 @@
 """Costs and caps of calls: list prices, caps shared by all roles, the ledger of each role, limits a minute.
 
-A price that nobody told us is not known, and never 0. What runs on this machine costs nothing. The prices here are
-those of OpenAI's own models; other providers' come with LiteLLM.
+An unknown price is never taken for 0. A model on this machine costs nothing. The prices here are OpenAI's own; other
+providers' prices come with LiteLLM.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class RoleLedger:
     """Calls whose price is not known."""
 
     def to_dict(self) -> dict[str, float | None]:
-        """The figures as every result has them; the money is None where the price of a call is not known."""
-        # rounded, so that the order in which the answers came does not show in the last digits of the sum
+        """Return the figures as every result has them; the cost is None where the price of a call is not known."""
+        # Rounded: the last digits of the sum depend on the order of the answers.
         money = {"cost_usd": None if self.unpriced_calls else round(self.cost_usd, 9)}
         return {name: value for name, value in (vars(self) | money).items() if name != "unpriced_calls" or value}
 
@@ -215,7 +215,7 @@ class Budget:
             await self._came_back.wait()
 
     def _has_left(self, tokens: int, cost: float) -> bool:
-        """Whether one call more would keep to the caps, were nothing set aside."""
+        """Whether one more call would keep to the caps, apart from the sums set aside."""
         return (
             (self.call_budget is None or self.calls < self.call_budget)
             and (self.token_budget is None or self.tokens + tokens <= self.token_budget)
@@ -341,7 +341,7 @@ class Price:
         return self.of(reserved_tokens(request) - answer, answer)
 
     def times(self, share: float) -> Price:
-        """A share of it, e.g. that of a batch."""
+        """Return a share of the price, e.g. a batch's half."""
         return Price(self.prompt * share, self.answer * share)
 
 

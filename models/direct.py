@@ -32,7 +32,8 @@ _TEXT_ONLY = re.compile(r"(?:ft:)?(?:gpt-3\.5-turbo|gpt-4|o1-mini|o1-preview|o3-
 SHORT_KEY = 7
 """A key of up to so many characters may be a word such as ``x``, and is looked for as a word."""
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""From 520 on they are Cloudflare's, in front of OpenAI and others, where it cannot reach them for the moment."""
+"""Statuses after which a call is repeated. From 520 on they are Cloudflare's, which cannot reach the endpoint behind it
+for the moment."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
@@ -302,7 +303,7 @@ _PLAIN = ("enum", "const", "required", "default", "examples")
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a schema is of the kind that OpenAI calls strict: every object names all its keys, and allows no others."""
+    """Whether a schema is what OpenAI calls strict: every object names all its keys, and allows no others."""
     if isinstance(schema, list):
         return all(map(is_strict, schema))
     if not isinstance(schema, Mapping):
@@ -312,7 +313,7 @@ def is_strict(schema: Any) -> bool:
         names = set(properties) if isinstance(properties, Mapping) else set()
         if schema.get("additionalProperties") is not False or names != set(schema.get("required", ())):
             return False
-    parts = (list(each.values()) if name in _NAMED else each for name, each in schema.items() if name not in _PLAIN)
+    parts = (list(part.values()) if name in _NAMED else part for name, part in schema.items() if name not in _PLAIN)
     return all(map(is_strict, parts))
 
 
@@ -328,7 +329,7 @@ def _message(payload: bytes) -> str:
 
 
 def _error_inside(payload: bytes) -> int | None:
-    """The status of an error that came with HTTP 200 in place of an answer, as OpenRouter sends it; None without one."""
+    """The status of an error that came with HTTP 200 in place of an answer, as from OpenRouter; None without one."""
     if b'"error"' not in payload:
         return None
     try:
@@ -345,11 +346,11 @@ def _error_in(data: dict[str, Any]) -> int | None:
 
 def _code(error: Any, otherwise: int = 400) -> int:
     """Status of an error that came with HTTP 200; ``otherwise`` where it names none."""
-    told = [str(error.get(name)) for name in ("code", "status", "type")] if isinstance(error, dict) else []
-    for each in told:
-        if each.isdigit() and 400 <= int(each) < 600:
-            return int(each)
-    words = " ".join(told).lower()
+    hints = [str(error.get(name)) for name in ("code", "status", "type")] if isinstance(error, dict) else []
+    for hint in hints:
+        if hint.isdigit() and 400 <= int(hint) < 600:
+            return int(hint)
+    words = " ".join(hints).lower()
     return next((status for status, kind in _KINDS.items() if re.search(kind, words)), otherwise)
 
 
@@ -457,10 +458,10 @@ def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProb
 
 
 def _asked_words(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The words for yes and no that a schema allows, where they are not English, which is kept anyway."""
+    """The words for yes and no that a schema allows, apart from the English words, which are always kept."""
     for field in (schema or {}).get("properties", {}).values():
         words = field.get("enum") or field.get("properties", {}).get("answer", {}).get("enum") or ()
-        return tuple(each.lower() for each in words if isinstance(each, str) and each not in ("yes", "no"))
+        return tuple(word.lower() for word in words if isinstance(word, str) and word not in ("yes", "no"))
     return ()
 
 

@@ -23,7 +23,7 @@ _CLOSED = "This gateway is closed; ask within its 'with' block."
 
 @dataclass(frozen=True, slots=True)
 class _Box(Generic[Result]):
-    """A result that is not written out: asyncio.run takes the repr of its task, and that of every verdict in it."""
+    """A result with a short repr: asyncio.run takes the repr of its task, which would write out every verdict."""
 
     value: Result = field(repr=False)
 
@@ -103,11 +103,12 @@ def _is_loop_running() -> bool:
 
 
 def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:
-    """The function to be awaited: it runs in a thread, on an event loop of its own, and the caller's loop goes on.
+    """Return an awaitable version of the function. It runs in a thread, on its own event loop; the caller's loop goes
+    on.
 
-    A cancelled call is over when the thread has ended and its store is closed. It cancels what the function waits for;
-    what it computes meanwhile is computed to its end. The thread has the caller's context variables. Callbacks,
-    watchers and models that are objects are called in the thread.
+    A cancelled call ends when the thread has ended and its store is closed. Cancelling stops whatever the function
+    waits for; a running computation goes to its end. The thread has the caller's context variables. Callbacks, watchers
+    and models that are objects are called in the thread.
     """
 
     @wraps(function)
@@ -130,8 +131,7 @@ def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any,
 
 
 class BackgroundLoop:
-    """Runs coroutines of many threads on one event loop, to which a gateway and its connections belong, until
-    :meth:`close`."""
+    """A loop that runs coroutines of many threads until :meth:`close`. A gateway and its connections belong to it."""
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -144,7 +144,7 @@ class BackgroundLoop:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether this is the loop's thread, which cannot wait for it."""
+        """Whether the present thread is the loop's own, which cannot wait for the loop."""
         return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -197,13 +197,13 @@ class BackgroundLoop:
 
 
 async def _end(last: Coroutine[Any, Any, object] | None) -> None:
-    """End what has been left behind, and do the last piece of work."""
+    """End the tasks that are left, after the last piece of work."""
     try:
         if last is not None:
             await last
     finally:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
+        leftovers = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in leftovers:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*leftovers, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_asyncgens()

@@ -1,7 +1,7 @@
-"""Where askance keeps what can be fetched or computed again, and the identity of a weights file: its sha256.
+"""Cache directory of data that can be fetched or computed again, and the identity of a weights file: its sha256.
 
-Verdicts are keyed by the model that gave them. A server's port changes with every run and a path says nothing about the
-content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds; the result is kept in the cache
+Verdicts are keyed by the model that gave them. A server's port changes with every run, and a path says nothing about
+the content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds. The hash is kept in the cache
 directory under (path, size, modification time) and trusted as long as all three are unchanged.
 """
 

@@ -20,11 +20,11 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean
 
 
 def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
-    """Import what ``package.module:function`` or ``path/to/file.py:function`` names.
+    """Import the function that ``package.module:function`` or ``path/to/file.py:function`` names.
 
-    The current directory, or the file's, is put on the import path and stays there, so that what the function imports
-    when it runs is found as well. What is in ``began_in`` goes before what is in the current directory. ``option`` is
-    where the name was given, e.g. ``--checker``, and is said in errors.
+    The current directory, or the file's, is put on the import path and stays there, so that later imports of the
+    function work. ``began_in`` comes before the current directory. ``option`` is the name of the option with the
+    function, e.g. ``--checker``, for errors.
 
     Raises:
         InputError: There is no such module, file or name in it, or importing it fails.
@@ -35,22 +35,22 @@ def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
         raise InputError(f"{where}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
     is_file = module_name.endswith(".py") or "/" in module_name or "\\" in module_name
     module = (_from_file if is_file else _from_name)(module_name, where, began_in)
-    found: Any = module
+    value: Any = module
     for part in path.split("."):
-        if not hasattr(found, part):
-            names = [name for name in dir(found) if not name.startswith("_") and callable(getattr(found, name, None))]
+        if not hasattr(value, part):
+            names = [name for name in dir(value) if not name.startswith("_") and callable(getattr(value, name, None))]
             raise InputError(f"{where}: '{module_name}' has nothing called '{path}'.{did_you_mean(part, names)}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def function_version(source: str, began_in: Path = Path()) -> str | None:
-    """A hash of the file in which a function named as for :func:`find_function` stands; None where none is found.
+    """Hash of the file with a function, named as for :func:`find_function`; None where no file is found.
 
     The function is not imported. Other files that it uses are no part of its version.
     """
     name = source.rpartition(":")[0]
-    file = next((each for each in (began_in / name, Path(name)) if each.is_file()), None)
+    file = next((path for path in (began_in / name, Path(name)) if path.is_file()), None)
     if file is None and all(part.isidentifier() for part in name.split(".")):
         for folder in (Path.cwd(), began_in.absolute()):
             _importable(folder)
@@ -120,7 +120,7 @@ def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleTy
 
 
 def must_take_an_example(where: str, function: Any) -> None:
-    """See that a function can be called with one example. Raises InputError where it cannot."""
+    """Refuse a function that cannot be called with one example. Raises InputError then."""
     if not callable(function):
         raise InputError(f"{where}: this is {kind_of(function)}, not a function that takes an example.")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -130,7 +130,7 @@ def must_take_an_example(where: str, function: Any) -> None:
     except TypeError as error:
         raise InputError(f"{where}: it is called with one example alone, which fails ({error}).") from None
     except ValueError:
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
 
 
 def kind_of(value: object) -> str:
@@ -142,7 +142,7 @@ def kind_of(value: object) -> str:
 
 
 def what_happened(error: BaseException, name: str, function: Any) -> str:
-    """Type and message of an error, and the line of the user's function in which it came up."""
+    """Type and message of an error, with the line of the user's function that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     try:
         file = inspect.getsourcefile(inspect.unwrap(function)) or ""

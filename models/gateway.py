@@ -50,7 +50,7 @@ _INSTEAD = {
 
 
 class RetryPolicy:
-    """How often and how long to wait: exponential with full jitter, the endpoint's wish first, and never without end."""
+    """Number and length of waits: exponential with full jitter, the endpoint's wish first, and never without end."""
 
     def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
         """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
@@ -77,7 +77,7 @@ class _Line:
     slot: asyncio.Semaphore
     under_way: int = 0
     answered: bool = False
-    """Whether it ever gave an answer."""
+    """Whether the endpoint ever gave an answer."""
     heard: float = 0.0
     """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
     limited: float = 0.0
@@ -107,29 +107,29 @@ class Gateway:
         stored_answers_are_ours: bool = False,
         brought: Container[bytes] = (),
     ) -> None:
-        """Nothing is asked yet.
+        """Set up a gateway; no model is asked yet.
 
-        ``stored_answers_are_ours``: the store belongs to one run, whose ledger counts each answer once as paid, but for
-        those under the keys ``brought``, which an earlier run has paid for.
+        ``stored_answers_are_ours``: the store belongs to one run. Its ledger counts each answer once as paid, except
+        answers under the keys ``brought``, which an earlier run has paid for.
         """
         self.store = store
         self.budget = budget or Budget()
         self.max_concurrency = max_concurrency
         self.provenance: dict[str, Provenance] = {}
-        """Where p_yes of each model comes from, by identity; settled once, by its first answer or answers."""
+        """Source of p_yes for each model, by identity. Settled once, by the model's first answer or answers."""
         self.thinkers: dict[str, bool] = {}
-        """Whether a model is asked as one that thinks, by identity; settled once, before its first verdict."""
+        """Whether a model is asked as one that thinks, by identity. Settled once, before its first verdict."""
         self.need_room: set[str] = set()
-        """Models, by identity, whose answers begin with a mark, a blank or a label, so that one token is too little
+        """Identities of models whose answers begin with a mark, a blank or a label, so that one token is too little
         room."""
         self.on_wait: Callable[[str, float], None] | None = None
         """Called with a message and the seconds when a call has to wait for its next attempt."""
         self.on_notice: Callable[[str], None] | None = None
-        """Called with what somebody should know about the answers."""
+        """Called with messages for the user about the answers."""
         self.seconds: dict[bytes, float] = {}
         """Seconds that each bought output of a generator took, by the request's key."""
         self.in_batches: Callable[[str], Container[str]] | None = None
-        """Keys, in hex, of what is in open batches of the model with an identity; None where they are waited for."""
+        """Returns the keys, in hex, in open batches of the model with an identity. None where these are waited for."""
         self._retry = retry or RetryPolicy()
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
@@ -142,14 +142,14 @@ class Gateway:
         self._counted: set[bytes] = set()
         self._found: set[bytes] = set()
         self._probed: set[bytes] = set()
-        """Answers that a model was tried by, until they are asked for: they are the same ones, and not reused."""
+        """Keys of answers that a model was tried by, until they are asked for: these are not counted as reused."""
         self._ahead: Counter[str] = Counter()
-        """Number of stored answers by role, less one for each refused call."""
+        """Number of stored answers by role, minus one for each refused call."""
         self.room = ThinkingRoom(self.budget, store, self._notify, self._has_answered)
-        """Asks with room where a model thinks, and knows how much it needs."""
+        """Asks with room where a model thinks, and knows the room that it needs."""
 
     def _notify(self, text: str) -> bool:
-        """Pass on what somebody should know; returns whether somebody listens."""
+        """Pass a message on to the user; returns whether somebody listens."""
         if self.on_notice:
             self.on_notice(text)
         return self.on_notice is not None
@@ -160,8 +160,8 @@ class Gateway:
         return (line is not None and line.answered) or bool(self._ahead[role])
 
     def concurrency(self, model: Model) -> int:
-        """How many calls a model takes at once: its own limit, or the common one; as many as it ``gathers`` into
-        batches."""
+        """Calls that a model takes at once: its own limit, or the common one. A model that ``gathers`` batches takes as
+        many."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         if own := getattr(model, "max_concurrency", None):
@@ -193,24 +193,24 @@ class Gateway:
         return self.store is not None and key in await self._once_there(partial(self.store.get_many, [key]))
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Look up answers in the store; each that is found is booked as reused."""
+        """Look up answers in the store and book them as reused."""
         if self.store is None:
             return {}
-        found = await self._once_there(partial(self.store.get_many, keys))
-        there = [key for key in keys if key in found]
+        answers = await self._once_there(partial(self.store.get_many, keys))
+        present = [key for key in keys if key in answers]
         if len(self._found) < AHEAD:
-            new = {key for key in there if key not in self._counted} - self._found
+            new = {key for key in present if key not in self._counted} - self._found
             self._found |= new
             self._ahead[role] += len(new)
-        for key in self._probed.intersection(there):
-            there.remove(key)
+        for key in self._probed.intersection(present):
+            present.remove(key)
             self._probed.discard(key)
         if not self._count_stored:
-            self.budget.role(role).cached_calls += len(there)
-            return found
-        for key in there:
-            self._book(role, key, found[key])
-        return found
+            self.budget.role(role).cached_calls += len(present)
+            return answers
+        for key in present:
+            self._book(role, key, answers[key])
+        return answers
 
     async def forget(self, keys: Sequence[bytes]) -> None:
         """Drop answers from which no verdict could be read: a failure is not kept, so it is asked again next time."""
@@ -224,7 +224,7 @@ class Gateway:
         return stored.get(request.key) or await self.buy(role, model, request)
 
     async def probe(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask`, for an answer by which a model is tried, and which is asked for again where it is of use."""
+        """Ask as :meth:`ask`, to try a model. The answer is not counted as reused when it is asked for again."""
         answer = await self.ask(role, model, request)
         self._probed.add(request.key)
         return answer
@@ -274,28 +274,28 @@ class Gateway:
                 self._let_go(request.key)
 
     async def _bought_by_another(self, role: str, key: bytes) -> Answer | None:
-        """An answer that another process has bought or is buying; None where it is claimed for this one."""
+        """Return an answer that another process has bought or is buying; None where this process has claimed it."""
         if self.store is None:
             return None
         pause, longest = BETWEEN_LOOKS
         while not await self._once_there(partial(self.store.claim, key)):
             if not self._waits and self.on_notice:
-                self.on_notice("Another process is buying the same answers: what it has asked for is waited for.")
+                self.on_notice("Another process is buying the same answers; this one waits for them.")
             self._waits = True
             await asyncio.sleep(pause)
             pause = min(longest, 1.5 * pause)
         try:
-            found = (await self._once_there(partial(self.store.get_many, [key]))).get(key)
+            answer = (await self._once_there(partial(self.store.get_many, [key]))).get(key)
         except BaseException:
             self._let_go(key)
             raise
-        if found is None:
+        if answer is None:
             self._claimed.add(key)
             self._renew_later()
         else:
             self._let_go(key)
             self.budget.role(role).cached_calls += 1
-        return found
+        return answer
 
     def _let_go(self, key: bytes) -> None:
         """Give up a claim; where the store is away the claim lapses by itself."""
@@ -312,7 +312,7 @@ class Gateway:
     def _renew(self) -> None:
         self._renewal = None
         if self._claimed and self.store is not None:
-            with suppress(AskanceError):  # what cannot be written now is told where an answer is put
+            with suppress(AskanceError):  # putting an answer reports the same error
                 self.store.renew([*self._claimed])
             self._renew_later()
 
@@ -435,27 +435,27 @@ class Gateway:
         return ModelError(text, fatal=True, status=error.status)
 
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
-        """An answer that cannot be read, or where the model turns out to think, one with room
-        (:meth:`ThinkingRoom.ask_again`).
+        """Ask again with room if the answer cannot be read, or the model turns out to think.
 
-        A server's template may begin the thinking, so that a reply that was cut off shows no sign of it.
+        See :meth:`ThinkingRoom.ask_again`. A server's template may begin the thinking, so that a truncated reply shows
+        no sign of it.
         """
         if not may_be_thought(model, answer):
             return answer
         async with self._line(model).slot:
-            found = await self.room.ask_again(role, model, request, answer, is_booked=True)
-        if found is answer:
+            longer = await self.room.ask_again(role, model, request, answer, is_booked=True)
+        if longer is answer:
             return answer
-        more = found._replace(
-            prompt_tokens=found.prompt_tokens - answer.prompt_tokens,
-            completion_tokens=found.completion_tokens - answer.completion_tokens,
-            cost_usd=None if found.cost_usd is None else found.cost_usd - (answer.cost_usd or 0.0),
+        more = longer._replace(
+            prompt_tokens=longer.prompt_tokens - answer.prompt_tokens,
+            completion_tokens=longer.completion_tokens - answer.completion_tokens,
+            cost_usd=None if longer.cost_usd is None else longer.cost_usd - (answer.cost_usd or 0.0),
         )
         self.budget.paid(role, more, calls=0)
         if self.store is not None:
             await self._once_there(partial(self.store.forget, [request.key]))
-            await self._once_there(partial(self.store.put, request.key, found))
-        return found
+            await self._once_there(partial(self.store.put, request.key, longer))
+        return longer
 
     def _book(self, role: str, key: bytes, answer: Answer) -> None:
         if key in self._counted or key in self._brought:

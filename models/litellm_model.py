@@ -91,7 +91,7 @@ class LiteLLMModel(EndpointModel):
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:
                 response = await self._litellm.acompletion(**self._arguments(sent, request.room))
-            except Exception as error:  # LiteLLM's errors share no base class; what is not one of them is raised again
+            except Exception as error:  # LiteLLM's errors share no base class; other errors are raised again
                 if getattr(error, "status_code", None) is None:
                     raise
                 status, said = int(error.status_code), _said(error, whole=True)  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ class LiteLLMModel(EndpointModel):
         )
 
     def _may_take_images(self) -> bool:
-        """Whether LiteLLM's table does not say that the model takes texts alone."""
+        """Whether LiteLLM's table allows images, or says nothing against them."""
         try:
             said = self._litellm.get_model_info(model=self._model).get("supports_vision")
         except Exception:  # LiteLLM raises a bare one for a model that its table does not have
@@ -157,7 +157,7 @@ class LiteLLMModel(EndpointModel):
     def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
         own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
         thinking = self._learner.thinking.fields
-        # also to a deployment that LiteLLM does not know by its name: what it refuses is then said
+        # LiteLLM may not know a deployment by its name. It gets the fields all the same, and refuses them openly.
         passed = [name for name in thinking if name not in (*self._supported, "extra_body")]
         body = {**self._more.get("extra_body", {}), **sent.get("extra_body", {})}
         more = {**self._more, **sent} | ({"extra_body": body} if body else {})
@@ -170,7 +170,7 @@ class LiteLLMModel(EndpointModel):
         usage = getattr(response, "usage", None)
         raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
         cost: float | None = None
-        prompt, written = (tokens_of(getattr(usage, each, 0)) for each in ("prompt_tokens", "completion_tokens"))
+        prompt, written = (tokens_of(getattr(usage, name, 0)) for name in ("prompt_tokens", "completion_tokens"))
         if self.price is not None and not self._is_listed:
             cost = self.price.of(prompt, written)
         elif self.price is not None:
@@ -180,7 +180,7 @@ class LiteLLMModel(EndpointModel):
         logprobs = read_logprobs(raw, request.parameters)
         text, apart = text_of(choice.message.content), thinks_apart(choice.message)
         said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
-        calls = [each.model_dump(exclude_none=True) for each in getattr(choice.message, "tool_calls", None) or ()]
+        calls = [call.model_dump(exclude_none=True) for call in getattr(choice.message, "tool_calls", None) or ()]
         return Answer(
             said if request.parameters.tools is None else message_said(said, calls),
             logprobs,
@@ -224,7 +224,8 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """One line of a provider's error, the first 300 characters or the ``whole`` text, without keys that it may quote."""
+    """One line of a provider's error, without keys that it may quote: the first 300 characters, or the
+    ``whole`` text."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message

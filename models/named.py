@@ -91,10 +91,10 @@ class NamedModel(BaseModel):
     @classmethod
     def _holds_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
         for name, value in values.items():
-            for inner, each in value.items() if isinstance(value, dict) else [(name, value)]:
-                if not isinstance(each, str) or _VARIABLE.search(each):
+            for inner, text in value.items() if isinstance(value, dict) else [(name, value)]:
+                if not isinstance(text, str) or _VARIABLE.search(text):
                     continue
-                if _SECRET_NAME.search(str(inner)) or _SECRET.search(each):
+                if _SECRET_NAME.search(str(inner)) or _SECRET.search(text):
                     raise ValueError(
                         f"'{inner}' may hold a key, which stands in no file: write ${{NAME}}, the name of a variable "
                         "that holds it"
@@ -118,10 +118,10 @@ class NamedModel(BaseModel):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """The settings that were given, for a file: of the headers only those that are variables."""
-        found = self.model_dump(mode="json", exclude_defaults=True)
+        """The given settings, for a file. Headers are left out unless they are variables."""
+        settings = self.model_dump(mode="json", exclude_defaults=True)
         headers = {name: value for name, value in self.headers.items() if _VARIABLE.search(value)}
-        return {name: value for name, value in found.items() if name != "headers"} | (
+        return {name: value for name, value in settings.items() if name != "headers"} | (
             {"headers": headers} if headers else {}
         )
 
@@ -183,11 +183,11 @@ def read_named(values: Any) -> dict[str, NamedModel]:
     """Named models from settings. Raises ValueError, which names the model and the setting at fault."""
     if not isinstance(values, Mapping):
         raise ValueError("a mapping from name to model is needed, as in {new: {model: openai/gpt-5-mini}}")
-    found: dict[str, NamedModel] = {}
+    models: dict[str, NamedModel] = {}
     for name, value in values.items():
-        found[str(name)] = _read(str(name), value)
-    _check_prices(found)
-    return found
+        models[str(name)] = _read(str(name), value)
+    _check_prices(models)
+    return models
 
 
 def _read(name: str, value: Any) -> NamedModel:
@@ -219,12 +219,12 @@ def _read(name: str, value: Any) -> NamedModel:
 
 def _check_prices(models: Mapping[str, NamedModel]) -> None:
     priced: dict[tuple[str, str | None, str | None], tuple[str, ModelPrice]] = {}
-    for name, each in models.items():
-        if each.price is None:
+    for name, model in models.items():
+        if model.price is None:
             continue
-        other, price = priced.setdefault(each.where, (name, each.price))
-        if price != each.price:
-            raise ValueError(f"'{other}' and '{name}' are one model, {each.model}, with two prices")
+        other, price = priced.setdefault(model.where, (name, model.price))
+        if price != model.price:
+            raise ValueError(f"'{other}' and '{name}' are one model, {model.model}, with two prices")
 
 
 def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[str, NamedModel]:
@@ -234,30 +234,29 @@ def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[
 
 
 def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
-    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models; NAME may also be
-    provider/model.
+    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models.
 
-    Raises InputError where one is not of this form.
+    NAME may also be provider/model. Raises InputError where one is not of this form.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in (models or {}).items():
-        found[name] = (
+        settings[name] = (
             value.model_dump(exclude_unset=True)
             if isinstance(value, NamedModel)
             else {"model": value}
             if isinstance(value, str)
             else value
         )
-    for each in given:
-        left, sign, text = each.partition("=")
+    for assignment in given:
+        left, sign, text = assignment.partition("=")
         name, dot, setting = left.strip().rpartition(".")
         if not (sign and dot and name and setting):
             raise InputError(f"--model-setting {left}: write it as NAME.SETTING=VALUE, e.g. new.thinking=low.")
-        if name not in found and "/" not in name:
-            raise InputError(f"--model-setting {left}: there is no model '{name}'.{did_you_mean(name, found)}")
+        if name not in settings and "/" not in name:
+            raise InputError(f"--model-setting {left}: there is no model '{name}'.{did_you_mean(name, settings)}")
         value = read_yaml(text, f"--model-setting {left}", "value")
-        found[name] = {"model": name, **(found.get(name) or {}), setting.replace("-", "_"): value}
-    return found
+        settings[name] = {"model": name, **(settings.get(name) or {}), setting.replace("-", "_"): value}
+    return settings
 
 
 def identity_of(base: str, named: NamedModel) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ..prompts.errors import InputError
 
 BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""Variables that name a file of certificates to trust, in the order in which they count."""
+"""Variables that name a file of trusted certificates, in order of precedence."""
 _CERTIFICATE = re.compile(r"certificate[ _]verify[ _]failed|self.signed certificate|unable to get local issuer", re.I)
 
 
@@ -42,8 +42,11 @@ def proxy_for(url: str) -> str | None:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Checks certificates against those of the system, or of the file that ``SSL_CERT_FILE``, ``REQUESTS_CA_BUNDLE`` or
-    ``CURL_CA_BUNDLE`` names. Raises InputError where the file cannot be read, or holds no certificate."""
+    """TLS context with the system's certificates, or those from a file.
+
+    ``SSL_CERT_FILE``, ``REQUESTS_CA_BUNDLE`` or ``CURL_CA_BUNDLE`` names the file. Raises InputError where the file
+    cannot be read, or holds no certificate.
+    """
     for name in BUNDLES:
         if bundle := os.environ.get(name, "").strip():
             try:
@@ -79,10 +82,10 @@ def _is_here(host: str) -> bool:
 
 
 def _is_left_out(host: str, no_proxy: str) -> bool:
-    """Whether ``NO_PROXY`` names a network that an address is in; names are looked for by urllib."""
-    for each in no_proxy.replace(" ", ",").split(","):
+    """Whether ``NO_PROXY`` names a network with the address; urllib looks for names."""
+    for entry in no_proxy.replace(" ", ",").split(","):
         try:
-            if "/" in each and ip_address(host) in ip_network(each, strict=False):
+            if "/" in entry and ip_address(host) in ip_network(entry, strict=False):
                 return True
         except ValueError:
             continue

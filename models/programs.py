@@ -1,7 +1,7 @@
-"""Programs that write outputs: a Python function, a command, an address. To a run each is a model that is asked.
+"""Programs that write outputs: a Python function, a command, an address. A run asks them like models.
 
-Every one is given the same two things: the example (``id``, ``input``, ``context`` and ``metadata``) and the prompts by
-name. What it returns is kept in the store like a model's answer, under its name, its version and what it was given.
+Every program gets the same two things: the example (``id``, ``input``, ``context`` and ``metadata``) and the prompts by
+name. Its output is kept in the store like a model's answer, under the program's name, its version and its input.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
 
 
 class Program:
-    """The common part of all programs: name and version, and the answer in which an output is kept."""
+    """The common part of all programs: name, version, and the answer that holds an output."""
 
     price = None
     """Nobody knows it."""
@@ -61,7 +61,7 @@ class Program:
         return make_request(self.identity, [("user", body)], Parameters(1))
 
     async def answer(self, request: Request) -> Answer:
-        """Run it once; the answer's text is the output as JSON.
+        """Run the program once. The answer's text is the output as JSON.
 
         Raises:
             ModelError: It failed, took too long or gave nothing.
@@ -73,15 +73,15 @@ class Program:
             return Answer(json.dumps(value, ensure_ascii=False, allow_nan=False), cost_usd=None)
         except (TypeError, ValueError, RecursionError) as error:
             raise ModelError(
-                f"{self.name}: it returned {kind_of(value)} that JSON cannot hold ({error}); return a text, messages, or "
-                "lists and objects of texts and numbers."
+                f"{self.name}: it returned {kind_of(value)} that JSON cannot hold ({error}); return a text, messages, "
+                "or lists and objects of texts and numbers."
             ) from None
 
     async def _output(self, body: str) -> Any:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Release the program's resources."""
 
 
 def output_in(answer: str) -> Any:
@@ -116,10 +116,11 @@ class FunctionProgram(Program):
 
 
 class CommandProgram(Program):
-    """A command: what it is given on standard input as JSON, its output on standard output."""
+    """A command. It gets the example and the prompts on standard input as JSON, and writes its output on standard
+    output."""
 
     def __init__(self, name: str, version: str, timeout: float, folder: Path) -> None:
-        """It runs in ``folder``.
+        """Prepare the command to run in ``folder``.
 
         Raises:
             InputError: There is no such program.
@@ -133,7 +134,7 @@ class CommandProgram(Program):
             raise InputError(f"--generator {name}: there is no program '{said}' to run.")
 
     async def _output(self, body: str) -> Any:
-        given = body.encode("utf-8", "backslashreplace") + b"\n"
+        stdin = body.encode("utf-8", "backslashreplace") + b"\n"
         try:
             process = Popen(  # noqa: ASYNC220 -- it is begun at once, and waited for in a thread
                 self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self._folder, start_new_session=True
@@ -144,7 +145,7 @@ class CommandProgram(Program):
         def to_its_end() -> tuple[bytes, bytes]:
             with process:
                 try:
-                    return process.communicate(given, self._timeout)
+                    return process.communicate(stdin, self._timeout)
                 finally:
                     _end(process)
 
@@ -156,9 +157,8 @@ class CommandProgram(Program):
             _end(process)
             raise
         if process.returncode:
-            raise ModelError(
-                f"{self.name}: exit status {process.returncode}: {_last_line(err) or _last_line(out) or 'it said nothing'}"
-            )
+            last = _last_line(err) or _last_line(out) or "it said nothing"
+            raise ModelError(f"{self.name}: exit status {process.returncode}: {last}")
         try:
             text = out.decode().rstrip("\r\n")
         except UnicodeDecodeError:
@@ -172,7 +172,7 @@ class AddressProgram(Program):
     """An address that is sent the same JSON, and answers with a text or with JSON."""
 
     def __init__(self, name: str, version: str, timeout: float) -> None:
-        """Nothing is sent yet.
+        """Check the address; nothing is sent yet.
 
         Raises:
             InputError: It is no usable address.
@@ -209,7 +209,7 @@ class AddressProgram(Program):
 
 
 def is_program(name: str) -> bool:
-    """Whether a name is that of a program and not of a model."""
+    """Whether a name names a program and not a model."""
     return name.startswith((COMMAND, ADDRESS)) or _FUNCTION.fullmatch(name) is not None
 
 
@@ -292,16 +292,16 @@ def _must_take_both(name: str, function: Any) -> None:
             f"--generator {name}: it is called with an example and the prompts by name, which fails ({error})."
         ) from None
     except ValueError:
-        return  # a builtin that does not say what it takes
+        return  # a builtin without a signature
 
 
 def _called(function: Any) -> Any:
-    """The code of a callable: the function itself, or the ``__call__`` of an object's class."""
+    """Code of a callable: the function itself, or the ``__call__`` of an object's class."""
     return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _version_of(function: Any) -> str:
-    """A hash of the file that a function is written in, as what it calls there matters, too; else of its own code."""
+    """Hash of the function's file, as its helpers matter too. Without a file, of its source or its code."""
     owner = inspect.unwrap(function) if inspect.isroutine(function) else type(function)
     with suppress(OSError, TypeError):
         return _hash(Path(inspect.getsourcefile(owner) or "").read_bytes())
@@ -312,7 +312,7 @@ def _version_of(function: Any) -> str:
 
 
 def _version_of_command(source: str, folder: Path) -> str:
-    """A hash of the files that a command names, e.g. ``app.py`` of ``python app.py``; empty where it names none."""
+    """Hash of the files that a command names, e.g. ``app.py`` of ``python app.py``; empty where it names none."""
     files = [path for word in _words_of(source)[1:] if (path := folder / word).is_file()]
     return _hash(b"\0".join(path.read_bytes() for path in files)) if files else ""
 
@@ -329,7 +329,7 @@ def _words_of(source: str) -> list[str]:
 
 
 def _found(program: str, folder: Path) -> str | None:
-    """The path of a program; one with a folder in its name is looked for from ``folder``."""
+    """Path of a program. A name with a folder in it is looked for from ``folder``."""
     return shutil.which(str(folder / program) if os.sep in program else program)
 
 

@@ -32,13 +32,13 @@ class Watcher(Protocol):
     """Somebody who is told how the work goes on: the terminal, a notebook, a test."""
 
     def watch(self, budget: Budget) -> None:
-        """Where calls, tokens and money are counted from now on."""
+        """Take the budget that counts calls, tokens and money from now on."""
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins; ``total`` steps where that is known."""
 
     def advance(self, done: int, total: int) -> None:
-        """So many steps of the present piece are done."""
+        """Report the number of finished steps of the present piece."""
 
     def say(self, text: str) -> None:
         """Something a person wants to know, once."""
@@ -53,7 +53,7 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
     """
     if watcher is not None:
         if progress:
-            raise InputError("Progress is told to the watcher that was given: leave out watcher=, or progress=True.")
+            raise InputError("The given watcher shows the progress: leave out watcher=, or progress=True.")
         if not isinstance(watcher, Watcher):
             needs = "watch, phase, advance and say"
             raise InputError(f"watcher: an object with {needs} is needed, not {type(watcher).__name__}.")
@@ -84,7 +84,7 @@ def showing(progress: bool | None) -> Iterator[Counting]:
 
 
 def in_notebook() -> bool:
-    """Whether this runs in a Jupyter kernel (Jupyter, VS Code, Colab, ...); imports nothing."""
+    """Whether the process is a Jupyter kernel (Jupyter, VS Code, Colab, ...); imports nothing."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
@@ -94,13 +94,13 @@ class Counting:
     """Keeps where the work is, and calls, tokens and money so far, in words; subclasses show it."""
 
     def __init__(self) -> None:
-        """Nothing has begun."""
+        """Start counting; no piece of work has begun."""
         self.began = time.monotonic()
         self.text = ""
         """The present piece of work; empty before the first."""
         self.done = 0
         self.total: int | None = None
-        """Steps of the present piece; None where that is not known."""
+        """Steps of the present piece; None where their number is not known."""
         self._piece_began = self.began
         self._took: dict[str, float] = {}
         self._budget: Budget | None = None
@@ -121,14 +121,14 @@ class Counting:
         self._piece_began = time.monotonic()
 
     def advance(self, done: int, total: int) -> None:
-        """So many of its steps are done."""
+        """Keep the number of finished steps."""
         self.done, self.total = done, total
 
     def say(self, text: str) -> None:
-        """Nothing to keep."""
+        """Ignore the message: there is nothing to count."""
 
     def on_event(self, event: object) -> None:
-        """Keep the iteration and the prompt's gain so far from any event of the loop, by its field names; gains add up."""
+        """Keep the iteration and the prompt's gain so far, by the field names of a loop's event. Gains add up."""
         if getattr(event, "kind", None) == "measured":
             self._start = getattr(event, "score", None)
         records = (getattr(event, name, None) for name in ("tried", "pruned", "question"))
@@ -180,7 +180,7 @@ class Lines(Counting):
     """Plain lines, for logs."""
 
     def __init__(self) -> None:
-        """Nothing is written yet."""
+        """Start without having written a line."""
         super().__init__()
         self._last = self.began
 
@@ -252,7 +252,7 @@ class Notebook(Counting):
     """A bar with the state of the work and the latest messages, escaped, in colours of light and dark notebooks."""
 
     def __init__(self) -> None:
-        """Nothing is shown yet."""
+        """Start without having shown anything."""
         super().__init__()
         self._handle: Any = None
         self._last = 0.0

@@ -1,12 +1,12 @@
-"""Models asked by workers on the machines of a Ray cluster, while everything else stays in the command's own process.
+"""Models asked by workers on the machines of a Ray cluster. Everything else stays in the command's own process.
 
-The gateway looks into the store, holds caps and concurrency, retries and keeps what comes back, so all of that holds
-over all workers as it does over one. A worker asks, and nothing else: killed, it takes with it what it had under way,
-which the gateway asks for again. Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0), as what
-it repeats unseen would be paid for unseen.
+The gateway looks into the store, holds caps and concurrency, retries and keeps the answers, so it does this over all
+workers as over one. A worker only asks. If it is killed, its open requests are lost and the gateway asks them again.
+Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0): repetitions that the gateway does not see
+would be paid for unseen.
 
-Requests on one example go to one worker, so that its model reads the example once; a new example goes where least is
-under way.
+Requests on one example go to one worker, so that its model reads the example once. A new example goes to the worker
+with the least under way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .resolve import Models
 logger = logging.getLogger(__name__)
 
 Call = tuple[int, str, str, Request]
-"""A number, the model's name, the identity by which the command knows it, and what is asked."""
+"""A number, the model's name, the command's identity for it, and the request."""
 Outcome = tuple[int, Answer | AskanceError]
 """The number of the call, and what came of it."""
 
@@ -39,13 +39,12 @@ Outcome = tuple[int, Answer | AskanceError]
 class NodeWorker:
     """The models of a command on this machine: the same names, this machine's keys, files and embedded servers.
 
-    Calls are taken in with :meth:`take` and their outcomes handed out with :meth:`outcomes`, many at once, as one
-    message to another machine costs more than what it holds. Failures are outcomes too, so that they arrive as they
-    are.
+    Calls come in with :meth:`take` and outcomes go out with :meth:`outcomes`, many at once, as one message to another
+    machine costs more than its content. Failures are outcomes too, so that they arrive unchanged.
     """
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
-        """The arguments are those of :class:`~askance.models.resolve.Models`."""
+        """Take the arguments of :class:`~askance.models.resolve.Models`."""
         self._models = Models(api_base=api_base, timeout=timeout, named=named)
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._over: list[Outcome] = []
@@ -108,7 +107,7 @@ KNOWN_HERE = (
 EXAMPLES = 10_000
 """Number of examples that are remembered with the worker that had them."""
 REACHED_WITHIN = 10.0
-"""Seconds in which a cluster must take a connection."""
+"""Seconds for a cluster to take a connection."""
 OPENS_WITHIN = 180.0
 """Seconds that a worker may take to start."""
 CLOSES_WITHIN = 10.0
@@ -118,7 +117,7 @@ LOSSES = 3
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
 """Environment of Ray: no reports to its makers, and no lines of its processes among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"
-"""Where Ray writes what its own processes say."""
+"""Folder of the logs of Ray's own processes."""
 
 
 @dataclass(eq=False)
@@ -128,7 +127,8 @@ class _Worker:
     actor: Any
     node: dict[str, Any]
     is_first_there: bool
-    """On its machine; that one alone has a model of its own, as two would fight for the same processors."""
+    """Whether this is the first worker on its machine. Only that one has an embedded model: two would fight for the
+    processors."""
     is_open: bool = False
     refused: AskanceError | None = None
     """Why it cannot be used."""
@@ -166,9 +166,12 @@ class RayPool:
         say: Callable[[str], None] | None,
         named: Mapping[str, NamedModel] | None = None,
     ) -> None:
-        """Nothing is started yet. ``api_base`` is reached from the workers, and the keys of ``named`` are variables of
-        each machine; ``workers`` None is one for each machine. ``say`` is told when workers are lost.
-        Raises MissingExtraError where Ray is not installed."""
+        """Set up a pool without starting anything.
+
+        Workers reach ``api_base`` themselves, and the keys of ``named`` are variables of each machine. ``workers`` None
+        is one for each machine. ``say`` is called when workers are lost. Raises MissingExtraError where Ray is not
+        installed.
+        """
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
@@ -187,9 +190,12 @@ class RayPool:
         return RayModel(model, self)
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
-        """Ask a worker once; ``once_a_node`` leaves it to the first one of each machine.
-        Raises ModelError where there is no usable answer; also where the worker ended meanwhile, and asking again may
-        help, and AskanceError where there are no workers, one cannot be used, or they end again and again."""
+        """Ask a worker once; ``once_a_node`` asks the first one of each machine.
+
+        Raises:
+            ModelError: There is no usable answer, or the worker ended meanwhile, and asking again may help.
+            AskanceError: There are no workers, one cannot be used, or they end again and again.
+        """
         worker = self._choose(request.prefix, once_a_node)
         if worker.refused is not None:
             raise _from_there(worker, worker.refused)
@@ -203,10 +209,10 @@ class RayPool:
             answer = await outcome
         except asyncio.CancelledError:
             worker.waiting.pop(number, None)
-            left = [each for each in worker.unsent if each[0] != number]
-            if worker.is_open and len(left) == len(worker.unsent):
+            unsent = [call for call in worker.unsent if call[0] != number]
+            if worker.is_open and len(unsent) == len(worker.unsent):
                 worker.actor.drop.remote(number)
-            worker.unsent = left
+            worker.unsent = unsent
             raise
         if isinstance(answer, ModelError):
             raise answer
@@ -217,15 +223,15 @@ class RayPool:
     async def close(self) -> None:
         """End the workers, and Ray where it was started here."""
         workers, self._workers = self._workers, []
-        serving = [each.serving for each in workers if each.serving is not None]
+        serving = [worker.serving for worker in workers if worker.serving is not None]
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)  # they ask Ray, which may be gone after this
-        closing = [asyncio.wrap_future(each.actor.close.remote().future()) for each in workers if each.is_open]
+        closing = [asyncio.wrap_future(worker.actor.close.remote().future()) for worker in workers if worker.is_open]
         if closing:
             await asyncio.wait(closing, timeout=CLOSES_WITHIN)
-        for each in workers:
-            self._ray.kill(each.actor)
+        for worker in workers:
+            self._ray.kill(worker.actor)
         if self._is_ours:
             self._ray.shutdown()
             self._is_ours = False
@@ -257,7 +263,7 @@ class RayPool:
         if self._ray.is_initialized():
             return
         address = os.environ.get("RAY_ADDRESS", "")
-        what = f"The Ray cluster at {address} (RAY_ADDRESS) is not reached" if address else "Ray does not start"
+        problem = f"The Ray cluster at {address} (RAY_ADDRESS) is not reached" if address else "Ray does not start"
         host, _, port = address.rpartition(":")
         try:
             if port.isdigit() and "/" not in host:  # Ray would try for minutes
@@ -270,16 +276,16 @@ class RayPool:
                 if address
                 else f" Its own logs are in {LOGS}; `ray stop` forgets a cluster that is gone."
             )
-            raise AskanceError(f"{what}: {said}.{hint}") from None
+            raise AskanceError(f"{problem}: {said}.{hint}") from None
         self._is_ours = True
 
     def _nodes(self) -> list[dict[str, Any]]:
-        """The machines that there are, this one first."""
+        """The machines of the cluster, this one first."""
         here = self._ray.get_runtime_context().get_node_id()
-        alive = [each for each in self._ray.nodes() if each["Alive"]]
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
         if not alive:
             raise AskanceError("The Ray cluster has no machine that is alive (`ray status`).")
-        return sorted(alive, key=lambda each: (each["NodeID"] != here, each["NodeID"]))
+        return sorted(alive, key=lambda node: (node["NodeID"] != here, node["NodeID"]))
 
     def _new(self, node: dict[str, Any], is_first_there: bool) -> _Worker:
         strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")
@@ -295,7 +301,7 @@ class RayPool:
         return worker
 
     async def _serve(self, worker: _Worker) -> None:
-        """Hand out a worker's outcomes until it ends; another one takes its place then."""
+        """Hand out a worker's outcomes until it ends; then another one takes its place."""
         try:
             worker.refused = await asyncio.wait_for(_reply(worker.actor.open.remote(__version__)), OPENS_WITHIN)
             if worker.refused is None:
@@ -322,8 +328,10 @@ class RayPool:
             worker.end(worker.refused)
 
     def _replace(self, worker: _Worker, why: str) -> None:
-        """Put another one in the place of a worker that is gone; where its machine is gone too, the others go on.
-        Raises AskanceError where too many are gone, or all machines."""
+        """Replace a worker that is gone. If its machine is gone too, the other workers go on.
+
+        Raises AskanceError where too many are gone, or all machines.
+        """
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
@@ -331,14 +339,14 @@ class RayPool:
                 f"here; what was bought is kept. Ray said: {why} Its own logs are in {LOGS}."
             )
         place = self._workers.index(worker)
-        nodes = {each["NodeID"]: each for each in self._nodes()}
-        others = [each for each in self._workers if each is not worker]
+        nodes = {node["NodeID"]: node for node in self._nodes()}
+        remaining = [other for other in self._workers if other is not worker]
         if worker.node["NodeID"] in nodes:
             self._say(f"A worker on {worker.place} ended; another one takes its place.")
             self._workers[place] = self._new(worker.node, worker.is_first_there)
-        elif any(each.is_first_there for each in others):
-            self._workers = others
-            self._say(f"The machine {worker.place} is gone; {count(len(others), 'worker')} left.")
+        elif any(other.is_first_there for other in remaining):
+            self._workers = remaining
+            self._say(f"The machine {worker.place} is gone; {count(len(remaining), 'worker')} left.")
         else:
             new = self._workers[place] = self._new(next(iter(nodes.values())), worker.is_first_there)
             self._say(f"The machine {worker.place} is gone; its worker starts anew on {new.place}.")
@@ -348,18 +356,18 @@ class RayModel:
     """A model as :class:`~askance.models.resolve.Models` gives it, asked on the workers of a cluster."""
 
     def __init__(self, model: Model, pool: RayPool) -> None:
-        """``model`` is asked nothing here; what it is, and what its answers may cost, is known from it."""
+        """Take the facts about ``model``: its name, and the cost of its answers. The model itself is not asked."""
         self.name, self.identity = model.name, model.identity
         self.price = getattr(model, "price", None)
         self.repeats_itself: bool = getattr(model, "repeats_itself", False)
         self.gathers = IN_LINE if hasattr(model, "slots") else 0
-        for each in KNOWN_HERE:
-            if hasattr(model, each):
-                setattr(self, each, getattr(model, each))
+        for name in KNOWN_HERE:
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
         self._model, self._pool = model, pool
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; errors are those of :meth:`RayPool.ask`."""
+        """Ask once. Raises as :meth:`RayPool.ask`."""
         return await self._pool.ask(self.name, self.identity, request, once_a_node=self.gathers > 0)
 
     def highest_cost(self, request: Request) -> float:

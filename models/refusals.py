@@ -1,4 +1,4 @@
-"""Words of an endpoint that refuses a call: what it does not take, how long to wait, whether a quota is used up.
+"""Words of an endpoint that refuses a call: unsupported fields, the wait it asks for, a quota that is used up.
 
 Exported judges hold this file as it is, so it imports the standard library alone.
 """
@@ -131,30 +131,30 @@ def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
 
 
 def _param(text: str) -> str | None:
-    """The field that OpenAI's form of an error names as its cause."""
+    """The field that an error in OpenAI's form names as its cause."""
     try:
-        found = json.loads(text)["error"]["param"]
+        param = json.loads(text)["error"]["param"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, str) else None
+    return param if isinstance(param, str) else None
 
 
 def _fewer_alternatives(text: str, sent: Mapping[str, Any]) -> int | None:
-    """How many alternatives to a token an endpoint gives at most, where it says that these are too many."""
+    """Most alternatives to a token that an endpoint gives, where it says that these are too many."""
     asked = sent.get("top_logprobs", 0)
     if not asked or "logprob" not in text:
         return None
     below = [int(next(filter(None, found.groups()))) - 1 for found in _BELOW.finditer(text)]
     limits = [*below, *(int(found[1]) for found in _AT_MOST.finditer(text))]
-    # in other words, the largest of its numbers that is less: if it is none, the next refusal leaves a smaller one
-    for numbers in (limits, [int(each) for each in _NUMBER.findall(text)]):
+    # Without such words: the largest smaller number in the text. A wrong guess ends in a refusal, and a smaller guess.
+    for numbers in (limits, [int(digits) for digits in _NUMBER.findall(text)]):
         if fewer := [number for number in numbers if 0 < number < asked]:
             return max(fewer)
     return None
 
 
 def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
-    """For how many tokens an endpoint wants to be asked at least, where it says that these are too few."""
+    """Fewest tokens for which an endpoint wants to be asked, where it says that these are too few."""
     asked = sent.get("max_tokens", sent.get("max_completion_tokens"))
     if asked is None or "budget" in text or not re.search(r"max_\w*tokens", text):
         return None
@@ -172,17 +172,18 @@ _TIME = r"(?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|seconds?|secs?|s|minutes?|mins?|
 _IN_WORDS = re.compile(rf"(?:try again|retry|wait)(?: \w+)? (?:in|after|for) ({_TIME})|retrydelay\W{{1,4}}({_TIME})")
 _RESET_INSIDE = re.compile(r"x-ratelimit-reset\W{1,6}(\d+)")
 _QUOTA = re.compile(
-    r"insufficient_quota|billing_?\W?hard_?\W?limit|credit balance is too low|exceeded_current_quota|insufficient (?:balance|credits?)"
-    r"|(?:used all available|run out of|out of|doesn't have any|no) credits|monthly (?:spend(?:ing)?|usage) limit|requestsperday|tokensperday"
-    r"|free-models-per-day"
+    r"insufficient_quota|billing_?\W?hard_?\W?limit|credit balance is too low|exceeded_current_quota"
+    r"|insufficient (?:balance|credits?)|(?:used all available|run out of|out of|doesn't have any|no) credits"
+    r"|monthly (?:spend(?:ing)?|usage) limit|requestsperday|tokensperday|free-models-per-day"
 )
 _OPENAI_QUOTA = re.compile(r"exceeded your current quota")
 """Google says so of a limit per minute too, which is over soon."""
 
 
 _NO_IMAGES = re.compile(
-    r"image[\w /]{0,20}\W{0,3}(?:is |are |inputs? )*(?:not|only) (?:currently )?support|not support\w* (?:image|vision)|"
-    r"support (?:image|vision) input|not a multimodal|at most 0 image|unknown variant .{0,3}image_url|must be a string",
+    r"image[\w /]{0,20}\W{0,3}(?:is |are |inputs? )*(?:not|only) (?:currently )?support|"
+    r"not support\w* (?:image|vision)|support (?:image|vision) input|not a multimodal|at most 0 image|"
+    r"unknown variant .{0,3}image_url|must be a string",
     re.IGNORECASE,
 )
 
@@ -222,21 +223,21 @@ def quota_used_up(status: int, said: str) -> str | None:
 
 def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
     """Seconds that an endpoint asks to wait, by the headers of its reply or else its words; None where it says none."""
-    there = {name.lower(): value for name, value in headers.items()}
-    now = _date(there.get("date"))
-    if (milliseconds := read_wait(there.get("retry-after-ms"))) is not None:
+    lowered = {name.lower(): value for name, value in headers.items()}
+    now = _date(lowered.get("date"))
+    if (milliseconds := read_wait(lowered.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
-    if (asked := read_wait(there.get("retry-after"), now)) is not None:
+    if (asked := read_wait(lowered.get("retry-after"), now)) is not None:
         return asked
     text = said.lower()
     if found := _IN_WORDS.search(text):
         return read_wait(found[1] or found[2])
-    # OpenAI sends how long until each of its limits is whole again; the one that was met has nothing left
+    # OpenAI sends the time until each of its limits is whole again. A limit that was met has nothing left.
     resets, met = [], []
-    for name, value in there.items():
+    for name, value in lowered.items():
         if "ratelimit" in name and "reset" in name and (until := read_wait(value, now)) is not None:
             resets.append(until)
-            if there.get(name.replace("reset", "remaining"), "").strip() in ("0", "0.0"):
+            if lowered.get(name.replace("reset", "remaining"), "").strip() in ("0", "0.0"):
                 met.append(until)
     if resets:
         return max(met) if met else min(resets)

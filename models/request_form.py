@@ -16,7 +16,7 @@ from .budget import Price
 from .refusals import Facts
 
 AGAIN = 2
-"""How often a request is repeated at once whose answer the endpoint itself could not use."""
+"""Immediate repetitions of a request whose answer the endpoint itself could not use."""
 _OWN_JSON = re.compile(r"json_validate_failed|failed_generation")
 """Groq's status 400 where the model wrote other JSON than was asked for."""
 
@@ -29,14 +29,14 @@ class Refusal:
     said: str
     """The whole reply, in the endpoint's words."""
     error: ModelError
-    """To be raised where nothing can be learned from it."""
+    """Error to raise where nothing can be learned from the refusal."""
 
 
 class Learner:
     """Asks an endpoint in the form that it takes."""
 
     def __init__(self, thinking: ThinkingFields | None = None) -> None:
-        """Nothing is known yet; ``thinking`` is how the model is told to think."""
+        """Start with no knowledge; ``thinking`` holds the forms that tell the model to think."""
         self.facts = Facts()
         self.thinking = thinking or ThinkingFields("", "auto", ())
 
@@ -71,7 +71,7 @@ class Learner:
 
 
 class EndpointModel:
-    """A model at an endpoint: what it has learned of it, and what a call may cost."""
+    """A model at an endpoint: its learned limits, and the cost of a call."""
 
     name: str
     price: Price | None
@@ -117,7 +117,7 @@ class EndpointModel:
 Effort = Literal["minimal", "low", "medium", "high"]
 
 Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
-"""How much a model thinks: as its server has it (``auto``), not at all, an effort, or at most so many tokens."""
+"""Amount of thinking: the server's own (``auto``), none (``off``), an effort, or at most so many tokens."""
 
 _OUT_OF_ROOM = re.compile(
     r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
@@ -151,7 +151,7 @@ class ThinkingFields:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """To be sent."""
+        """The fields to send."""
         return self._forms[self.place]
 
     @property
@@ -192,7 +192,7 @@ def direct_forms(thinking: Thinking, base_url: str) -> list[dict[str, Any]]:
         return _openrouter(thinking)
     hosted = host == "api.openai.com" or host.endswith((".openai.com", ".openai.azure.com"))
     if thinking == "off":
-        efforts: list[dict[str, Any]] = [{"reasoning_effort": each} for each in ("none", "minimal", "low")]
+        efforts: list[dict[str, Any]] = [{"reasoning_effort": level} for level in ("none", "minimal", "low")]
         template = {"chat_template_kwargs": {"enable_thinking": False}}
         return [*([] if hosted else [{**template, **efforts[0]}, template]), *efforts, {}]
     if isinstance(thinking, int):
@@ -203,7 +203,7 @@ def direct_forms(thinking: Thinking, base_url: str) -> list[dict[str, Any]]:
 
 
 def litellm_forms(thinking: Thinking, name: str) -> list[dict[str, Any]]:
-    """The arguments by which LiteLLM takes the setting; it maps them to what Anthropic, Gemini and others want."""
+    """The arguments in which LiteLLM takes the setting; it translates them for Anthropic, Gemini and others."""
     if thinking == "auto":
         return []
     if name.startswith("openrouter/"):
@@ -211,7 +211,7 @@ def litellm_forms(thinking: Thinking, name: str) -> list[dict[str, Any]]:
     if isinstance(thinking, int):
         return [{"thinking": {"type": "enabled", "budget_tokens": thinking}}]
     if thinking == "off":
-        efforts: list[dict[str, Any]] = [{"reasoning_effort": each} for each in ("none", "minimal", "low")]
+        efforts: list[dict[str, Any]] = [{"reasoning_effort": level} for level in ("none", "minimal", "low")]
         return [*efforts, {}]
     return [{"reasoning_effort": thinking}]
 

@@ -1,4 +1,4 @@
-"""From ``provider/model`` names to models that can be asked."""
+"""Translation of ``provider/model`` names into models that can be asked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Models:
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """Nothing is opened yet.
+        """Set up; no model is opened yet.
 
         ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
         by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
@@ -67,9 +67,12 @@ class Models:
         self._stack = AsyncExitStack()
 
     def get(self, model: ModelLike) -> Model:
-        """Return the model of this name or record; something that already is a model is given back.
-        Raises InputError where the name cannot be read or is that of another record, or the provider or embedded model
-        is not known or not there, and MissingExtraError where what reaches this provider is not installed."""
+        """Return the model of this name or record; a model object is given back.
+
+        Raises:
+            InputError: The name cannot be read, or another record has it, or the provider or embedded model is missing.
+            MissingExtraError: The package for this provider is not installed.
+        """
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
@@ -85,8 +88,8 @@ class Models:
             for name in ("name", "identity"):
                 if not isinstance(getattr(model, name, None), str):
                     raise InputError(
-                        f"model: {type(model).__name__} has no text '{name}'; see askance.models.base.Model for what a model "
-                        "needs."
+                        f"model: {type(model).__name__} has no text '{name}'; see askance.models.base.Model for what a "
+                        "model needs."
                     )
             if self._reach is not None and model not in self._by_name.values():
                 raise InputError(f"--engine ray asks models by name; {model.name} is an object of this process alone.")
@@ -134,7 +137,7 @@ class Models:
         return made
 
     def _reached(self, name: str, what: str, named: NamedModel) -> Model:
-        """The model ``what``, which the user calls ``name``."""
+        """Make the model ``what``, which the user calls ``name``."""
         provider, slash, rest = what.partition("/")
         is_here = is_scorer(what) or provider in EMBEDDED
         no_use = sorted(named.model_fields_set - {*NamedModel.here})
@@ -149,10 +152,10 @@ class Models:
         if re.search(r",\s*[\w.-]+/", what):
             raise InputError(f"'{what}' names several models, and one is asked here. Name one.")
         if not slash or not provider or not rest:
-            others = did_you_mean(name, self._named) if self._named and not slash else ""
-            others += " A program of yours writes outputs: it can be the --generator alone." if is_program(what) else ""
+            hints = did_you_mean(name, self._named) if self._named and not slash else ""
+            hints += " A program of yours writes outputs: it can be the --generator alone." if is_program(what) else ""
             raise InputError(
-                f"'{what}' is no model name.{others} Write provider/model, e.g. openai/gpt-4o-mini, "
+                f"'{what}' is no model name.{hints} Write provider/model, e.g. openai/gpt-4o-mini, "
                 "anthropic/claude-sonnet-4-5 or local/qwen2.5-coder-1.5b-instruct, or the folder of a trained scorer."
             )
         if provider == "dspy":
@@ -187,7 +190,7 @@ class Models:
         return scorer
 
     def _through_litellm(self, name: str, provider: str, named: NamedModel) -> LiteLLMModel:
-        given = {
+        arguments = {
             "api_base": named.api_base,
             "api_key": named.key(name),
             "api_version": named.api_version,
@@ -204,14 +207,14 @@ class Models:
                 timeout=named.timeout or self._timeout,
                 price=None if named.price is None else named.price.a_token,
                 thinking=ThinkingFields(name, named.thinking, litellm_forms(named.thinking, named.model)),
-                more={argument: value for argument, value in given.items() if value},
+                more={argument: value for argument, value in arguments.items() if value},
             )
         except MissingExtraError:
-            what = (
+            problem = (
                 f"{name}:{did_you_mean(provider, ('openai', *EMBEDDED))} A provider other than openai, local, onnx "
                 "and openvino"
             )
-            raise MissingExtraError("providers", "litellm", what=what) from None
+            raise MissingExtraError("providers", "litellm", what=problem) from None
 
     def _direct(self, name: str, model: str, named: NamedModel) -> DirectModel:
         base = check_address(named.api_base or self._api_base or default_base_url())
@@ -237,17 +240,17 @@ class Models:
         return direct
 
     def _embedded(self, name: str, provider: str, rest: str, named: NamedModel) -> Model:
-        found = resolve(rest)
-        if isinstance(found, RegisteredModel):
-            path = pulled(found)
+        weights = resolve(rest)
+        if isinstance(weights, RegisteredModel):
+            path = pulled(weights)
             if path is None:
-                size = found.bytes / 1e9
+                size = weights.bytes / 1e9
                 raise InputError(
-                    f"{name} is not on this machine yet ({size:.1f} GB). Fetch it: askance models pull {found.name}"
+                    f"{name} is not on this machine yet ({size:.1f} GB). Fetch it: askance models pull {weights.name}"
                 )
-            identity = found.sha256
+            identity = weights.sha256
         else:
-            path, identity = found, _identity(found)
+            path, identity = weights, _identity(weights)
         if provider != "local" and named.thinking != "auto":
             raise InputError(
                 f"models: {name}: thinking has no use for {provider}/, which reads one token; write local/{rest}."
@@ -255,7 +258,7 @@ class Models:
         thinking = ThinkingFields(name, named.thinking, direct_forms(named.thinking, ""))
         model = EmbeddedModel(name, path, identity, self._servers, named.timeout or self._timeout, thinking)
         model.identity = identity_of(model.identity, named)
-        model.template_may_think = not isinstance(found, RegisteredModel)  # of those none begins a thought
+        model.template_may_think = not isinstance(weights, RegisteredModel)  # registered templates begin no thought
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model

@@ -28,7 +28,7 @@ from .resolve import Models
 
 
 class ModelOptions(BaseModel):
-    """How models are reached and what may be spent."""
+    """Access to models, and caps on spending."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -108,7 +108,7 @@ class _Waits:
         self._quiet_until, self._unsaid = monotonic() + WAITS_EVERY, 0
 
     def tell_rest(self) -> None:
-        """How many were not spoken of."""
+        """Say how many waits were not mentioned."""
         if self._unsaid:
             self._say(f"{count(self._unsaid, 'further call')} had to be made again.")
 

@@ -25,7 +25,7 @@ SETTLED = 10
 
 
 class ThinkingRoom:
-    """Asks models within the budget, gives those that think room for it, and learns how much each of them needs."""
+    """Asking within the budget: models that think get room for it, and the room that each needs is learned."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class ThinkingRoom:
         notify: Callable[[str], bool],
         has_answered: Callable[[str, Model], bool],
     ) -> None:
-        """Nothing is known of any model yet.
+        """Start with no knowledge of any model.
 
         ``notify`` passes a sentence on to the user and returns whether somebody listens. ``has_answered`` says whether
         a role has an answer of a model: one answer that is thought away then does not end the command.
@@ -46,12 +46,12 @@ class ThinkingRoom:
         self._facts: dict[str, ThinkingFacts | None] = {}
         """Facts of models by identity; None for a model that the store knows nothing about."""
         self._tried: set[str] = set()
-        """Identities of the models that were tried with more room after a reply that was cut off."""
+        """Identities of the models that were tried with more room after a truncated reply."""
         self._trials: dict[str, asyncio.Lock] = {}
         self._told: set[str] = set()
-        """Notices of models that were passed on."""
+        """Notices that were passed on."""
         self._told_of: dict[str, ThinkingFacts] = {}
-        """Facts that were said of a model's thinking, by identity."""
+        """Facts about a model's thinking that were told, by identity."""
 
     def facts(self, model: Model) -> ThinkingFacts | None:
         """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
@@ -189,14 +189,14 @@ class ThinkingRoom:
 
     def _tell(self, model: Model) -> None:
         """Say once that a model thinks, and again after ten answers where these correct the average by a quarter."""
-        facts, told = self.facts(model), self._told_of.get(model.identity)
+        facts, earlier = self.facts(model), self._told_of.get(model.identity)
         if facts is None:
             return
         takes = f"about {facts.average:,} tokens an answer (by {count(facts.answers, 'answer')} so far)"
-        if told is None:
+        if earlier is None:
             text = f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more."
-        elif told.answers < SETTLED <= facts.answers and abs(facts.average - told.average) > told.average / 4:
-            text = f"{model.name} thinks {takes}; estimates made before counted {told.average:,}."
+        elif earlier.answers < SETTLED <= facts.answers and abs(facts.average - earlier.average) > earlier.average / 4:
+            text = f"{model.name} thinks {takes}; estimates made before counted {earlier.average:,}."
         else:
             return
         if self._notify(text):
@@ -238,7 +238,7 @@ def _together(lost: Answer, answer: Answer) -> Answer:
 
 
 def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnswerError:
-    """The error for an empty answer; asking again may help unless the model would say the same."""
+    """Error for an empty answer. Asking again may help unless the model would say the same."""
     if answer.finish == "length":
         text = "the answer was cut off before its first word."
     elif answer.finish == "content_filter":
@@ -250,17 +250,17 @@ def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnsw
 
 
 ROOM = (2_000, 8_000, 32_000)
-"""Tokens of thinking that a call gets beside those of its answer: the first, then the next where that was too few."""
+"""Tokens for thinking in a call, beside those of its answer: the first, then the next where that was too few."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
-"""Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room than that."""
+"""Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room."""
 SLOWEST = 20
-"""Tokens a second that a server writes at least, from which follow a call's further seconds for its room."""
+"""Slowest rate of a server, in tokens a second: it gives the further seconds that a call gets for its room."""
 MOST_TOKENS = 10**9
 """More than any call takes; a number from there on is none of tokens."""
 
 
 def tokens_of(said: Any) -> int:
-    """How many tokens an endpoint says it took; 0 where that is no number of them."""
+    """Tokens that an endpoint says it took; 0 where that is no number of tokens."""
     try:
         tokens = int(float(said or 0))
     except (ValueError, TypeError, OverflowError):
@@ -291,21 +291,21 @@ def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
 
 
 async def _answer(model: Model, request: Request) -> Answer:
-    """One answer. Raises InputError where the method of somebody's own model is none to be awaited, or gives no answer."""
-    given = model.answer(request)
-    if not isawaitable(given):
+    """Ask once. Raises InputError where a model's own ``answer`` is not asynchronous, or returns no Answer."""
+    coroutine = model.answer(request)
+    if not isawaitable(coroutine):
         raise InputError(f"model: 'answer' of {type(model).__name__} is not asynchronous; write async def answer.")
-    answer = await given
+    answer = await coroutine
     if not isinstance(answer, Answer):
         raise InputError(
-            f"model: 'answer' of {type(model).__name__} returned {type(answer).__name__}; an askance.models.base.Answer is "
-            "needed."
+            f"model: 'answer' of {type(model).__name__} returned {type(answer).__name__}; an askance.models.base.Answer "
+            "is needed."
         )
     return answer
 
 
 def seconds_for(room: int, timeout: float) -> float:
-    """Seconds that a call may take: its ``timeout``, and the time in which a slow server fills its room."""
+    """Seconds that a call may take: its ``timeout``, plus the time in which a slow server fills its room."""
     return timeout + room / SLOWEST
 
 

@@ -87,7 +87,7 @@ def parse_vary(given: Any) -> Any:
         if wrong := next((name for name, sign, _ in parts if not sign), None):
             raise ValueError(f"'{wrong}': write it as SETTING=VALUE,VALUE, e.g. thinking=low,off")
         pairs = [(name.strip(), values.split(",")) for name, _, values in parts]
-    found: dict[str, tuple[Any, ...]] = {}
+    values_by_name: dict[str, tuple[Any, ...]] = {}
     for name, values in pairs:
         if name not in CAN_VARY:
             raise ValueError(f"'{name}' cannot be varied; {', '.join(CAN_VARY)} can.{did_you_mean(name, CAN_VARY)}")
@@ -98,18 +98,18 @@ def parse_vary(given: Any) -> Any:
                 settings = PromptSettings.model_validate({name: plain})
             except ValidationError:
                 raise ValueError(f"{name}={plain}: this setting has no such value") from None
-            found[name] = (*found.get(name, ()), settings.stated[name])
-    return found
+            values_by_name[name] = (*values_by_name.get(name, ()), settings.stated[name])
+    return values_by_name
 
 
 Vary = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(parse_vary)]
 """A setting that takes what :func:`parse_vary` takes."""
 AS_THE_RUN = PromptSettings()
-"""Nothing is set."""
+"""Settings of a version without any of its own."""
 
 
 def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
-    """The identity of a version: its prompt's hash, and where settings go with the prompt, that of both."""
+    """Identity of a version: its prompt's hash, or the hash of prompt and settings together."""
     stated = {} if writing is None else writing.stated
     if not stated:
         return prompt_hash

@@ -46,15 +46,15 @@ def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, 
     The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None. Raises InputError
     where the columns do not match, or the tolerance is negative.
     """
-    found = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
-    return without_false_certainty(found, "they agree on none" if found.value == 0 else _alike(found))
+    statistic = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
+    return without_false_certainty(statistic, "they agree on none" if statistic.value == 0 else _alike(statistic))
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
     """1 where two ratings differ by at most ``tolerance``, 0 where by more, None where one is missing.
 
-    How much better one judge agrees with people than another is `mean_difference` of their hits. Raises InputError
-    where the columns do not match, or the tolerance is negative.
+    To compare how well two judges agree with people, take `mean_difference` of their hits. Raises InputError where the
+    columns do not match, or the tolerance is negative.
     """
     if tolerance < 0:
         raise InputError(f"The tolerance is {tolerance:g}; it must not be negative.")
@@ -66,11 +66,11 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
 
 
 def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
-    """Cohen's kappa of two raters' labels (numbers, None where one is missing), plain or with quadratic weights (QWK).
+    """Cohen's kappa of two raters' labels, plain or with quadratic weights (QWK).
 
-    ``quadratic`` weighs a disagreement by the square of its size. Labels must then be whole numbers (`to_points` rounds
-    scores to them), and those that nobody gives count as steps of the scale all the same. Raises InputError where the
-    columns do not match, or the values are no labels.
+    Labels are numbers, None where missing. ``quadratic`` weighs a disagreement by the square of its size. Labels must
+    then be whole numbers (`to_points` rounds scores to them). Labels that nobody gives count as steps of the scale all
+    the same. Raises InputError where the columns do not match, or the values are no labels.
     """
     return kappa_self([a, b], resampling, weights=weights)
 
@@ -90,8 +90,8 @@ def kappa_self(
     if reason is not None:
         return Statistic(None, len(vectors[0]), None, None, reason)
     kernel = mean_of([kappa_kernel(a, b, weights) for a, b in combinations(label_codes(vectors, weights), 2)])
-    found = bootstrapped(kernel, keep, resampling)
-    return without_false_certainty(found, _alike(found))
+    statistic = bootstrapped(kernel, keep, resampling)
+    return without_false_certainty(statistic, _alike(statistic))
 
 
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
@@ -107,14 +107,14 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
     if n < MINIMUM_ITEMS:
         return Statistic(None, n, None, None, f"fewer than {MINIMUM_ITEMS} items have all ratings (there are {n})")
     kernels = []
-    for place, one in enumerate(vectors):
-        others = np.mean([each for other, each in enumerate(vectors) if other != place], axis=0)
-        reason = constant_reason(one, f"ratings of rater {place + 1}") or constant_reason(
-            others, f"mean ratings of all but rater {place + 1}"
+    for place, ratings in enumerate(vectors):
+        mean_of_others = np.mean([vector for other, vector in enumerate(vectors) if other != place], axis=0)
+        reason = constant_reason(ratings, f"ratings of rater {place + 1}") or constant_reason(
+            mean_of_others, f"mean ratings of all but rater {place + 1}"
         )
         if reason is not None:
             return Statistic(None, n, None, None, reason)
-        kernels.append(correlation_kernel(method, one, others))
+        kernels.append(correlation_kernel(method, ratings, mean_of_others))
     return bootstrapped(mean_of(kernels), keep, affordable(resampling, method, n))
 
 
@@ -174,8 +174,8 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
     return plain
 
 
-def _alike(found: Statistic) -> str:
-    return "they agree on all" if found.value == 1 else "all groups are alike"
+def _alike(agreement: Statistic) -> str:
+    return "they agree on all" if agreement.value == 1 else "all groups are alike"
 
 
 def _undefined(columns: Sequence[Vector]) -> str | None:

@@ -1,8 +1,8 @@
-"""The coding rate of a set of vectors, and a choice that raises it step by step.
+"""The coding rate of a set of vectors, and a choice of vectors that raises it step by step.
 
-R(Z) = ½ log det(I + d / (n ε²) ZᵀZ) counts the nats that n vectors of d dimensions take up to a distortion of ε (Ma et al.,
-"Segmentation of multivariate mixed data via lossy data coding and compression", PAMI 29, 2007, eq. 7). A vector that
-repeats the others raises it by nothing.
+R(Z) = ½ log det(I + d / (n ε²) ZᵀZ) counts the nats that n vectors of d dimensions take up to a distortion of ε. A
+vector that repeats the others does not raise it. Source: Ma et al., "Segmentation of multivariate mixed data via lossy
+data coding and compression", PAMI 29, 2007, eq. 7.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Vectors = NDArray[np.float64]
 DISTORTION = 0.5
 """ε, as in later work on the rate."""
 LEAST_GAIN = 0.01
-"""Nats from which a vector adds something."""
+"""Smallest gain, in nats, for which a vector is taken."""
 
 
 def coding_rate(vectors: Vectors, distortion: float = DISTORTION) -> float:
@@ -22,16 +22,15 @@ def coding_rate(vectors: Vectors, distortion: float = DISTORTION) -> float:
     n, d = vectors.shape
     if not n:
         return 0.0
-    gram = (
-        np.eye(n) + d / (n * distortion**2) * vectors @ vectors.T
-    )  # the determinant of the smaller matrix is the same
+    # ZZᵀ is (n, n) and gives the same determinant as ZᵀZ.
+    gram = np.eye(n) + d / (n * distortion**2) * vectors @ vectors.T
     return float(np.linalg.slogdet(gram)[1]) / 2
 
 
 def spread_by_rate(vectors: Vectors, distortion: float = DISTORTION, least: float = LEAST_GAIN) -> list[int]:
-    """Return places of vectors, shape (n, d), each with the largest rate beside those before it.
+    """Return places of vectors, shape (n, d), in the order in which each raises the rate most.
 
-    The first of equals is taken. It ends where the best of the others adds less than ``least`` nats.
+    Of equal gains the first is taken. The choice ends when no vector adds ``least`` nats.
     """
     taken: list[int] = []
     rate = 0.0

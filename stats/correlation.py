@@ -1,9 +1,9 @@
-"""How well scores order and track human scores: three correlations, pooled, per document and per system.
+"""Correlation of scores with human scores: Spearman's, Kendall's and Pearson's, pooled, per document and per system.
 
-Spearman's, Kendall's and Pearson's as in the papers (BinEval §3.2). Each is a kernel for weighted items, where a weight
-says how often an item was drawn: one routine gives the point estimate and a block of resamples. A statistic that does
-not exist (constant scores, too few items) is None with a reason in words, never 0 and never NaN. scipy is not imported:
-it costs about a second and 70 MB.
+The three are defined as in the papers (BinEval §3.2). Each is a kernel for weighted items, where a weight says how
+often an item was drawn: one routine gives the point estimate and a block of resamples. A statistic that does not exist
+(constant scores, too few items) is None with a reason in words, never 0 and never NaN. scipy is not imported: it costs
+about a second and 70 MB.
 """
 
 from __future__ import annotations
@@ -137,16 +137,16 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Items whose values share all higher bits, and which of these have this bit: their values are the larger ones."""
+    """Items that share all higher bits of their value, split by the present bit. It makes values larger."""
 
     larger: NDArray[np.intp]
     """Items with the bit, in groups of the same higher bits, in order."""
     smaller: NDArray[np.intp]
-    """Items without it."""
+    """Items without the bit."""
     before: NDArray[np.intp]
-    """For each of `smaller`: how many of `larger` there are up to it."""
+    """Number of items of `larger` up to each item of `smaller`."""
     outside: NDArray[np.intp]
-    """For each of `smaller`: how many of `larger` there are before its group."""
+    """Number of items of `larger` before the group of each item of `smaller`."""
 
 
 def _rounds(values: NDArray[np.intp]) -> list[_Round]:
@@ -156,21 +156,21 @@ def _rounds(values: NDArray[np.intp]) -> list[_Round]:
         group = values >> (bit + 1)
         order = np.argsort(group, kind="stable")
         has_bit = (values[order] >> bit & 1).astype(bool)
-        so_far, groups = np.cumsum(has_bit), group[order]
-        outside = np.concatenate([[0], so_far])[np.searchsorted(groups, groups)]
-        rounds.append(_Round(order[has_bit], order[~has_bit], so_far[~has_bit], outside[~has_bit]))
+        items_with_bit, groups = np.cumsum(has_bit), group[order]
+        outside = np.concatenate([[0], items_with_bit])[np.searchsorted(groups, groups)]
+        rounds.append(_Round(order[has_bit], order[~has_bit], items_with_bit[~has_bit], outside[~has_bit]))
     return rounds
 
 
 def _discordant(rounds: Sequence[_Round], weights: Weights) -> Vector:
-    """Weighted number of pairs in which the earlier value is the larger one; weights (n, resamples) in that order."""
+    """Weighted number of pairs whose earlier value is larger. ``weights``, shape (n, resamples), are in that order."""
     pairs = np.zeros(weights.shape[1])
-    for each in rounds:
-        up_to = np.zeros((len(each.larger) + 1, weights.shape[1]))
-        np.cumsum(weights.take(each.larger, axis=0), axis=0, out=up_to[1:])
-        earlier = up_to.take(each.before, axis=0)
-        earlier -= up_to.take(each.outside, axis=0)
-        earlier *= weights.take(each.smaller, axis=0)
+    for bit_round in rounds:
+        up_to = np.zeros((len(bit_round.larger) + 1, weights.shape[1]))
+        np.cumsum(weights.take(bit_round.larger, axis=0), axis=0, out=up_to[1:])
+        earlier = up_to.take(bit_round.before, axis=0)
+        earlier -= up_to.take(bit_round.outside, axis=0)
+        earlier *= weights.take(bit_round.smaller, axis=0)
         pairs += earlier.sum(axis=0)
     return pairs
 
@@ -213,8 +213,8 @@ def _ratio(covariance: Vector, variances: Vector) -> Vector:
 
 Column = Sequence[float | None] | ArrayLike
 FEW = 5
-"""With this many items, one unrelated scoring in 60 is in exactly the order of people or its reverse; with fewer, more.
-"""
+"""Most items for which an interval of no width is removed. Among five, one unrelated scoring in 60 has people's order,
+or its reverse, by chance."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
@@ -235,7 +235,7 @@ class PerGroup:
     average: Statistic
     """Mean over the groups where the correlation is defined; its `n` counts these groups."""
     used: int
-    """Groups in which the correlation is defined."""
+    """Number of groups in which the correlation is defined."""
     undefined: int
     """Groups left out: fewer than 3 items, or constant scores."""
 
@@ -255,10 +255,10 @@ def kendall(a: Column, b: Column) -> Statistic:
 def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> Correlations:
     """Pooled Spearman, Kendall (tau-b) and Pearson correlation, each with a percentile bootstrap interval.
 
-    Many items take fewer resamples, as their intervals are narrow: Kendall, which sorts the items, where items times
-    resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), but never fewer than 200; the others
-    where they exceed 50 million (2,000 up to 25,000 items), and never fewer than 500. A missing score is None. Raises
-    InputError where the columns do not match.
+    Many items take fewer resamples, as their intervals are narrow. Kendall sorts the items: it takes fewer where items
+    times resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), never fewer than 200. The
+    others take fewer beyond 50 million (2,000 up to 25,000 items), never fewer than 500. A missing score is None.
+    Raises InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
 
@@ -266,19 +266,21 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
         return Correlations(undefined, undefined, undefined)
     units, codes = resampling.units(keep)
     unit = "items" if codes is None else "groups"
-    found: dict[Method, Statistic] = {}
+    by_method: dict[Method, Statistic] = {}
     for together in (("spearman", "pearson"), ("kendall",)):
         kernels = [correlation_kernel(method, left, right) for method in together]
         made = bootstrapped_together(kernels, keep, affordable(resampling, together[0], len(left)))
-        found |= dict(zip(together, [_spread(each, units, unit) for each in made], strict=True))
-    return Correlations(**found)
+        by_method |= dict(zip(together, [_spread(statistic, units, unit) for statistic in made], strict=True))
+    return Correlations(**by_method)
 
 
-def _spread(found: Statistic, units: int, unit: str) -> Statistic:
-    """Without an interval of no width where so few items may stand in the order of people by chance."""
-    if not found.is_point or units > FEW:
-        return found
-    return replace(found, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance")
+def _spread(statistic: Statistic, units: int, unit: str) -> Statistic:
+    """Remove an interval of no width where so few items may stand in the order of people by chance."""
+    if not statistic.is_point or units > FEW:
+        return statistic
+    return replace(
+        statistic, low=None, high=None, reason=f"no interval: {units} {unit} may stand in one order by chance"
+    )
 
 
 def per_group(
@@ -296,8 +298,8 @@ def per_group(
     (left, right), keep = complete(scores, human)
     codes = group_codes(groups, keep)
     by_group, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))
-    each = [_of_vectors(left[mine], right[mine], method) for mine in np.split(by_group, ends)[:-1]]
-    values = np.array([statistic.value for statistic in each if statistic.value is not None])
+    per_group_statistics = [_of_vectors(left[mine], right[mine], method) for mine in np.split(by_group, ends)[:-1]]
+    values = np.array([statistic.value for statistic in per_group_statistics if statistic.value is not None])
     used, undefined = len(values), len(set(groups)) - len(values)
     if used == 0:
         reason = f"the correlation is undefined in each of the {undefined} groups"
@@ -368,25 +370,26 @@ def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
     return None if reason is None else Statistic(None, n, None, None, reason)
 
 
-def correlations_dict(found: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
-    """Correlations as in ``result.json``; ``low`` and ``high`` are Spearman's interval, ``kendall_low`` etc.
-    ``all_ends``."""
+def correlations_dict(figures: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
+    """Correlations as in ``result.json``. ``low`` and ``high`` are the ends of Spearman's interval; with ``all_ends``
+    the other intervals are there too, as ``kendall_low`` and so on.
+    """
     row: dict[str, Any] = {
-        "spearman": found.spearman.value,
-        "kendall": found.kendall.value,
-        "pearson": found.pearson.value,
-        "n": found.spearman.n,
-        "low": found.spearman.low,
-        "high": found.spearman.high,
+        "spearman": figures.spearman.value,
+        "kendall": figures.kendall.value,
+        "pearson": figures.pearson.value,
+        "n": figures.spearman.n,
+        "low": figures.spearman.low,
+        "high": figures.spearman.high,
     }
     if all_ends:
-        others = {"kendall": found.kendall, "pearson": found.pearson}
-        row |= {f"{name}_{end}": getattr(each, end) for name, each in others.items() for end in ("low", "high")}
-    reason = found.spearman.reason or found.kendall.reason or found.pearson.reason
+        for name, statistic in (("kendall", figures.kendall), ("pearson", figures.pearson)):
+            row |= {f"{name}_low": statistic.low, f"{name}_high": statistic.high}
+    reason = figures.spearman.reason or figures.kendall.reason or figures.pearson.reason
     return row | {"reason": reason} if reason else row
 
 
-def statistic_dict(found: Statistic) -> dict[str, Any]:
+def statistic_dict(statistic: Statistic) -> dict[str, Any]:
     """One statistic as in ``result.json``."""
-    row: dict[str, Any] = {"value": found.value, "n": found.n, "low": found.low, "high": found.high}
-    return row | {"reason": found.reason} if found.reason else row
+    row: dict[str, Any] = {"value": statistic.value, "n": statistic.n, "low": statistic.low, "high": statistic.high}
+    return row | {"reason": statistic.reason} if statistic.reason else row

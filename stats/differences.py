@@ -1,17 +1,17 @@
 """Is version b better than version a? Paired differences on the same examples, with interval and p-value.
 
-The interval is the percentile bootstrap: both versions are measured on the same resamples. The p-value is
-that of a swap test: if b is no better than a, it does not matter which of the two scores of an
-example is called b's, so they are exchanged example by example at random. Scores are first put on one scale
-(their ranks, standardised), so that a version which is only more severe does not count as a different one.
+The interval is the percentile bootstrap: both versions are measured on the same resamples. The p-value comes from a
+swap test: if b is no better than a, the two scores of an example may be exchanged. The test exchanges them at random,
+example by example. Scores are first put on one scale (their ranks, standardised), so that a version which is only more
+severe does not count as a different one.
 
-Why the swap test: simulated with no true difference, 12 to 80 examples, 1,000 trials a cell, the share of
-p <= 0.1 was .09-.13 for continuous and coarse scores, independent or highly correlated. The bootstrap's share
-of losses gave .03-.12, lowest when few scores changed, as after an edit, where the studentised bootstrap gave
-up to .18. (One question answered 80 % yes, 12 examples: .05, .01 and .01.) With 16 examples and true
-correlations .42 and .62 the swap test found the gain at p <= 0.1 in 44 trials of 100, the bootstrap in 37.
+Why the swap test: simulated with no true difference, 12 to 80 examples, 1,000 trials a cell, the share of p <= 0.1 was
+.09-.13 for continuous and coarse scores, independent or highly correlated. The bootstrap's share of losses gave
+.03-.12, lowest when few scores changed, as after an edit, where the studentised bootstrap gave up to .18. (One question
+answered 80 % yes, 12 examples: .05, .01 and .01.) With 16 examples and true correlations .42 and .62 the swap test
+found the gain at p <= 0.1 in 44 trials of 100, the bootstrap in 37.
 
-Of many tests at once, p-values are adjusted for how many there are (Holm, Scand. J. Statist. 6, 1979).
+P-values of many tests at once are adjusted for the number of tests (Holm, Scand. J. Statist. 6, 1979).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better version b is than version a on the same examples."""
+    """Gain of version b over version a on the same examples."""
 
     value: float | None
     """statistic(b) - statistic(a); positive if b is better. None where one of them is undefined."""
@@ -78,11 +78,11 @@ def paired_difference(
 ) -> Difference:
     """Difference of two versions' correlations with human scores; ``a`` is the present version, ``b`` the candidate.
 
-    With a constant version the difference does not exist; `undefined_as_zero` gives such a version correlation 0, and
-    the p-value is then that of the other version's correlation against 0 (random signs). Constant human scores stay
-    undefined. The interval of many examples takes fewer resamples (see `correlate`). The swap test exchanges the
-    versions' standardised scores (their ranks, for spearman and kendall alike) example by example, or document by
-    document. Raises InputError where the columns do not match, or there is no such statistic.
+    With a constant version the difference does not exist. `undefined_as_zero` gives such a version correlation 0; the
+    p-value then tests the other version's correlation against 0 (random signs). Constant human scores stay undefined.
+    The interval of many examples takes fewer resamples (see `correlate`). The swap test exchanges the versions'
+    standardised scores (their ranks, for spearman and kendall alike) example by example, or document by document.
+    Raises InputError where the columns do not match, or there is no such statistic.
     """
     (left, right, people), keep = complete(a, b, human)
     n = len(people)
@@ -263,10 +263,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     order = np.argsort(known, kind="stable")
     adjusted = np.empty(len(known))
     adjusted[order] = np.minimum(np.maximum.accumulate(known[order] * np.arange(len(known), 0, -1)), 1.0)
-    found: list[float | None] = [None] * len(p_values)
+    row: list[float | None] = [None] * len(p_values)
     for place, value in zip(places, adjusted, strict=True):
-        found[place] = float(value)
-    return found
+        row[place] = float(value)
+    return row
 
 
 def difference_dict(difference: Difference | None) -> dict[str, Any] | None:

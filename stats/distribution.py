@@ -1,5 +1,7 @@
-"""Spread of a judge's scores beside people's, crowding at the top (BinEval §5.1), and EM_dim (EIG paper §4.4): whether
-a free-form judge looks at the same things when asked again."""
+"""Spread of a judge's scores beside people's, crowding at the top (BinEval §5.1), and EM_dim (EIG paper §4.4).
+
+EM_dim says whether a free-form judge names the same dimensions when it is asked again.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class ScoreDistribution:
     """The judge's share at the maximum less people's; positive where the judge crowds at the top."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the figures as in the JSON result; ``bias`` is called ``severity`` there."""
         return {
             "distance": statistic_dict(self.distance),
             "severity": difference_dict(self.bias),
@@ -100,9 +102,9 @@ def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
 
 
 def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
-    """EM_dim of one item: share k / |G| of the first judging's dimensions that the second names too, in any case.
+    """EM_dim of one item: share of the first judging's dimensions that the second names too, in any case (k / |G|).
 
-    None where the first judging names none.
+    Returns None if the first judging names none.
     """
     before = {_plain(name) for name in first}
     again = {_plain(name) for name in second}

@@ -31,11 +31,11 @@ def monotone_curve(values: Vector, wanted: Vector, *, rises: bool) -> Points:
 
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     groups = max(1, min(GROUPS, len(values) // LEAST_GROUP))
-    # the group of each different value, by the middle rank of its examples
+    # A value's group follows from the middle rank of its examples.
     middle = (np.cumsum(counts) - (counts + 1) / 2) / len(values)
     number = np.unique(np.floor(middle * groups).astype(int), return_inverse=True)[1][places]
     sizes = np.bincount(number).astype(float)
-    centres, means = (np.bincount(number, weights=each) / sizes for each in (values, wanted))
+    centres, means = (np.bincount(number, weights=column) / sizes for column in (values, wanted))
     fitted = isotonic_regression(means, weights=sizes, increasing=rises).x
     blocks = np.unique(np.round(fitted, 6), return_inverse=True)[1]
     blocks = blocks if rises else blocks.max() - blocks

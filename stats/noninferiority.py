@@ -1,9 +1,9 @@
 """Is a change shown to lose no more than a margin? One-sided limits of a mean loss, and the size that shows it.
 
 The difference d of an example is the new pass rate minus the old one, in [-1, 1]. The change is shown to lose at most
-``margin`` if the lower limit of the mean of d lies above -margin (a test for non-inferiority). The limits are those of
-Student's t, corrected for the skewness of d by Hall's transformation (J. R. Statist. Soc. B 54, 1992): losses are
-rare and large, and the plain limits then show too much. Examples of one document count as one unit.
+``margin`` if the lower limit of the mean of d lies above -margin (a test for non-inferiority). The limits are
+Student's, corrected for the skewness of d by Hall's transformation (J. R. Statist. Soc. B 54, 1992): losses are rare
+and large, and the plain limits then show too much. Examples of one document count as one unit.
 """
 
 from __future__ import annotations
@@ -78,8 +78,7 @@ class _Units:
 
     @property
     def independent(self) -> float:
-        """Independent examples that would tell as much: as many as there are documents, or more where the examples of
-        one document differ."""
+        """Independent examples that would tell as much: one a document, or more where a document's examples differ."""
         if self.standard_error == 0:
             return self.size
         variance = float(np.var(self.values)) * self.size / (self.size - 1)
@@ -130,15 +129,15 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
 
 @dataclass(frozen=True)
 class SpreadEstimate:
-    """The distribution of d in figures by which a test is planned."""
+    """Spread of d, for planning a test."""
 
     deviation: float
     """Standard deviation that independent examples would need for the same certainty."""
     skewness: float = 0.0
     """Below 0 where losses are rarer and larger than gains: then more examples are needed."""
     freedom: float = math.inf
-    """Degrees of freedom of its variance: infinite where it is assumed, and fewer than the documents where a few of
-    them make up most of it."""
+    """Degrees of freedom of the variance. Infinite where the variance is assumed; fewer than the documents where a few
+    of them make up most of it."""
     together: float = 1.0
     """Examples of a document, on average."""
 
@@ -151,8 +150,10 @@ class SpreadEstimate:
         return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
 
     def careful(self, level: float, power: float) -> SpreadEstimate:
-        """The spread to plan with, so that the power is kept on average over what is not known of the deviation (Julious
-        and Owen, Pharm. Stat. 5, 2006)."""
+        """Return the deviation to plan with: it keeps the power on average over what is not known of the deviation.
+
+        Source: Julious and Owen, Pharm. Stat. 5, 2006.
+        """
         if math.isinf(self.freedom):
             return self
         z = float(_distributions().norm.ppf(1 - level))
@@ -161,13 +162,13 @@ class SpreadEstimate:
 
 
 FEWEST_FREEDOM = 3.0
-"""Degrees of freedom that are taken for a spread at least."""
+"""Smallest number of degrees of freedom that is taken for a spread."""
 MOST_EXAMPLES = 10_000_000
-"""More examples are not asked for."""
+"""Largest number of examples that is asked for."""
 
 
 def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> SpreadEstimate | None:
-    """The spread of differences in [-1, 1]; None where fewer than three documents, or equal values, tell nothing of it.
+    """Measure the spread of differences in [-1, 1]. Returns None for fewer than three documents, or equal values.
 
     Raises:
         InputError: There is not one group for each difference.
@@ -177,7 +178,8 @@ def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None
         return None
     squares = units.deviations**2
     kurtosis = float(np.mean(squares**2) / np.mean(squares) ** 2)
-    # the variance of a variance (Cramer 1946, 27.4.2), as that of a chi-squared variable with so many degrees
+    # A chi-squared variable with this many degrees of freedom has the same variance of the variance
+    # (Cramer 1946, 27.4.2).
     relative = (kurtosis - (units.size - 3) / (units.size - 1)) / units.size
     freedom = min(units.size - 1.0, max(FEWEST_FREEDOM, 2 / relative))
     return SpreadEstimate(units.deviation, units.skewness, freedom, units.n / units.size)
@@ -186,8 +188,9 @@ def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None
 def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, power: float = 0.8) -> float:
     """Loss that so many examples rule out in a share ``power`` of the cases without any.
 
-    It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981), where
-    Hall's transformation of a skewed d takes z. It is never below the share of a kind of example that was never seen.
+    It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981). Hall's
+    transformation of a skewed d takes the place of z. The loss is never below the share of a kind of example that was
+    never seen.
     """
     if examples < MINIMUM_ITEMS:
         return 1.0
@@ -201,8 +204,10 @@ def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, p
 
 
 def examples_needed(spread: SpreadEstimate, margin: float, level: float = 0.05, power: float = 0.8) -> int:
-    """Examples with which equal pass rates are shown to lose at most ``margin`` in a share ``power`` of all cases: the
-    inverse of :func:`loss_ruled_out`. Fewer than 59 never rule out a loss of .05 at level .05."""
+    """Examples that show a loss of at most ``margin`` in a share ``power`` of all cases with equal pass rates.
+
+    This is the inverse of :func:`loss_ruled_out`. Fewer than 59 never rule out a loss of .05 at level .05.
+    """
     spread = spread.careful(level, power)
     sizes = range(MOST_EXAMPLES)
     return bisect_left(sizes, True, key=lambda size: loss_ruled_out(size, spread, level, power) <= margin)

@@ -1,13 +1,12 @@
-"""Pass or fail: how far a judge agrees with people's labels, the threshold that suits it, and the share people would
-pass.
+"""Pass or fail: a judge's agreement with people's labels, the threshold that suits it, and the share people would pass.
 
-Intervals of rates are Wilson's (JASA 22, 1927); where examples share documents, with the number of examples divided by
-the design effect. Those of kappa and of the area under the curve are percentile bootstraps; where nothing is wrong no
-resample differs, and there is none, with the reason.
+Intervals of rates are Wilson's (JASA 22, 1927); where examples share documents, the number of examples is divided by
+the design effect. Intervals of kappa and of the area under the curve are percentile bootstraps. Where the judge is
+never wrong no resample differs, so there is no interval, with the reason.
 
 The share that people would pass comes from a judge that errs. Where no output is labelled, its pass rate is corrected
-by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978), with the interval of Lang
-and Reiczigel (Preventive Veterinary Medicine 113, 2014), which knows that both rates were measured themselves. Where
+by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval is from Lang
+and Reiczigel (Preventive Veterinary Medicine 113, 2014): it knows that both rates were measured themselves. Where
 people labelled some of the outputs, these say how much the judge is off on the others (prediction-powered inference:
 Angelopoulos et al., Science 382, 2023; weighted as in PPI++, arXiv:2311.01453).
 """
@@ -43,7 +42,7 @@ from .resampling import (
 
 @dataclass(frozen=True, slots=True)
 class PassFailFigures:
-    """How far a judge's verdicts at a threshold agree with people's labels."""
+    """Agreement of a judge's verdicts at a threshold with people's labels."""
 
     accuracy: Statistic
     """Share of the examples on which both say the same."""
@@ -72,9 +71,9 @@ def pass_fail_figures(
     within = resampling.only(keep)
     right = (said == (wanted == 1)).astype(float)
 
-    def share_of(side: NDArray[np.bool_], what: str) -> Statistic:
-        found = rate(right[side], within.only(side))
-        return found if found.n else replace(found, reason=f"people {what} none of the examples")
+    def share_of(side: NDArray[np.bool_], label: str) -> Statistic:
+        share = rate(right[side], within.only(side))
+        return share if share.n else replace(share, reason=f"people {label} none of the examples")
 
     counts = [int(np.sum((said == judge) & (wanted == people))) for judge, people in _CELLS]
     return PassFailFigures(
@@ -92,16 +91,16 @@ _ROUNDING = 1e-9
 
 
 def passes(scores: Vector, threshold: float) -> NDArray[np.bool_]:
-    """Which scores reach the threshold; one that is below by rounding alone does."""
+    """Say of each score whether it reaches the threshold; a score that is below by rounding alone does."""
     return scores >= threshold - _ROUNDING
 
 
 def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
     """Share of ones among zeros and ones, with Wilson's interval.
 
-    Where the items come in groups, n is divided by the design effect: the variance of the share between groups over
-    that of as many independent items, at least 1 (Kish 1965); where all items are alike each group counts as one item.
-    Raises InputError where there is not one group for each item.
+    Where the items come in groups, n is divided by the design effect, at least 1 (Kish 1965): the variance of the share
+    between groups over the variance for as many independent items. Where all items are alike each group counts as one
+    item. Raises InputError where there is not one group for each item.
     """
     (values,), keep = complete(hits)
     n = len(values)
@@ -121,7 +120,7 @@ def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
 
 
 def wilson_size(share: float, low: float, high: float, level: float = 0.95) -> float:
-    """How many independent items are behind a share with Wilson's interval: the ``n`` of :func:`wilson`."""
+    """Number of independent items behind a share with Wilson's interval: the ``n`` of :func:`wilson`."""
     if share < 0.5:
         share, low, high = 1 - share, 1 - high, 1 - low
     z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
@@ -130,7 +129,7 @@ def wilson_size(share: float, low: float, high: float, level: float = 0.95) -> f
 
 
 def _independent(values: Vector, resampling: Resampling) -> float:
-    """How many independent items say as much as these."""
+    """Number of independent items that say as much as these."""
     n = len(values)
     if resampling.groups is None:
         return float(n)
@@ -143,7 +142,7 @@ def _independent(values: Vector, resampling: Resampling) -> float:
 
 
 def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
-    """Variance of the mean of values, of which those of one group may go together; ``codes`` numbers their groups."""
+    """Variance of the mean of values. ``codes`` numbers the values' groups; values of one group may go together."""
     _, places = np.unique(codes, return_inverse=True)
     sums = np.bincount(places, weights=values - values.mean())
     groups = len(sums)
@@ -155,11 +154,11 @@ def area_under_curve(scores: Column, labels: Column, resampling: Resampling = US
     InputError where the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
-    missing = [what for value, what in ((1, "passed"), (0, "failed")) if not np.any(wanted == value)]
+    missing = [label for value, label in ((1, "passed"), (0, "failed")) if not np.any(wanted == value)]
     if missing:
         return Statistic(None, len(known), None, None, f"people {' and '.join(missing)} none of the examples")
-    found = bootstrapped(auc_kernel(known, wanted), keep, resampling)
-    return without_false_certainty(found, "the scores part all passed outputs from all failed ones")
+    area = bootstrapped(auc_kernel(known, wanted), keep, resampling)
+    return without_false_certainty(area, "the scores part all passed outputs from all failed ones")
 
 
 def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
@@ -188,11 +187,11 @@ def check_labels(labels: Vector) -> None:
 
 
 FEWEST_LABELLED = 30
-"""Labelled outputs (or documents) below which no rate is made of labelled and unlabelled ones together."""
+"""Labelled outputs (or documents) needed before labelled and unlabelled outputs make a rate together."""
 FEWEST_OF_A_LABEL = 2
-"""Nor with fewer outputs that people passed, or failed."""
+"""Outputs that people passed, and outputs that they failed, needed for the same."""
 WEAKEST = 0.1
-"""Where the lower end of TPR + TNR - 1 is not above this, a judge is too weak to be corrected."""
+"""A judge is too weak to be corrected unless the lower end of its TPR + TNR - 1 is above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ class CorrectedPassRate:
 
     method: Literal["rogan_gladen", "ppi"]
     value: float | None
-    """In [0, 1]; None where the judge is too weak, or too little is known of it."""
+    """Share in [0, 1]; None where the judge is too weak, or too little is known of it."""
     low: float | None
     high: float | None
     n: int
@@ -226,18 +225,18 @@ def rogan_gladen(
         return CorrectedPassRate("rogan_gladen", None, None, None, n, labelled, reason)
 
     if pass_rate.value is None or true_positive_rate.value is None or true_negative_rate.value is None:
-        found = (pass_rate, true_positive_rate, true_negative_rate)
-        return without(next((each.reason for each in found if each.reason), None) or "a rate of the judge is unknown")
+        reasons = [rate.reason for rate in (pass_rate, true_positive_rate, true_negative_rate) if rate.reason]
+        return without(reasons[0] if reasons else "a rate of the judge is unknown")
     z = NormalDist().inv_cdf((1 + level) / 2)
     p, sensitivity, specificity = pass_rate.value, true_positive_rate.value, true_negative_rate.value
-    known = sensitivity + specificity - 1
+    youden = sensitivity + specificity - 1
     reach = math.hypot(sensitivity - _low(true_positive_rate), specificity - _low(true_negative_rate))
-    if known - reach <= WEAKEST:
+    if youden - reach <= WEAKEST:
         return without(
-            f"the judge is too weak to be corrected: TPR + TNR - 1 is {known:.2f}, and with {labelled} labelled "
-            f"outputs behind it may be as low as {known - reach:.2f}; more than {WEAKEST:g} is needed"
+            f"the judge is too weak to be corrected: TPR + TNR - 1 is {youden:.2f}, and with {labelled} labelled "
+            f"outputs behind it may be as low as {youden - reach:.2f}; more than {WEAKEST:g} is needed"
         )
-    sizes = [_size(each, level) for each in (pass_rate, true_positive_rate, true_negative_rate)]
+    sizes = [_size(statistic, level) for statistic in (pass_rate, true_positive_rate, true_negative_rate)]
     drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
     p_near = (sizes[0] * p + z**2 / 2) / drawn
     sensitivity_near = (sizes[1] * sensitivity + 1) / of_passed
@@ -249,7 +248,7 @@ def rogan_gladen(
     shift = 2 * z**2 * (centre * of_sensitivity - (1 - centre) * of_specificity)
     variance = p_near * (1 - p_near) / drawn + centre**2 * of_sensitivity + (1 - centre) ** 2 * of_specificity
     width = z * math.sqrt(variance) / slope
-    value = (p + specificity - 1) / known
+    value = (p + specificity - 1) / youden
     low, high = _unit(centre + shift - width), _unit(centre + shift + width)
     value, beyond = _unit(value), value
     reason = None
@@ -260,12 +259,12 @@ def rogan_gladen(
 
 
 def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling = USUAL) -> CorrectedPassRate:
-    """The share that people would pass of outputs of which they labelled some, chosen without looking at them.
+    """The share that people would pass, where they labelled some of the outputs, chosen without looking at them.
 
-    The mean label of the labelled outputs, moved by how the judge's verdicts on these differ from those on the others,
-    as far as verdicts and labels go together. The interval is Wilson's, of as many labelled outputs as would tell as
-    much; near 0 and 1 it holds better than the normal one. Outputs without a verdict are left out; nothing is
-    resampled. Raises InputError where the columns do not match.
+    It is the mean label of the labelled outputs, corrected by the judge. The correction is the difference between the
+    judge's mean verdict on the others and on these, weighted by how far verdicts and labels go together. The interval
+    is Wilson's, of as many labelled outputs as would tell as much; near 0 and 1 it holds better than the normal one.
+    Outputs without a verdict are left out; nothing is resampled. Raises InputError where the columns do not match.
     """
     (judged,), keep = complete(verdicts)
     every = np.asarray(labels, dtype=np.float64)
@@ -283,41 +282,41 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
 
     rarer = int(min(wanted.sum(), labelled - wanted.sum()))
     if units < FEWEST_LABELLED or rarer < FEWEST_OF_A_LABEL:
-        what = "outputs" if resampling.groups is None else "documents"
+        unit = "outputs" if resampling.groups is None else "documents"
         return without(
-            f"too few labels: {units} labelled {what} ({FEWEST_LABELLED} are needed), {rarer} outputs with the rarer "
+            f"too few labels: {units} labelled {unit} ({FEWEST_LABELLED} are needed), {rarer} outputs with the rarer "
             f"label ({FEWEST_OF_A_LABEL})"
         )
     if unlabelled == 0:
         return without("all outputs are labelled")
-    others = judged[~has_label]
+    unlabelled_verdicts = judged[~has_label]
     weight = _weight(wanted, said, judged, labelled / unlabelled)
-    value = float(wanted.mean() + weight * (others.mean() - said.mean()))
+    value = float(wanted.mean() + weight * (unlabelled_verdicts.mean() - said.mean()))
     residuals = wanted - weight * said
     variance = variance_of_mean(residuals, codes[has_label])
-    variance += weight**2 * variance_of_mean(others, codes[~has_label])
+    variance += weight**2 * variance_of_mean(unlabelled_verdicts, codes[~has_label])
     value = min(max(value, 0.5 / n), 1 - 0.5 / n)
     low, high = wilson(value, min(n, value * (1 - value) / variance) if variance > 0 else n, resampling.level)
     return CorrectedPassRate("ppi", value, low, high, n, labelled)
 
 
 def _weight(wanted: Vector, said: Vector, judged: Vector, ratio: float) -> float:
-    """How far the verdicts are trusted, in [0, 1]: what makes the variance least (PPI++, example 6.1)."""
+    """Weight of the verdicts, in [0, 1]: the one with the smallest variance (PPI++, example 6.1)."""
     spread = float(judged.var())
     if spread == 0:
         return 0.0
-    together = float(np.mean((wanted - wanted.mean()) * (said - said.mean())))
-    return min(1.0, max(0.0, together / ((1 + ratio) * spread)))
+    covariance = float(np.mean((wanted - wanted.mean()) * (said - said.mean())))
+    return min(1.0, max(0.0, covariance / ((1 + ratio) * spread)))
 
 
-def _size(found: Statistic, level: float) -> float:
-    if found.value is None or found.low is None or found.high is None:
-        return float(found.n)
-    return wilson_size(found.value, found.low, found.high, level)
+def _size(statistic: Statistic, level: float) -> float:
+    if statistic.value is None or statistic.low is None or statistic.high is None:
+        return float(statistic.n)
+    return wilson_size(statistic.value, statistic.low, statistic.high, level)
 
 
-def _low(found: Statistic) -> float:
-    return 0.0 if found.low is None else found.low
+def _low(statistic: Statistic) -> float:
+    return 0.0 if statistic.low is None else statistic.low
 
 
 def _unit(value: float) -> float:
@@ -326,9 +325,9 @@ def _unit(value: float) -> float:
 
 LabelMetric = Literal["auc", "kappa"]
 FEWEST = 8
-"""With fewer labelled examples than this no threshold is fitted."""
+"""Labelled examples needed to fit a threshold."""
 FEWEST_OF_A_KIND = 3
-"""Nor with fewer that passed, or fewer that failed."""
+"""Passed examples, and failed examples, needed to fit a threshold."""
 HALF = 0.5
 """The threshold where none is fitted."""
 _RESAMPLES, _SEED = 200, 42
@@ -336,10 +335,10 @@ _RESAMPLES, _SEED = 200, 42
 
 @dataclass(frozen=True, slots=True)
 class FittedThreshold:
-    """A score from which on an output passes."""
+    """Lowest score with which an output passes."""
 
     value: float
-    """In [0, 1]."""
+    """Threshold in [0, 1]."""
     n: int
     """Examples that it was fitted on; 0 where it was not fitted."""
     reason: str | None = None
@@ -372,14 +371,14 @@ def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | N
         return FittedThreshold(HALF, 0, "no threshold agrees with people better than chance")
     middles = (values[1:] + values[:-1]) / 2
     drawn = Resampling(groups, _RESAMPLES, seed=_SEED).weights(keep)
-    best = [_best_cut(found, middles) for block in drawn for found in kappas(block).T]
-    median = float(np.median([each for each in best if each is not None]))
+    best = [_best_cut(kappas_drawn, middles) for block in drawn for kappas_drawn in kappas(block).T]
+    median = float(np.median([cut for cut in best if cut is not None]))
     place = min(int(np.searchsorted(values, median, side="right")), len(values) - 1)
     return FittedThreshold(_between(float(values[place - 1]), float(values[place])), n)
 
 
 def _best_cut(kappas: Vector, middles: Vector) -> float | None:
-    """The threshold with the largest kappa, the mean of those that are as good; None where none is above 0."""
+    """The threshold with the largest kappa, or the mean of equally good ones; None where no kappa is above 0."""
     if kappas.max() <= 0:
         return None
     return float(middles[kappas >= kappas.max() - _ROUNDING].mean())
@@ -389,7 +388,7 @@ def _between(low: float, high: float) -> float:
     """The middle, with no more digits than tell it from both by a quarter of the gap."""
     middle = (low + high) / 2
     written = (round(middle, digits) for digits in range(2, 16))
-    return next((each for each in written if abs(each - middle) <= (high - low) / 4), middle)
+    return next((value for value in written if abs(value - middle) <= (high - low) / 4), middle)
 
 
 def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
@@ -441,7 +440,7 @@ def best_kappas(scores: Weights, labels: Vector) -> Vector:
 
 
 def binary_kappa(both: Weights, judge: Weights, people: Weights, neither: Weights) -> Weights:
-    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 where undefined."""
+    """Cohen's kappa of two-by-two tables (both pass, judge alone, people alone, neither), any shape; 0 if undefined."""
     covariance = both * neither - judge * people
     chance = (both + judge) * (judge + neither) + (both + people) * (people + neither)
     kappa: Weights = np.divide(2 * covariance, chance, out=np.zeros_like(chance), where=chance > 0)

@@ -1,4 +1,4 @@
-"""How alike two yes/no questions are answered: the phi matrix and what it says about a checklist (BinEval §5.6)."""
+"""The phi matrix: how alike two yes/no questions are answered, and what that says about a checklist (BinEval §5.6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pair:
     first: str
     second: str
     phi: float
-    """In [-1, 1]; 1: always alike."""
+    """Phi in [-1, 1]; 1: always alike."""
     n: int
     """Examples (times replicates) on which both have an answer."""
 
@@ -59,7 +59,7 @@ class PhiMatrix:
         return f"one of the two is answered alike every time, among the {n} answers that they have in common"
 
     def only(self, questions: Sequence[str]) -> PhiMatrix:
-        """The part of the matrix that belongs to some of the questions."""
+        """Return the part of the matrix that belongs to some of the questions."""
         places = [self.questions.index(question) for question in questions]
         cut = np.ix_(places, places)
         return PhiMatrix(tuple(questions), self.values[cut], self.together[cut], self.examples[cut])
@@ -84,27 +84,27 @@ class PhiMatrix:
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
     """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
 
-    A measure has a share in [0, 1] in place of its answer. ``answers`` have shape (examples * replicates, questions), the replicates of one example next to each other. Raises
-    InputError where the shape is another.
+    A measure has a share in [0, 1] in place of its answer. ``answers`` have shape (examples * replicates, questions),
+    the replicates of one example next to each other. Raises InputError for another shape.
     """
     if answers.ndim != 2 or answers.shape[1] != len(questions) or len(answers) % replicates:
         raise InputError(
             f"The answers have shape {answers.shape}; (examples times {replicates}, {len(questions)}) is needed."
         )
-    there = ~np.isnan(answers)
-    given = there.astype(np.float64)
-    yes = np.where(there, answers, 0.0)
-    together = given.T @ given
+    known = ~np.isnan(answers)
+    has_answer = known.astype(np.float64)
+    yes = np.where(known, answers, 0.0)
+    together = has_answer.T @ has_answer
     both = yes.T @ yes
-    first = yes.T @ given  # yes to the row's question, where the column's has an answer too
+    first = yes.T @ has_answer  # yes to the row's question, where the column's has an answer too
     second = first.T
-    own = together * ((yes * yes).T @ given) - first * first
+    own = together * ((yes * yes).T @ has_answer) - first * first
     spread = own * own.T
     defined = (spread > 1e-9) & (together >= MINIMUM_ITEMS)
     values = np.full(both.shape, np.nan)
     covariance = together * both - first * second
     values[defined] = np.clip(covariance[defined] / np.sqrt(spread[defined]), -1.0, 1.0)
-    once = given if replicates == 1 else given.reshape(-1, replicates, len(questions)).max(axis=1)
+    once = has_answer if replicates == 1 else has_answer.reshape(-1, replicates, len(questions)).max(axis=1)
     examples = together if replicates == 1 else once.T @ once
     return PhiMatrix(tuple(questions), values, together.astype(np.int64), examples.astype(np.int64))
 

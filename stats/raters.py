@@ -1,8 +1,8 @@
 """Agreement of people with each other: Krippendorff's alpha, Fleiss' kappa, each rater's leniency, and the ceiling of a judge.
 
-Alpha is that of Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
+Alpha follows Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
 counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted
-items, as its interval draws them anew; the package ``krippendorff`` is under the GPL, and has no intervals.
+items, as its interval draws them anew. The package ``krippendorff`` is under the GPL, and has no intervals.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ FEWEST_TOGETHER = 10
 def as_table(raters: Sequence[Column]) -> Weights:
     """Ratings in a table of shape (items, raters), NaN where there is none. Raises InputError where columns do not
     match."""
-    for each in raters:
-        complete(raters[0], each)  # refuses columns of other lengths
-    return np.column_stack([np.asarray(each, dtype=np.float64) for each in raters])
+    for ratings in raters:
+        complete(raters[0], ratings)  # refuses columns of other lengths
+    return np.column_stack([np.asarray(ratings, dtype=np.float64) for ratings in raters])
 
 
 def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resampling = USUAL) -> Statistic:
-    """Krippendorff's alpha of the raters' values, one column a rater, None where this one gave none; at most 1.
+    """Krippendorff's alpha of the raters' values, one column a rater, None where a rater gave none; at most 1.
 
-    ``nominal`` takes values for names, ``ordinal`` for ranks, ``interval`` for numbers. ``n`` is the number of items with
-    two ratings or more. Undefined where all ratings are the same. Raises InputError where the columns do not match.
+    ``nominal`` takes values for names, ``ordinal`` for ranks, ``interval`` for numbers. ``n`` is the number of items
+    with two ratings or more. Undefined where all ratings are the same. Raises InputError where the columns do not
+    match.
     """
     table = as_table(raters)
     keep = np.count_nonzero(~np.isnan(table), axis=1) > 1
@@ -65,8 +66,8 @@ def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resam
     if len(values) > MOST_LABELS:
         return Statistic(None, n, reason=f"there are more than {MOST_LABELS} different ratings")
     counts = np.stack([np.count_nonzero(rated == value, axis=1) for value in values], axis=1).astype(np.float64)
-    found = bootstrapped(_alpha(counts, values, level), keep, affordable(resampling, "spearman", n))
-    return without_false_certainty(found, "all raters agree on every item")
+    alpha = bootstrapped(_alpha(counts, values, level), keep, affordable(resampling, "spearman", n))
+    return without_false_certainty(alpha, "all raters agree on every item")
 
 
 def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
@@ -75,19 +76,19 @@ def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
     pairs = counts[:, first] * counts[:, second] / (counts.sum(axis=1, keepdims=True) - 1)
 
     def kernel(drawn: Weights) -> Vector:
-        given = counts.T @ drawn
+        given_counts = counts.T @ drawn
         if level == "ordinal":  # the distance of two ranks is the number of ratings between their middles
-            ranks = np.cumsum(given, axis=0) - given / 2
+            ranks = np.cumsum(given_counts, axis=0) - given_counts / 2
             distance = (ranks[first] - ranks[second]) ** 2
         elif level == "interval":
             distance = ((values[first] - values[second]) ** 2)[:, np.newaxis]
         else:
             distance = np.ones((1, 1))
         observed = (pairs.T @ drawn * distance).sum(axis=0)
-        expected = (given[first] * given[second] * distance).sum(axis=0)
+        expected = (given_counts[first] * given_counts[second] * distance).sum(axis=0)
         alpha = np.full(drawn.shape[1], np.nan)
         varies = expected > 0
-        alpha[varies] = 1 - (given.sum(axis=0)[varies] - 1) * observed[varies] / expected[varies]
+        alpha[varies] = 1 - (given_counts.sum(axis=0)[varies] - 1) * observed[varies] / expected[varies]
         return alpha
 
     return kernel
@@ -132,10 +133,10 @@ def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> St
 def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
     """The mean of the other raters' ratings of each item that this one rated; None where nobody else rated it."""
     table = as_table(raters)
-    others = np.delete(table, place, axis=1)
-    there = ~np.isnan(others)
-    count = there.sum(axis=1)
-    means = np.where(there, others, 0).sum(axis=1) / np.maximum(count, 1)
+    other_ratings = np.delete(table, place, axis=1)
+    rated = ~np.isnan(other_ratings)
+    count = rated.sum(axis=1)
+    means = np.where(rated, other_ratings, 0).sum(axis=1) / np.maximum(count, 1)
     return [
         None if np.isnan(own) or not n else float(mean)
         for own, n, mean in zip(table[:, place], count, means, strict=True)
@@ -143,14 +144,14 @@ def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
 
 
 def leniency(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
-    """How much higher this rater rates than the others rate the same items, on the scale of the ratings."""
+    """Mean difference between this rater's ratings and the others' of the same items, on the scale of the ratings."""
     own = raters[place]
     gaps = [
         None if other is None else float(mine) - other
         for mine, other in zip(as_table([own])[:, 0], others_mean(raters, place), strict=True)
     ]
-    found = mean_with_interval(gaps, resampling, "nobody else rated the same items")
-    return without_false_certainty(found, "the difference is always the same")
+    difference = mean_with_interval(gaps, resampling, "nobody else rated the same items")
+    return without_false_certainty(difference, "the difference is always the same")
 
 
 def with_the_rest(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
@@ -159,19 +160,20 @@ def with_the_rest(raters: Sequence[Column], place: int, resampling: Resampling =
 
 
 def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel:
-    """The mean of statistics that are each of a part of the items (a mask), weighted by the size of the part.
+    """The mean of statistics of parts of the items, weighted by the size of the part. A mask says which items a part
+    has.
 
-    A part whose statistic is undefined in a resample is left out of it; NaN where all are.
+    A part whose statistic is undefined in a resample is left out of the mean. The mean is NaN where all are undefined.
     """
     sizes = np.array([mask.sum() for _, mask in parts], dtype=np.float64)[:, np.newaxis]
 
     def kernel(drawn: Weights) -> Vector:
-        rows = np.vstack([each(drawn[mask]) for each, mask in parts])
+        rows = np.vstack([part_kernel(drawn[mask]) for part_kernel, mask in parts])
         weights = np.where(np.isnan(rows), 0.0, sizes)
         total = weights.sum(axis=0)
         mean = (np.nan_to_num(rows) * weights).sum(axis=0) / np.maximum(total, 1.0)
-        found: Vector = np.where(total > 0, mean, np.nan)
-        return found
+        result: Vector = np.where(total > 0, mean, np.nan)
+        return result
 
     return kernel
 
@@ -179,32 +181,32 @@ def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel
 def one_with_another(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
     """Spearman's correlation of one rater with another: the mean over pairs of raters, by the number of their items.
 
-    Pairs with fewer than :data:`FEWEST_TOGETHER` items in common are left out; ``n`` counts the items of the others.
-    Raises InputError where the columns do not match.
+    Pairs with fewer than :data:`FEWEST_TOGETHER` items in common are left out; ``n`` counts the items of the remaining
+    pairs. Raises InputError where the columns do not match.
     """
     table = as_table(raters)
     there = ~np.isnan(table)
     used = np.zeros(len(table), dtype=np.bool_)
-    found: list[tuple[Kernel, NDArray[np.bool_]]] = []
+    pair_kernels: list[tuple[Kernel, NDArray[np.bool_]]] = []
     for one, other in combinations(range(table.shape[1]), 2):
         both = there[:, one] & there[:, other]
         a, b = table[both, one], table[both, other]
         if len(a) >= FEWEST_TOGETHER and np.ptp(a) > 0 and np.ptp(b) > 0:
             used |= both
-            found.append((correlation_kernel("spearman", a, b), both))
+            pair_kernels.append((correlation_kernel("spearman", a, b), both))
     n = int(used.sum())
-    if not found:
+    if not pair_kernels:
         reason = f"no two raters gave different ratings to {FEWEST_TOGETHER} or more of the same items"
         return Statistic(None, n, reason=reason)
-    kernel = mean_over_parts([(each, both[used]) for each, both in found])
+    kernel = mean_over_parts([(pair_kernel, both[used]) for pair_kernel, both in pair_kernels])
     return bootstrapped(kernel, used, affordable(resampling, "spearman", n))
 
 
 def ceiling(one_rater: Statistic, k: float) -> Statistic:
     """Correlation that a perfect judge could have with the mean of ``k`` raters: √(k r / (1 + (k - 1) r)).
 
-    ``one_rater`` is r, the correlation of one rater with another (:func:`one_with_another`): Spearman and Brown's
-    reliability of the mean, and its root for a judge without error. The interval comes from that of r.
+    ``one_rater`` is r, the correlation of one rater with another (:func:`one_with_another`). The formula is the root of
+    Spearman and Brown's reliability of the mean, for a judge without error. The interval comes from r's interval.
     """
     if one_rater.value is None:
         return one_rater
@@ -218,8 +220,9 @@ def ceiling(one_rater: Statistic, k: float) -> Statistic:
 
 
 def steps_of(raters: Mapping[str, Column]) -> dict[str, list[float | None]]:
-    """Ratings as whole steps of their scale: themselves where all are whole, else their places among the different
-    ones."""
+    """Ratings as whole steps of their scale. Whole ratings stay; others become their places among the different
+    ratings.
+    """
     table = as_table(list(raters.values()))
     values = np.unique(tied(table[~np.isnan(table)]))
     if np.array_equal(values, np.round(values)):
@@ -227,5 +230,5 @@ def steps_of(raters: Mapping[str, Column]) -> dict[str, list[float | None]]:
     else:
         codes = np.where(np.isnan(table), np.nan, np.searchsorted(values, tied(table) - 1e-9))
     return {
-        name: [None if np.isnan(each) else float(each) for each in codes[:, place]] for place, name in enumerate(raters)
+        name: [None if np.isnan(code) else float(code) for code in codes[:, place]] for place, name in enumerate(raters)
     }

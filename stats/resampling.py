@@ -130,7 +130,10 @@ def block_width(items: int) -> int:
 
 
 def resample_weights(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None) -> Iterator[Weights]:
-    """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64); ``codes`` number groups, drawn whole."""
+    """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64).
+
+    ``codes`` number the items' groups; groups are drawn whole.
+    """
     rng = np.random.default_rng(seed)
     block = block_width(units if codes is None else len(codes))
     for start in range(0, resamples, block):
@@ -201,15 +204,15 @@ class Statistic:
 
     @property
     def is_point(self) -> bool:
-        """Whether its interval has no width but for rounding, as where no resample differs."""
+        """Whether the interval has no width but for rounding, as where no resample differs."""
         return self.low is not None and self.high is not None and self.high - self.low <= _ROUNDING
 
 
-def without_false_certainty(found: Statistic, why: str) -> Statistic:
-    """Without an interval of no width."""
-    if not found.is_point:
-        return found
-    return replace(found, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
+def without_false_certainty(statistic: Statistic, why: str) -> Statistic:
+    """Remove an interval of no width and say ``why`` no resample differs."""
+    if not statistic.is_point:
+        return statistic
+    return replace(statistic, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
 
 
 def mean_kernel(values: Vector) -> Kernel:
@@ -234,7 +237,7 @@ def with_interval(statistic: Statistic, values: Vector, level: float) -> Statist
 
 
 def mean_with_interval(values: Sequence[float | None], resampling: Resampling, where_none: str) -> Statistic:
-    """The mean of the values that are there, one an item; ``where_none`` is the reason where none is."""
+    """The mean of the values that are known, one an item; ``where_none`` is the reason where none is."""
     (known,), keep = complete(values)
     if len(known) == 0:
         return Statistic(None, 0, None, None, where_none)
@@ -243,8 +246,7 @@ def mean_with_interval(values: Sequence[float | None], resampling: Resampling, w
 
 def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
     """The statistic of the items kept, with its interval."""
-    [found] = bootstrapped_together([kernel], keep, resampling)
-    return found
+    return bootstrapped_together([kernel], keep, resampling)[0]
 
 
 def bootstrapped_together(
@@ -252,12 +254,12 @@ def bootstrapped_together(
 ) -> list[Statistic]:
     """Statistics of the items kept (a mask), with intervals from the same resamples; each is defined on all items."""
     n = int(np.count_nonzero(keep))
-    found = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
+    statistics = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
     units, codes = resampling.units(keep)
     if units < MINIMUM_ITEMS:
         reason = (
             f"no interval: only {units} {'item' if codes is None else 'group'}{'' if units == 1 else 's'} to resample"
         )
-        return [replace(each, reason=reason) for each in found]
+        return [replace(statistic, reason=reason) for statistic in statistics]
     values = resample(kernels, resample_weights(units, resampling.resamples, resampling.seed, codes))
-    return [with_interval(each, row, resampling.level) for each, row in zip(found, values, strict=True)]
+    return [with_interval(statistic, row, resampling.level) for statistic, row in zip(statistics, values, strict=True)]

@@ -1,16 +1,16 @@
 """Spearman's correlation with an interval that takes no resampling: the infinitesimal jackknife.
 
 A checklist of 200 questions over 10,000 examples has 400 correlations with people, and a bootstrap of each would take
-minutes. Spearman's correlation is a smooth function of averages, so each example has an influence on it, and the
-variance of the correlation is the mean square of these influences over n (Efron and Tibshirani, An Introduction to the
-Bootstrap, 1993, ch. 21). Ties are in it, and so is the estimation of the ranks; influences of one document's examples
-are added up before squaring. The interval is made on Fisher's scale, where the correlation's distribution is nearer to
-a normal one.
+minutes. Spearman's correlation is a smooth function of averages, so each example has an influence on it. The variance
+of the correlation is the mean square of these influences over n (Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993, ch. 21). Ties and the estimation of the ranks are taken into account; influences of one document's
+examples are added up before squaring. The interval is made on Fisher's scale, where the correlation's distribution is
+nearer to a normal one.
 
 Measured: true correlations of 0 to .7 with coarse or continuous human scores, continuous scores or answers of 20 % to
-90 % yes, 1,000 trials a cell. The 95 % interval held the truth in 92-96 % of them from 40 examples on and in 91-95 %
-with 12 to 20; with fewer than 5 answers of one kind in 83-93 %, so there is none then. With 10, 20 and 40 documents of
-6 examples: 91, 92 and 94 %. The percentile bootstrap: 92 % with 20 examples, 95 % with 100.
+90 % yes, 1,000 trials a cell. The 95 % interval held the truth in 92-96 % of the trials from 40 examples on and in
+91-95 % with 12 to 20. With fewer than 5 answers of one kind it was 83-93 %, so there is none then. With 10, 20 and 40
+documents of 6 examples: 91, 92 and 94 %. The percentile bootstrap: 92 % with 20 examples, 95 % with 100.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .correlation import Column, spearman
 from .resampling import MINIMUM_ITEMS, Statistic, Vector, complete, group_codes, tied
 
 MINIMUM_UNITS = 10
-"""No interval from fewer examples (or documents)."""
+"""Examples (or documents) needed for an interval."""
 MINIMUM_MINORITY = 5
-"""No interval where all scores but fewer than this are the same."""
+"""Scores that must differ from the most frequent score for an interval."""
 _ROUNDING = 1e-12
 
 
@@ -54,18 +54,18 @@ def spearman_intervals(
     if not 0.0 < level < 1.0:
         raise InputError(f"The interval's level is {level}; it must lie between 0 and 1, for example 0.95.")
     people = np.asarray(human, dtype=np.float64)
-    kept: dict[bytes, tuple[MidRanks, NDArray[np.intp] | None]] = {}
-    found = []
+    by_mask: dict[bytes, tuple[MidRanks, NDArray[np.intp] | None]] = {}
+    results = []
     for column in columns.T:
         (left, right), keep = complete(column, people)
         if len(left) < MINIMUM_ITEMS:
-            found.append(TestedSpearman(spearman(left, right), None))
+            results.append(TestedSpearman(spearman(left, right), None))
             continue
         mask = keep.tobytes()
-        if mask not in kept:
-            kept[mask] = MidRanks(right), None if groups is None else group_codes(groups, keep)
-        found.append(_tested(left, right, *kept[mask], level))
-    return found
+        if mask not in by_mask:
+            by_mask[mask] = MidRanks(right), None if groups is None else group_codes(groups, keep)
+        results.append(_tested(left, right, *by_mask[mask], level))
+    return results
 
 
 def _tested(
@@ -97,12 +97,12 @@ def _tested(
     return TestedSpearman(statistic, normal.cdf(centre / error))
 
 
-def _why_none(ranks: MidRanks, of_people: MidRanks, units: int, what: str) -> str | None:
+def _why_none(ranks: MidRanks, of_people: MidRanks, units: int, unit: str) -> str | None:
     if units < MINIMUM_UNITS:
-        return f"no interval: fewer than {MINIMUM_UNITS} {what} (there are {units})"
-    for each, name in ((ranks, "scores"), (of_people, "human scores")):
-        if each.minority < MINIMUM_MINORITY:
-            return f"no interval: all {name} but {each.minority} are the same"
+        return f"no interval: fewer than {MINIMUM_UNITS} {unit} (there are {units})"
+    for column, name in ((ranks, "scores"), (of_people, "human scores")):
+        if column.minority < MINIMUM_MINORITY:
+            return f"no interval: all {name} but {column.minority} are the same"
     return None
 
 
@@ -121,7 +121,7 @@ class MidRanks:
         self.own_above = self.mean_above(self.shares)
 
     def mean_above(self, values: Vector) -> Vector:
-        """For each item: the mean over all items of `values` where they rank higher, half of it where they tie."""
+        """Mean over all items of `values` where they rank higher than an item, half where they tie; shape (n,)."""
         sums = np.bincount(self.group, weights=values)
         above = np.cumsum(sums[::-1])[::-1] - sums / 2
         means: Vector = above[self.group] / self.n

@@ -1,7 +1,8 @@
-"""Thresholds between the steps of an ordinal label: the score from which on each further step is reached.
+"""Thresholds between the steps of an ordinal label. A score reaches a step from its threshold on.
 
-A threshold between two steps is fitted as that of pass and fail is, on whether people's rating is nearer to the upper
-one or beyond it (:func:`~askance.stats.pass_fail.fit_threshold`).
+A threshold between two steps is fitted like the threshold of pass and fail
+(:func:`~askance.stats.pass_fail.fit_threshold`): the label is whether people's rating is nearer to the upper step, or
+beyond it.
 """
 
 from __future__ import annotations
@@ -58,27 +59,28 @@ def fit_steps(
     """
     _, keep = complete(scores, ratings)
     rated = np.asarray(ratings, dtype=np.float64)
-    found, reasons = [], []
+    fitted_thresholds, reasons = [], []
     for middle in between(steps):
-        above = [None if np.isnan(each) else float(each >= middle - _ROUNDING) for each in rated]
+        above = [None if np.isnan(rating) else float(rating >= middle - _ROUNDING) for rating in rated]
         fitted = fit_threshold(scores, above, groups)
-        found.append(middle if fitted.reason else fitted.value)
+        fitted_thresholds.append(middle if fitted.reason else fitted.value)
         reasons += [fitted.reason] if fitted.reason else []
-    thresholds = tuple(float(each) for each in np.maximum.accumulate(found))
+    thresholds = tuple(float(threshold) for threshold in np.maximum.accumulate(fitted_thresholds))
     return FittedSteps(thresholds, int(np.count_nonzero(keep)), reasons[0] if reasons else None)
 
 
 def places(scores: Column, thresholds: Sequence[float]) -> list[int | None]:
     """The place of each score's step, from 0 for the worst; None where there is no score."""
     values = np.asarray(scores, dtype=np.float64)
-    found = np.searchsorted(np.asarray(thresholds), values + _ROUNDING, side="right")
-    return [None if np.isnan(score) else int(place) for score, place in zip(values, found, strict=True)]
+    step_places = np.searchsorted(np.asarray(thresholds), values + _ROUNDING, side="right")
+    return [None if np.isnan(score) else int(place) for score, place in zip(values, step_places, strict=True)]
 
 
 def step_figures(
     scores: Column, ratings: Column, steps: Sequence[float], thresholds: Sequence[float], resampling: Resampling = USUAL
 ) -> StepFigures:
-    """How far the steps of scores are those of people's ratings; a mean rating belongs to the nearest step, halves up.
+    """Agreement of the steps of scores with the steps of people's ratings. A mean rating belongs to the nearest step,
+    halves up.
 
     Raises InputError where the columns do not match.
     """

@@ -30,8 +30,10 @@ class ScriptedModel:
     template_may_think = False
     """Whether a reply that was cut off may be the beginning of a thought that a server's template has opened."""
     takes_tools = True
-    """Whether it may be given tools. A text is then a reply without calls; one with calls is an answer whose text is a
-    :func:`~askance.models.replies.tool_calls.message_said`."""
+    """Whether the model may be given tools. A text is then a reply without calls.
+
+    A reply with calls is an answer whose text is a :func:`~askance.models.replies.tool_calls.message_said`.
+    """
 
     def __init__(
         self,

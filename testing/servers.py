@@ -64,11 +64,11 @@ class StandInServer:
         self._thread.join(10)
 
     def settle(self) -> None:
-        """Wait until all requests that have reached this machine are taken in, also those of a dead process."""
+        """Wait until all requests that have reached this machine are taken in, also requests from a dead process."""
         asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
 
     async def _turns(self) -> None:
-        for _ in range(TURNS):  # each turn of the loop takes in what is there: connections, requests, their bodies
+        for _ in range(TURNS):  # a turn of the loop takes in all connections, requests and bodies
             await asyncio.sleep(0)
 
     def _serve(self) -> None:
@@ -338,7 +338,7 @@ class ServedBatch:
     """The lines of its file."""
     status: str = "validating"
     looks: int = 0
-    """How often it was looked at."""
+    """Number of looks at the batch so far."""
     output_file: str | None = None
     error_file: str | None = None
     errors: list[Mapping[str, Any]] = field(default_factory=list)
@@ -354,11 +354,11 @@ class BatchServer(StandInServer):
     """
 
     def __init__(self, script: Callable[[Mapping[str, Any]], ServerReply], *, looks: int = 2) -> None:
-        """``looks``: how often a batch says that it is not done yet."""
+        """Take the script; a batch says ``looks`` times that it is not done yet."""
         super().__init__(script)
         self.looks = looks
         self.batches: list[ServedBatch] = []
-        """In the order in which they were made."""
+        """Batches in the order in which they were made."""
         self.files: dict[str, str] = {}
         """Contents of files that were uploaded and written, by id."""
         self.end: Callable[[ServedBatch], str] = lambda batch: "completed"
@@ -366,11 +366,11 @@ class BatchServer(StandInServer):
         self.is_answered: Callable[[ServedBatch, int], bool] = lambda batch, number: True
         """Whether a request, by its place in the file, is answered before an end other than ``completed``."""
         self.leaves_out: Callable[[ServedBatch, int], bool] = lambda batch, number: False
-        """Whether nothing at all comes back for a request."""
+        """Whether the result has no line at all for a request."""
         self.before: Tamper = lambda method, path: None
-        """A reply in place of what the call would do."""
+        """A reply in place of the call, which is then not made."""
         self.after: Tamper = lambda method, path: None
-        """A reply in place of the one to a call that has done what it does."""
+        """A reply in place of the real one, after the call was made."""
 
     def _routes(self, router: Any) -> None:
         super()._routes(router)
@@ -422,11 +422,11 @@ class BatchServer(StandInServer):
 
     async def _list(self, http: Any) -> tuple[Any, ...]:
         newest = self.batches[::-1]
-        names = [each.id for each in newest]
+        names = [batch.id for batch in newest]
         begin = names.index(http.query["after"]) + 1 if "after" in http.query else 0
         page = newest[begin : begin + int(http.query.get("limit", 20))]
         more = begin + len(page) < len(newest)
-        return 200, {"object": "list", "data": [self._shown(each) for each in page], "has_more": more}
+        return 200, {"object": "list", "data": [self._shown(batch) for batch in page], "has_more": more}
 
     async def _look(self, http: Any) -> tuple[Any, ...]:
         batch = self._batch(http)

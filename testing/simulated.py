@@ -28,7 +28,7 @@ from .simulated_texts import KINDS, TOPICS, VAGUE, AskedThing, Guidance, Kind, T
 
 DIMENSION = "quality"
 SHIFT = 1.5
-"""Log-odds by which an order to be severe or lenient moves every answer."""
+"""Log-odds by which an instruction to be severe or lenient moves every answer."""
 BLUR = 0.6
 """Factor on the difference between good and bad after such an order."""
 _NORMAL = NormalDist()
@@ -53,7 +53,7 @@ class SimulatedWorld:
     kinds: int = 3
     """Kinds of faults that occur, of each question's 3."""
     blind: int = 4
-    """Kinds of faults that the judge does not see, of those that occur."""
+    """Number of kinds of faults that the judge does not see, among those that occur."""
     punished: int = 2
     """Kinds of harmless things that it takes for faults, of 4."""
     misguided: int = 0
@@ -69,9 +69,9 @@ class SimulatedWorld:
     leniency: float = 0.7
     """Log-odds of yes that the judge adds to everything."""
     sharpness: float = 1.5
-    """Log-odds, in either direction, of what it sees."""
+    """Log-odds, in either direction, of a sign that the judge sees."""
     judge_noise: float = 1.0
-    """Standard deviation, in log-odds, of what it adds to a question on an example whatever the prompt."""
+    """Standard deviation, in log-odds, of the judge's own noise for a question on an example, with any prompt."""
     wobble: float = 0.4
     """Standard deviation of noise that changes with every wording of the prompt."""
     capacity: int = 900
@@ -89,7 +89,7 @@ class SimulatedWorld:
     pass_fail: bool = False
     """Whether people pass an output, where it has no fault, or fail it, in place of giving scores."""
     wrong_labels: float = 0.0
-    """Share of the examples whose label is the wrong one, or whose score is 6 less what it would be."""
+    """Share of the examples with the wrong label, or with 6 minus the right score."""
     comment_share: float = 0.0
     """Share of the outputs that people fail, or score below their mean, that somebody comments on."""
     comment_vague: float = 0.2
@@ -97,11 +97,11 @@ class SimulatedWorld:
     comment_elsewhere: float = 0.1
     """Share of the comments that speak of something that the output has not, or that is harmless."""
     question_usable: float = 1 / 3
-    """Share of the questions made of a comment that name what it speaks of; the judge misunderstands the others."""
+    """Share of the questions from a comment that name the comment's subject; the judge misunderstands the others."""
     question_seen: float = 1 / 3
     """Share of an output's things that a model names which is shown the output."""
     usable_area: tuple[float, float] = (0.79, 0.996)
-    """Area under the curve of a usable question against what it asks for, evenly between the two."""
+    """Area under the curve of a usable question for its subject, drawn evenly between the two."""
     spoilt_area: tuple[float, float] = (0.4, 0.6)
     """Area under the curve of a misunderstood question against what was meant."""
     question_bias: float = 1.0
@@ -152,7 +152,8 @@ class SimulatedWorld:
 
     @cached_property
     def errors(self) -> tuple[str, ...]:
-        """Signs that the judge misjudges without guidance: faults that it does not see, then what it punishes."""
+        """Signs that the judge misjudges without guidance: faults that it does not see, then harmless things that it
+        punishes."""
         chance = random.Random(f"errors/{self.seed}")
         blind = chance.sample(self._faults, self.blind)
         return (*blind, *chance.sample(_signs(faults=False), self.punished))
@@ -173,13 +174,13 @@ class SimulatedWorld:
 
     def signs(self, example: str) -> tuple[str, ...]:
         """The signs of an example's output, at most one a question."""
-        found = []
+        signs = []
         for topic in TOPICS:
             faulty = self.share("faulty", example, topic.id) < self.fault_rate
             kinds = topic.of(faults=faulty)[: self.kinds]
             if faulty or self.share("harmless", example, topic.id) < self.harmless_rate:
-                found.append(kinds[int(len(kinds) * self.share("kind", example, topic.id))].sign)
-        return tuple(found)
+                signs.append(kinds[int(len(kinds) * self.share("kind", example, topic.id))].sign)
+        return tuple(signs)
 
     def truth(self, example: str) -> dict[str, bool]:
         """The right answers, by question."""
@@ -198,7 +199,7 @@ class SimulatedWorld:
         return f"\n- {opening} {phrase}."
 
     def misjudged(self, prompt: str | Prompt) -> set[str]:
-        """All signs that a judge with this prompt misjudges: its own errors, and those that the guidance makes."""
+        """All signs that a judge with this prompt misjudges: its own errors, and errors that the guidance makes."""
         guidance = read_guidance(prompt.text if isinstance(prompt, Prompt) else prompt)
         return {kind.sign for kind in KINDS if self._takes_for_fault(kind, guidance) != kind.is_fault}
 

@@ -81,8 +81,10 @@ class AnsweringJudge(ABC):
         """P(yes) of the question that a request asks."""
 
     async def answer(self, request: Request) -> Answer:
-        """A verdict, an explanation, or the reply of a helper, whatever is asked for. Raises ValueError where the
-        request is none that its world knows; the message says what it holds."""
+        """Return a verdict, an explanation, or the reply of a helper, depending on the request.
+
+        Raises ValueError for a request that its world does not know; the message says what it holds.
+        """
         self.calls += 1
         fields = (request.parameters.schema or {}).get("properties", {})
         reply = self.helped(request, fields)
@@ -259,14 +261,14 @@ def _signs_in(text: str) -> list[str]:
 def _rule(
     world: SimulatedWorld, topic: Topic, signs: list[str], strict: bool, chance: random.Random
 ) -> tuple[str, str]:
-    """The ending of a rule, and what it calls its kind.
+    """The ending of a rule, and the kind that it names.
 
-    A right note names what the output has on the question, else what it has on another one: that is what a careful
-    reader sees who is told that the answer was wrong. Where there is nothing to see it is a truism.
+    A right note names the output's sign on the question, else its sign on another question: a careful reader sees that
+    much when told that the answer was wrong. Without any sign the rule is a truism.
     """
     if chance.random() < world.note_taker_wrong:
         return _wrong_rule(topic, strict, chance)
-    for wanted in (topic, *(each for each in TOPICS if each is not topic)):
+    for wanted in (topic, *(other for other in TOPICS if other is not topic)):
         seen = [kind for kind in wanted.of(faults=strict) if kind.sign in signs]
         if seen:
             return _named(seen[0], chance)
@@ -296,7 +298,7 @@ def _named(kind: Kind, chance: random.Random) -> tuple[str, str]:
 
 
 def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
-    """Up to three rules: those that hold for most of the outputs, each wrong as often as a single note."""
+    """Up to three rules that hold for most of the outputs, each wrong as often as a single note."""
     strict = "answer_no_if" in case
     topic = _topic(case)
     shown = [found.split() for found in SIGNS.findall(case)]
@@ -311,7 +313,7 @@ def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict
 
 
 def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
-    """Up to three lessons a case, one for each question that went wrong; what says the same is one lesson."""
+    """Up to three lessons a case, one for each question that went wrong. Lessons that say the same become one."""
     lessons: list[dict[str, Any]] = []
     items = re.split(r"^\[(\d+)\]$", case, flags=re.MULTILINE)[1:]
     for number, item in zip(items[::2], items[1::2], strict=True):
@@ -321,12 +323,12 @@ def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> li
             strict = right == "no"
             ending, _ = _rule(world, _topic(asked), signs, strict, chance)
             text = f"Answer {'no if' if strict else 'yes even if'} the output {ending}."
-            same = next((each for each in lessons if says_the_same(each["lesson"], text)), None)
+            same = next((known for known in lessons if says_the_same(known["lesson"], text)), None)
             if same is None:
                 lessons.append({"cases": [int(number)], "lesson": text})
             elif int(number) not in same["cases"]:
                 same["cases"].append(int(number))
-    return sorted(lessons, key=lambda each: -len(each["cases"]))
+    return sorted(lessons, key=lambda lesson: -len(lesson["cases"]))
 
 
 def _relation(world: SimulatedWorld, case: str, chance: random.Random) -> dict[str, Any]:

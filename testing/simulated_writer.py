@@ -91,7 +91,7 @@ class WritersWorld:
         return self.make_rows(self.size)
 
     def make_rows(self, count: int, prefix: str = "r") -> list[dict[str, Any]]:
-        """Inputs whose ids begin with ``prefix``, with old outputs; another prefix makes fresh ones of the same kind."""
+        """Inputs with old outputs; ids begin with ``prefix``. Another prefix makes fresh inputs of the same kind."""
         writer, rows = self.writer("old"), []
         for number in range(count):
             name = f"{prefix}{number:04d}"
@@ -103,8 +103,8 @@ class WritersWorld:
     def writer(self, name: str, **heeding: Heeding) -> SimulatedWriter:
         """One of the models ``old``, ``equal``, ``weaker`` and ``worse``; ``heeding`` sets single rules, by id.
 
-        ``weaker`` overlooks orders before the input and can be mended: checks by an order after the input or by a
-        schema, questions by an example. ``worse`` loses .1 on every rule, and nothing mends it.
+        ``weaker`` overlooks instructions before the input and can be mended: checks by an instruction after the input
+        or by a schema, questions by an example. ``worse`` loses .1 on every rule, and nothing mends it.
         """
         weak = {True: Heeding(0.1, 0.65, 0.9, 0.8), False: Heeding(0.1, 0.75, 0.8, 0.92)}
         every = {"weaker": weak, "worse": dict.fromkeys((True, False), Heeding(0.1, 0.82, 0.82, 0.82, 0.82))}
@@ -188,25 +188,25 @@ class SimulatedWriter:
         return self._chances(self._read(request))
 
     def _chances(self, asked: _Asked) -> dict[str, float]:
-        found = {}
+        chances = {}
         for rule in self.world.rules:
             heeding = self.heeding[rule.id]
-            found[rule.id] = max(
+            chances[rule.id] = max(
                 heeding.unsaid,
                 heeding.before if rule.speaks_in(asked.before) else 0.0,
                 heeding.after if rule.speaks_in(asked.after) else 0.0,
                 heeding.shown if rule.id in asked.shown else 0.0,
                 heeding.enforced if self._is_enforced(rule, asked) else 0.0,
             )
-        return found
+        return chances
 
     def _is_enforced(self, rule: WritingRule, asked: _Asked) -> bool:
-        """Whether an output that breaks this rule alone does not follow the schema, or the grammar has its own piece."""
+        """Whether the schema or grammar enforces a rule: an output that breaks only this rule is refused."""
         if asked.schema is None:
             return rule.kept != "" and rule.kept in asked.grammar
-        others = [each.id for each in self.world.rules if each is not rule]
+        kept = [other.id for other in self.world.rules if other is not rule]
         try:
-            broken = json.loads(self.world.write(asked.example, others, asked.thing))
+            broken = json.loads(self.world.write(asked.example, kept, asked.thing))
         except ValueError:
             return True
         return next(Draft202012Validator(asked.schema).iter_errors(broken), None) is not None
@@ -216,16 +216,16 @@ class SimulatedWriter:
         place = max((place for place, (_, text) in enumerate(turns) if _INPUT.search(text)), default=None)
         if place is None:
             raise ValueError(f"A simulated writer knows the inputs of its own world alone; it was shown: {turns}")
-        *_, found = _INPUT.finditer(turns[place][1])
+        *_, request_match = _INPUT.finditer(turns[place][1])
         text, output = turns[place][1], _REPLY if self.world.form == "reply" else _FACTS
-        after = "\n".join([text[found.end() :], *(each for _, each in turns[place + 1 :])])
+        after = "\n".join([text[request_match.end() :], *(content for _, content in turns[place + 1 :])])
         shown = output.findall(after) + [content for role, content in request.messages if role == "assistant"]
         return _Asked(
-            found[1],
-            found[2],
-            "\n".join([*(each for _, each in turns[:place]), text[: found.start()]]),
+            request_match[1],
+            request_match[2],
+            "\n".join([*(content for _, content in turns[:place]), text[: request_match.start()]]),
             output.sub("", after),
-            {name for each in shown for name in self.world.kept(each)},
+            {name for reply in shown for name in self.world.kept(reply)},
             request.parameters.schema,
             request.parameters.grammar or "",
         )

@@ -22,7 +22,7 @@ class Saying:
     finish: str
     """``stop`` or ``length``."""
     read: int
-    """Tokens of what it was asked."""
+    """Tokens of the request."""
 
 
 def say(
@@ -68,19 +68,19 @@ def _filled(schema: Any, root: Any, seed: str, name: str) -> Any:
     if "const" in schema:
         return schema["const"]
     if values := schema.get("enum"):
-        lower = [str(each).lower() for each in values]
+        lower = [str(value).lower() for value in values]
         if {"yes", "no"} <= set(lower):
             return values[lower.index("yes" if is_yes(seed, name) else "no")]
         return values[0]
     if "properties" in schema:
-        found = {key: _filled(each, root, seed + name, key) for key, each in schema["properties"].items()}
-        if {"answer", "probability"} <= set(found):
-            found["probability"] = 83 if str(found["answer"]).lower() == "yes" else 17  # of yes, in percent
-        return found
+        fields = {key: _filled(subschema, root, seed + name, key) for key, subschema in schema["properties"].items()}
+        if {"answer", "probability"} <= set(fields):
+            fields["probability"] = 83 if str(fields["answer"]).lower() == "yes" else 17  # of yes, in percent
+        return fields
     kind = schema.get("type")
     if kind == "array":
         return [_filled(schema["items"], root, seed, f"{name}{n}") for n in range(max(1, schema.get("minItems", 1)))]
-    if kind == "integer" and schema.get("maximum") == 100:  # how probable yes is as the answer beside it
+    if kind == "integer" and schema.get("maximum") == 100:  # probability of yes, in percent, beside an answer
         return 90 if is_yes(seed, "answer") else 10
     if kind in ("integer", "number"):
         return max(1, schema.get("minimum", 1))

@@ -1,7 +1,7 @@
 """Stand-ins for the wire formats of vendors: their fields, their rules, and their words for what breaks a rule.
 
-Bodies are those that the vendors document or that users report. A model that thinks takes its thinking out of the cap
-on its answer.
+Bodies come from the vendors' documentation or users' reports. A model that thinks takes its thinking out of the cap on
+its answer.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ GENERATION_FIELDS = _fields(
 
 def _texts(messages: Any) -> list[str]:
     """The texts of messages, whose contents may be lists of parts."""
-    found = []
+    texts = []
     for message in messages:
         content = message["content"]
         parts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
-        found.append("\n".join(parts))
-    return found
+        texts.append("\n".join(parts))
+    return texts
 
 
 def _unknown(body: Body, known: frozenset[str]) -> str | None:
@@ -88,7 +88,7 @@ def _openai_error(message: str, param: str | None = None, code: str | None = Non
 
 
 def openai_gpt_5(body: Body) -> Whole:
-    """Chat completions of GPT-5: no ``max_tokens``, no temperature but 1, no log-probabilities."""
+    """Chat completions of GPT-5: no ``max_tokens``, no other temperature than 1, no log-probabilities."""
     if name := _unknown(body, CHAT_FIELDS):
         return _openai_error(f"Unrecognized request argument supplied: {name}")
     if "max_tokens" in body:
@@ -111,20 +111,21 @@ def openai_gpt_5(body: Body) -> Whole:
     if problem := _no_strict_schema(schema):
         return _openai_error(f"Invalid schema for response_format 'answer': {problem}", "response_format")
     if forced:
-        [tool] = [each["function"] for each in body["tools"] if each["function"]["name"] == forced["function"]["name"]]
+        wanted = forced["function"]["name"]
+        [tool] = [entry["function"] for entry in body["tools"] if entry["function"]["name"] == wanted]
         schema = tool["parameters"]
     asked, cap = _texts(body["messages"]), body.get("max_completion_tokens")
-    told = say(body["model"], asked, cap, THOUGHT[effort], schema)
-    if forced and told.text:
-        call = {"id": "call_1", "type": "function", "function": {"name": tool["name"], "arguments": told.text}}
-        whole = _chat_completion(body, replace(told, text=""), counts_thinking=True, tool_calls=[call])
+    answer = say(body["model"], asked, cap, THOUGHT[effort], schema)
+    if forced and answer.text:
+        call = {"id": "call_1", "type": "function", "function": {"name": tool["name"], "arguments": answer.text}}
+        whole = _chat_completion(body, replace(answer, text=""), counts_thinking=True, tool_calls=[call])
         whole["choices"][0]["message"]["content"] = None
         return 200, whole
-    return 200, _chat_completion(body, told, counts_thinking=True)
+    return 200, _chat_completion(body, answer, counts_thinking=True)
 
 
 def openai_responses(body: Body) -> Whole:
-    """The Responses API of GPT-5: at least 16 tokens; one that is cut off is ``incomplete``."""
+    """The Responses API of GPT-5: at least 16 tokens; a truncated answer is ``incomplete``."""
     if name := _unknown(body, RESPONSES_FIELDS):
         return _openai_error(f"Unknown parameter: '{name}'.", name, "unknown_parameter")
     if body.get("temperature", 1) != 1:
@@ -137,11 +138,11 @@ def openai_responses(body: Body) -> Whole:
     form = (body.get("text") or {}).get("format") or {}
     inputs = [{"content": body["input"]}] if isinstance(body["input"], str) else body["input"]
     asked = [body.get("instructions") or "", *_texts(inputs)]
-    told = say(body["model"], asked, cap, THOUGHT[effort], form.get("schema"))
-    cut = told.finish == "length"
+    answer = say(body["model"], asked, cap, THOUGHT[effort], form.get("schema"))
+    cut = answer.finish == "length"
     output: list[Any] = [{"type": "reasoning", "id": "rs_1", "summary": []}]
-    if told.text:
-        part = {"type": "output_text", "text": told.text, "annotations": []}
+    if answer.text:
+        part = {"type": "output_text", "text": answer.text, "annotations": []}
         output.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]})
     return 200, {
         "id": "resp_1",
@@ -156,11 +157,11 @@ def openai_responses(body: Body) -> Whole:
         "tool_choice": "auto",
         "tools": [],
         "usage": {
-            "input_tokens": told.read,
+            "input_tokens": answer.read,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": told.written,
-            "output_tokens_details": {"reasoning_tokens": told.thought},
-            "total_tokens": told.read + told.written,
+            "output_tokens": answer.written,
+            "output_tokens_details": {"reasoning_tokens": answer.thought},
+            "total_tokens": answer.read + answer.written,
         },
     }
 
@@ -230,11 +231,11 @@ def vllm_gpt_oss(body: Body) -> Whole:
         return wrong(str([detail | {"input": body[name]}]))
     if (most := body.get("top_logprobs") or 0) > 20:
         return wrong(f"Requested sample logprobs of {most}, which is greater than max allowed: 20")
-    told = body.get("chat_template_kwargs") or {}
-    effort = body.get("reasoning_effort") or told.get("reasoning_effort") or "medium"
+    template_options = body.get("chat_template_kwargs") or {}
+    effort = body.get("reasoning_effort") or template_options.get("reasoning_effort") or "medium"
     if effort not in ("low", "medium", "high"):
         return wrong(f"Invalid reasoning_effort: {effort}. Must be one of 'low', 'medium', 'high'")
-    thought = 0 if told.get("enable_thinking") is False else THOUGHT[effort]
+    thought = 0 if template_options.get("enable_thinking") is False else THOUGHT[effort]
     cap = body.get("max_completion_tokens") or body.get("max_tokens")
     said = say(body["model"], _texts(body["messages"]), cap, thought, _chat_schema(body))
     whole = _chat_completion(body, said, counts_thinking=False, reasoning_content="Hm." if thought else None)
@@ -244,15 +245,15 @@ def vllm_gpt_oss(body: Body) -> Whole:
 
 
 def _tokens(said: Saying, thinks: bool) -> list[Any]:
-    """Log-probabilities of every token, those of the thinking and of the marks around it first."""
+    """Log-probabilities of every token; first those of the thinking and the marks around it."""
     other = {"Yes": "No", "No": "Yes", "yes": "no", "no": "yes"}
     before = ["<|channel|>", "analysis", "<|message|>", "Hm", ".", "<|end|>", "<|channel|>", "final", "<|message|>"]
-    found = []
+    tokens = []
     for token in [*(before if thinks else ()), *re.findall(r"\w+|\W", said.text)]:
         pairs = [(token, 0.85), (other.get(token, "…"), 0.13)]
-        top = [{"token": each, "logprob": math.log(share), "bytes": None} for each, share in pairs]
-        found.append({**top[0], "top_logprobs": top})
-    return found
+        top = [{"token": text, "logprob": math.log(share), "bytes": None} for text, share in pairs]
+        tokens.append({**top[0], "top_logprobs": top})
+    return tokens
 
 
 # --- Anthropic ----------------------------------------------------------------------------------------------------
@@ -433,7 +434,7 @@ class VendorServer(StandInServer):
         return self.url.removesuffix("/v1")
 
     def environment(self) -> dict[str, str]:
-        """Variables by which LiteLLM reaches each vendor here."""
+        """Environment variables with which LiteLLM reaches each vendor here."""
         keys = ("OPENAI", "AZURE", "ANTHROPIC", "GEMINI", "OPENROUTER", "HOSTED_VLLM")
         return {
             **{f"{name}_API_KEY": "sk-stand-in-0123456789" for name in keys},

@@ -26,10 +26,9 @@ _LAST_ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 class WritersJudge(AnsweringJudge):
     """Answers questions on outputs of a :class:`WritersWorld`, and takes every other role of the loop.
 
-    Of two outputs the one that keeps more rules does better.
-
-    A question is understood by the rule that it speaks of. It answers wrongly as often as the world says, on the same
-    outputs each time. As a helper it states the rule in the prompt's own words.
+    A question is understood by the rule that it speaks of. The judge answers wrongly as often as the world says, on the
+    same outputs each time. Of two outputs, it prefers the one that keeps more rules. As a helper it states the rule in
+    the prompt's own words.
 
     Example:
         >>> import asyncio
@@ -64,7 +63,7 @@ class WritersJudge(AnsweringJudge):
         return 0.95 if yes != wrong else 0.05
 
     def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
-        """The reply of a helper, as JSON, or as lines where it is asked for lines."""
+        """The reply of a helper, as JSON, or as lines where the request wants lines."""
         last = request.messages[-1][1]
         if not fields and (comment := _COMMENT.search(last)) is not None:  # a reviewer's, alone or beside its output
             asked = [rule.criterion.text for rule in self._spoken_of(comment[1]) if not rule.is_check]
@@ -74,7 +73,7 @@ class WritersJudge(AnsweringJudge):
         if last.endswith("Questions about an output:"):
             criteria = [rule.criterion for rule in self._spoken_of(last)]
             return "\n".join(f"{each.good}: {each.text}" for each in criteria) or "none"
-        if not fields and last.startswith("Text: "):  # what it does, as of the contrast
+        if not fields and last.startswith("Text: "):  # a request to say what a text does, for contrasts
             return _DOES
         case = request.messages[min(1, len(request.messages) - 1)][1]
         reply = self._reply(case, request.messages[-1][1], fields)
@@ -113,6 +112,8 @@ class WritersJudge(AnsweringJudge):
         return None
 
     def _spoken_of(self, text: str) -> list[WritingRule]:
-        """The rules that a text speaks of, in the order in which it does."""
+        """The rules that a text speaks of, in its order."""
         found = ((re.search(rule.said, text, re.IGNORECASE), rule) for rule in self.world.rules)
-        return [rule for _, rule in sorted(((at.start(), rule) for at, rule in found if at), key=lambda each: each[0])]
+        return [
+            rule for _, rule in sorted(((at.start(), rule) for at, rule in found if at), key=lambda placed: placed[0])
+        ]

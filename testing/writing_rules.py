@@ -46,7 +46,7 @@ class WritingRule:
         return re.search(self.said, text, re.IGNORECASE) is not None
 
     def is_kept(self, output: str) -> bool:
-        """Whether an output has the piece that keeps it, or lacks the one that breaks it."""
+        """Whether an output has the piece that keeps the rule, or lacks the piece that breaks it."""
         return self.broken not in output if self.broken else self.kept.partition("{")[0] in output
 
 

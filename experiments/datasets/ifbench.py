@@ -1,9 +1,8 @@
-"""IFBench (Pyatkin et al. 2025): prompts with constraints that code can check. There are no outputs in it: those are
-tuned for.
+"""IFBench (Pyatkin et al. 2025): prompts with constraints that code can check. It has no outputs: tune for them.
 
-Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data set on
-the hub, and what ``python -m askance.experiments.ifbench.run`` writes. The official checkers, the choice of prompts
-that can be checked here and the split of the paper (one prompt of every constraint type for development) are in
+Accepted are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data
+set on the hub, and the file from ``python -m askance.experiments.ifbench.run``. The official checkers, the choice of
+prompts that can be checked here and the split of the paper (one prompt of every constraint type for development) are in
 :mod:`askance.experiments.ifbench.run`; it takes the prompts from the checkers' own package.
 """
 

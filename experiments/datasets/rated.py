@@ -50,23 +50,26 @@ def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list
 
     With all 16 systems that is 160 and 1,440. The paper does not say which generator its seed 42 belongs to, so the
     same numbers do not mean the same examples. Raises InputError where an example names no system, or a system has no
-    more than 10 examples."""
+    more than 10 examples.
+    """
     by_system: dict[str, list[Example]] = {}
-    for each in examples:
-        if each.system is None:
-            raise InputError(f"Example '{each.id}' names no system; SummEval is divided by system.")
-        by_system.setdefault(each.system, []).append(each)
+    for rated in examples:
+        if rated.system is None:
+            raise InputError(f"Example '{rated.id}' names no system; SummEval is divided by system.")
+        by_system.setdefault(rated.system, []).append(rated)
     chosen: set[str] = set()
     chance = random.Random(seed)
     for system in sorted(by_system):
-        members = sorted(each.id for each in by_system[system])
+        members = sorted(member.id for member in by_system[system])
         if len(members) <= PER_SYSTEM:
             raise InputError(
                 f"System '{system}' has {len(members)} examples; more than {PER_SYSTEM} are needed "
                 f"to take {PER_SYSTEM} for development."
             )
         chosen.update(chance.sample(members, PER_SYSTEM))
-    return [each for each in examples if each.id in chosen], [each for each in examples if each.id not in chosen]
+    return [example for example in examples if example.id in chosen], [
+        example for example in examples if example.id not in chosen
+    ]
 
 
 def _summeval(row: Row) -> Iterator[Example]:

@@ -105,7 +105,7 @@ def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
 
 
 def _from_hub(home: Hub) -> Iterable[Mapping[str, Any]]:
-    """The rows; an error also says what file can be named instead."""
+    """Rows of the hub; an error also says what file can be named instead."""
     try:
         return hub_rows(home.path, home.name, home.split)
     except AskanceError as error:

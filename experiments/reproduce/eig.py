@@ -31,26 +31,26 @@ PAPER: dict[str, Any] = {
 
 
 def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str, Any]]:
-    """Table 9: how much more often the first judge agrees with people than each other one, on the same examples.
+    """Table 9: gain of the first judge over each other one in agreement with people, on the same examples.
 
     Returns:
-        By judge and dimension: difference of the observed agreements in shares, with interval and p-value; nothing of
-        judges that were left out of the comparison.
+        By judge and dimension: difference of the observed agreements in shares, with interval and p-value. Judges that
+        were left out of the comparison are not there.
     """
     examples = result["common"]
     names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
-    documents = [result.get("documents", {}).get(each, each) for each in examples]
+    documents = [result.get("documents", {}).get(name, name) for name in examples]
     resampling = Resampling(documents, seed=seed)
 
     def hits(judge: str, dimension: str) -> Any:
         scores = {
-            each["example"]: each["score"]
-            for each in result["ratings"][judge]
-            if each["dimension"] == dimension and not each.get("replicate")
+            rating["example"]: rating["score"]
+            for rating in result["ratings"][judge]
+            if rating["dimension"] == dimension and not rating.get("replicate")
         }
-        people = [result["human"][each].get(dimension) for each in examples]
+        people = [result["human"][name].get(dimension) for name in examples]
         points = result["points"]
-        ours = to_points([scores[each] for each in examples], points)
+        ours = to_points([scores[name] for name in examples], points)
         return agreement_hits(ours, to_points(people, points), tolerance=result["tolerance"])
 
     rows = []

@@ -2,7 +2,7 @@
 
     python -m askance.experiments.reproduce.eig_convergence topical_chat --data tc_usr_data.json -o convergence.json
 
-The questions are those of a checklist, answered by the model (or in a file of verdicts), the ratings are people's. With
+The questions come from a checklist, answered by the model (or in a file of verdicts); the ratings are people's. With
 --no-model each question is "is the published score on this dimension above this quantile?", so nothing is asked.
 """
 
@@ -44,21 +44,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
-    """The bits of each question for growing m, and the agreement of the rankings with the full one. Raises InputError
-    for bad data, verdicts or settings, and where there are no published scores for ``--no-model``. Raises AskanceError
-    where the data cannot be had, the endpoint is down, or a cap was reached."""
+    """The bits of each question for growing m, and the agreement of the rankings with the full one.
+
+    Raises InputError for bad data, verdicts or settings, and where there are no published scores for ``--no-model``.
+    Raises AskanceError where the data cannot be fetched, the endpoint is down, or a cap was reached.
+    """
     examples = load_rated(given.dataset, given.data)[: given.limit]
     if given.no_model:
         questions, answers = _thresholds(given, examples)
     else:
         questions, answers = _judged(given, examples, model)
-    what, ratings = human_scores(examples)
+    name, ratings = human_scores(examples)
     codes = equal_groups(ratings, LEVELS)
     levels = one_hot(codes, int(codes.max()) + 1)
     result = {
         "dataset": given.dataset,
         "examples": len(examples),
-        "ratings": what,
+        "ratings": name,
         "information": information_over(answers, levels, questions, given.seed),
         "convergence": ranking_convergence(answers, levels, k=min(given.k, len(questions)), seed=given.seed).to_dict(),
     }

@@ -86,7 +86,7 @@ PAPER: dict[str, dict[str, Any]] = {
 }
 """Figures of the paper."""
 DECAY = 0.8
-"""Each query-level test weighs this much of the one before it (LMUnit, Table 15)."""
+"""Weight of each query-level test, relative to the one before it (LMUnit, Table 15)."""
 Row = dict[str, Any]
 
 
@@ -99,15 +99,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
-    """Judge and write the table; only the number of calls with ``--dry-run``, and then nothing is returned. Raises
-    InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot be
-    had, the endpoint is down, or a cap was reached."""
+    """Judge and write the table; with ``--dry-run`` print the number of calls and return nothing.
+
+    Raises InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot
+    be fetched, the endpoint is down, or a cap was reached.
+    """
     by = judge_access(model, store=given.cache, **endpoint_options(given))
-    found = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
-    if found is None:
+    figures = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
+    if figures is None:
         return None
     name = model if isinstance(model, str) else model.name
-    result = {"table": given.table, "dataset": given.dataset, "model": name, "paper": PAPER[given.table], **found}
+    result = {"table": given.table, "dataset": given.dataset, "model": name, "paper": PAPER[given.table], **figures}
     write_result(given.output, result)
     print(as_text(result), file=sys.stderr)
     return result
@@ -158,10 +160,10 @@ def _pairs(given: argparse.Namespace, by: JudgeAccess) -> dict[str, Any] | None:
             scores_by_kind[given.kind], first, given.learner.split(","), splits=given.splits, seed=given.seed
         )
         return head | {"kind": given.kind, "splits": given.splits, "rows": rows, **budget.to_dict()}
-    found = head | {"rows": scores_table(scores_by_kind, first, given.seed)}
+    figures = head | {"rows": scores_table(scores_by_kind, first, given.seed)}
     if {"expected", "said"} <= scores_by_kind.keys():
-        found["expected_less_said"] = gain(scores_by_kind["expected"], scores_by_kind["said"], given.seed)
-    return found | budget.to_dict()
+        figures["expected_less_said"] = gain(scores_by_kind["expected"], scores_by_kind["said"], given.seed)
+    return figures | budget.to_dict()
 
 
 def _query(
@@ -370,16 +372,16 @@ def _learned(name: str, trial: HeldOutTrial, sections: Sequence[str], groups: Se
 
 
 def _row(name: str, credits: Floats, sections: Sequence[str], groups: Sequence[str], seed: int) -> Row:
-    """A technique's accuracy on all pairs, in each section, and the mean over the sections, which the paper gives."""
+    """Accuracy of a technique on all pairs, in each section, and the mean over the sections, which the paper gives."""
     by_section = {}
     for section in dict.fromkeys(sections):
         rows = [place for place, each in enumerate(sections) if each == section]
         by_section[section] = _cell(credits[rows], [groups[place] for place in rows], seed)
     every = _cell(credits, groups, seed)
-    found: Row = {"technique": name, "all": every, "sections": by_section}
+    row: Row = {"technique": name, "all": every, "sections": by_section}
     if len(by_section) > 1:
-        found["mean_of_sections"] = float(np.mean([cell["accuracy"] for cell in by_section.values()]))
-    return found
+        row["mean_of_sections"] = float(np.mean([cell["accuracy"] for cell in by_section.values()]))
+    return row
 
 
 def _cell(credits: Floats, groups: Sequence[str], seed: int) -> Row:
@@ -405,10 +407,10 @@ def _nothing() -> Row:
 
 
 def _kinds(text: str) -> list[Kind]:
-    kinds = [each.strip() for each in text.split(",")]
-    for each in kinds:
-        if each not in KINDS:
-            raise argparse.ArgumentTypeError(f"there is no kind '{each}' (there are: {', '.join(KINDS)})")
+    kinds = [kind.strip() for kind in text.split(",")]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise argparse.ArgumentTypeError(f"there is no kind '{kind}' (there are: {', '.join(KINDS)})")
     return kinds  # type: ignore[return-value]
 
 

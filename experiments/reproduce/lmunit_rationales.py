@@ -1,12 +1,12 @@
-"""LMUnit's Table 4 on a base of 135 million numbers: does it score better where it says why, and after DPO? The data
-are made up.
+"""LMUnit's Table 4 on a base of 135 million numbers: does it score better with rationales, and after DPO?
 
     python -m askance.experiments.reproduce.lmunit_rationales --folder DIR -o rationales.json
 
-Orders of three to five goods and answers that confirm them, some with one thing missing or another in its place; the
-question is whether everything is confirmed. A clerk who makes no mistake answers it and says of each thing whether it
-is there. One scorer learns from the clerk's answers, another from the reasons, too; that one is asked at once and after
-a rationale of its own, before and after DPO on rationales that it drew (some two hours of one core).
+The data are made up: orders of three to five goods and answers that confirm them, some with one thing missing or
+another in its place. The question is whether everything is confirmed. A clerk who makes no mistake answers it and says
+of each thing whether it is there. One scorer learns from the clerk's answers, another from the reasons, too. The second
+is asked at once and after a rationale of its own, before and after DPO on its own sampled rationales (some two hours of
+one core).
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def order(number: int, part: str) -> tuple[Example, Verdict]:
     chance = random.Random(f"0/{number}")
     wanted = chance.sample(GOODS, chance.randint(FEWEST, MOST))
     sent, is_right = list(wanted), chance.random() < 0.5
-    others = [each for each in GOODS if each not in wanted]
+    other_goods = [thing for thing in GOODS if thing not in wanted]
     if not is_right:
         sent.remove(chance.choice(sent))
     if chance.random() < 0.5:
-        sent.append(chance.choice(others))
+        sent.append(chance.choice(other_goods))
     chance.shuffle(sent)
     example = Example(
         id=f"o{number:04d}",
@@ -70,7 +70,7 @@ def order(number: int, part: str) -> tuple[Example, Verdict]:
         metadata={"split": part},
         human={"overall": (float(is_right),)} if part == "test" else {},
     )
-    why = ", ".join(f"{each} {'yes' if each in sent else 'no'}" for each in wanted)
+    why = ", ".join(f"{thing} {'yes' if thing in sent else 'no'}" for thing in wanted)
     return example, Verdict(
         example.id, QUESTION.id, "made-up/clerk", "", is_right, float(is_right), "logprob", f"{why}."
     )
@@ -105,17 +105,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(given: argparse.Namespace) -> dict[str, Any]:
-    """The rows: what each was trained on, how it is asked, and its agreement with the right answers on test."""
+    """The rows: training data, form of the question, and agreement with the right answers on test."""
     examples, verdicts = made(given.size)
-    test = [each for each in examples if each.metadata["split"] == "test"]
+    test = [example for example in examples if example.metadata["split"] == "test"]
     trainings = {}
     said: dict[str, VerdictColumns] = {}
     rows = []
     for name, is_reasoned in ((ANSWERS, False), (REASONS, True)):
         folder = given.folder / name.replace(" ", "-")
-        taught = verdicts if is_reasoned else [replace(each, explanation=None) for each in verdicts]
+        taught = verdicts if is_reasoned else [replace(verdict, explanation=None) for verdict in verdicts]
         reasoned = {"rationales": given.rationales, "rationale_tokens": TOKENS} if is_reasoned else {}
-        found = train(
+        training = train(
             examples,
             checklist=CHECKLIST,
             output=folder,
@@ -133,26 +133,26 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
             progress=True,
             **reasoned,
         ).data
-        trainings[name] = training_of(found) | {"rationales": found.get("rationales")}
+        trainings[name] = training_of(training) | {"rationales": training.get("rationales")}
         network = open_network(folder, read_scorer(folder))
         for tokens in (None, TOKENS)[: 1 + is_reasoned]:
             reader = ScorerReader(network, asked_with(PROMPT), tokens)
             said[_way(name, tokens)] = verdicts_of(reader, test, CHECKLIST)
-        if (before := found["test"]["people"].get(WITHOUT_DPO)) is not None:
-            gained = found["test"]["beyond"][WITHOUT_DPO]
+        if (before := training["test"]["people"].get(WITHOUT_DPO)) is not None:
+            gained = training["test"]["beyond"][WITHOUT_DPO]
             rows.append({"scorer": _way(name, TOKENS, "before DPO"), **before, "dpo": gained})
     targets = human_targets(test, CHECKLIST)
-    scores = {name: score_examples(test, CHECKLIST, each) for name, each in said.items()}
+    scores = {name: score_examples(test, CHECKLIST, columns) for name, columns in said.items()}
     rows += [
-        {"scorer": name, **measure(each, targets, test, resamples=1000, seed=0).to_dict()}
-        for name, each in scores.items()
+        {"scorer": name, **measure(scores_of_way, targets, test, resamples=1000, seed=0).to_dict()}
+        for name, scores_of_way in scores.items()
     ]
-    wanted = [targets.overall(each.id) for each in test]
-    values = {name: [targets.score(one) for one in each] for name, each in scores.items()}
-    first, *others = values
+    wanted = [targets.overall(example.id) for example in test]
+    values = {name: [targets.score(score) for score in of_way] for name, of_way in scores.items()}
+    first, *other_ways = values
     beyond = {
         name: difference_dict(paired_difference(values[first], values[name], wanted, Resampling(None, 1000, seed=0)))
-        for name in others
+        for name in other_ways
     }
     return {
         "outputs": len(examples),

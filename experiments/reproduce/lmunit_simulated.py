@@ -4,16 +4,16 @@
     python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 \
         --pairs 300 --contrasts 400 --mixes -o mixes.json
 
-The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs; people rated some of
-those that are trained on, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults
-and takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also
-said which of two outputs for one article is better, of articles that nobody judged: as in LMUnit, each loss then has
-something that the others have not. With ``--contrasts`` an author rewrote outputs so that they fail or pass a question,
-and the judge says whether they do.
+The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs. People rated some of
+the training outputs, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults and
+takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also said
+which of two outputs for one article is better, for articles that nobody judged: as in LMUnit, each loss then has data
+of its own. With ``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge says
+whether they do.
 
-Without ``--mixes`` each loss is used alone and all three together (Table 2), with it each kind of data and mixes of
-them (Table 3). The paper mixes other people's data sets; its kinds are direct scores and preferences, with and without
-what a model made up.
+Without ``--mixes`` each loss is used alone and all three together (Table 2); with it each kind of data and mixes of
+them (Table 3). The paper mixes other people's data sets. Its kinds are direct scores and preferences, with and without
+made-up outputs.
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ _REWRITE = re.compile(r"\nThe output:\n<\w+>\n(?P<output>[\w ]+)\.\n")
 
 def _rewritten(output: str, asked: str) -> str:
     """Replace an output's sign of the asked topic by a fault, by a harmless likeness of one, or by nothing."""
-    topic = next(each for each in TOPICS if each.question in asked)
+    topic = next(topic for topic in TOPICS if topic.question in asked)
     own = {kind.sign for kind in topic.kinds}
-    signs = [each for each in output.split() if each not in own and each != "plain"]
+    signs = [sign for sign in output.split() if sign not in own and sign != "plain"]
     grade = next(number for number, words in enumerate(GRADES) if words in asked)
     if grade < len(GRADES) - 1:
-        kinds = [each for each in topic.of(faults=grade < len(GRADES) // 2) if each.sign not in output.split()]
+        kinds = [kind for kind in topic.of(faults=grade < len(GRADES) // 2) if kind.sign not in output.split()]
         signs += [random.Random(f"{output}/{grade}").choice(kinds).sign] if kinds else []
     return f"{' '.join(signs) or 'plain'}."
 
@@ -158,12 +158,12 @@ def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
 def _of_world(
     given: argparse.Namespace, place: Path, seed: int
 ) -> tuple[dict[str, Any], dict[str, dict[str, Difference]]]:
-    """The figures of one world, and what the whole is ahead of each other one by there."""
+    """The figures of one world, and the lead of the whole over each other one there."""
     errors = (0, 0) if given.errors is None else tuple(given.errors) or ERRORS
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
     if given.mixes and not (given.pairs and given.contrasts):
-        raise InputError("--mixes needs --pairs and --contrasts: they are what is mixed.")
+        raise InputError("--mixes needs --pairs and --contrasts: it mixes them.")
     blind, punished = errors
     try:
         world = SimulatedWorld(size=given.size, seed=seed, blind=blind, punished=punished)
@@ -176,8 +176,8 @@ def _of_world(
     judge = SimulatedJudge(world, perfect=given.errors is None)
     judged = evaluate(examples, checklist=world.checklist, model=judge, no_cache=True)
     pairs, author = compared(world, given.pairs) or None, SimulatedAuthor(judge)
-    divided = [_part_rated(each, count // TO_A_DOCUMENT) for count, each in enumerate(examples)]
-    test = [each for each in divided if each.metadata["split"] == "test"]
+    divided = [_part_rated(example, count // TO_A_DOCUMENT) for count, example in enumerate(examples)]
+    test = [example for example in divided if example.metadata["split"] == "test"]
     rows: list[dict[str, Any]] = []
     scores: dict[str, list[float | None]] = {}
     teacher: Mapping[str, Any] = {}
@@ -186,7 +186,7 @@ def _of_world(
     mixes, whole = (MIXES, FULL) if given.mixes else ({**losses, ALONE: Mix(verdicts=False)}, ALL)
     for name, mix in mixes.items():
         folder = place / f"{of_world}-{name.replace(' ', '-')}"
-        found = train_scorer(
+        training = train_scorer(
             given,
             divided if mix.ratings else [_unrated(each) for each in divided],
             world.checklist,
@@ -197,30 +197,35 @@ def _of_world(
             pairs if mix.pairs else None,
             author if mix.synthetic and given.contrasts else None,
         ).data
-        people, file = found["test"]["people"], read_scorer(folder)
+        people, file = training["test"]["people"], read_scorer(folder)
         teacher = people.get("teacher", teacher)
         rows.append(
-            {"scorer": name, **people["scorer"], "verdicts": found["test"].get("verdicts")}
-            | {"calibration": found["calibration"], **training_of(found)}
+            {"scorer": name, **people["scorer"], "verdicts": training["test"].get("verdicts")}
+            | {"calibration": training["calibration"], **training_of(training)}
         )
         said = verdicts_of(ScorerReader(open_network(folder, file)), test, world.checklist, file)
-        scores[name] = [each.overall for each in score_examples(test, world.checklist, said)]
+        scores[name] = [score.overall for score in score_examples(test, world.checklist, said)]
     for row in rows:
         row["kept"] = row["spearman"] / teacher["spearman"] if teacher else None
     ahead: dict[str, dict[str, Difference]] = {}
     if whole in scores:
-        rated, truth = [each.human_score(DIMENSION) for each in test], [world.quality(each.id) for each in test]
+        rated, truth = (
+            [example.human_score(DIMENSION) for example in test],
+            [world.quality(example.id) for example in test],
+        )
         ahead = {
             other: {
-                what: paired_difference(other_scores, scores[whole], wanted, by_document(test))
-                for what, wanted in (("people", rated), ("truth", truth))
+                yardstick: paired_difference(other_scores, scores[whole], wanted, by_document(test))
+                for yardstick, wanted in (("people", rated), ("truth", truth))
             }
             for other, other_scores in scores.items()
             if other != whole
         }
     about = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
     about |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
-    shown = {other: {what: difference_dict(each) for what, each in found.items()} for other, found in ahead.items()}
+    shown = {
+        other: {yardstick: difference_dict(lead) for yardstick, lead in leads.items()} for other, leads in ahead.items()
+    }
     return {**about, "rows": rows, **({_beyond(given): shown} if shown else {})}, ahead
 
 

@@ -89,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = given.folder or Path(scratch)
         result = simulated(given, place) if given.dataset == "simulated" else people(given, place)
     words = [
-        each.rpartition("/")[2] if each.startswith("/") else each
-        for each in (sys.argv[1:] if arguments is None else arguments)
+        word.rpartition("/")[2] if word.startswith("/") else word
+        for word in (sys.argv[1:] if arguments is None else arguments)
     ]
     command = f"python -m askance.experiments.reproduce.lmunit_training {' '.join(words)}"
     write_result(given.output, {"command": command, **result})
@@ -100,14 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     """Held-out agreement with people, pooled over the folds. Raises InputError for bad data or settings."""
     names = DIMENSIONS[given.dataset]
-    questions = [Question(id=each, text=ASKED[given.dataset][each], dimension=each) for each in names]
+    questions = [Question(id=name, text=ASKED[given.dataset][name], dimension=name) for name in names]
     checklist = Checklist(questions=tuple(questions))
-    examples = [_short(each, names, given.dataset) for each in load_rated(given.dataset, given.data)]
+    examples = [_short(example, names, given.dataset) for example in load_rated(given.dataset, given.data)]
     if given.folds < 2:
         raise InputError(f"--folds {given.folds}: at least 2 are needed, one to test on.")
-    documents = sorted({each.metadata["document"] for each in examples})
+    documents = sorted({example.metadata["document"] for example in examples})
     random.Random(0).shuffle(documents)
-    number = {each: place for place, each in enumerate(documents)}
+    number = {document: place for place, document in enumerate(documents)}
     teacher = (
         None if given.teacher is None else judged_by(given.teacher, load_rated(given.dataset, given.data), checklist)
     )
@@ -115,29 +115,31 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     said: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
     trainings = []
     for fold in range(min(given.folds, given.only or given.folds)):
-        divided = [_placed(each, number[each.metadata["document"]], fold, given.folds) for each in examples]
-        test = [each for each in divided if each.metadata["split"] == "test"]
+        divided = [_placed(example, number[example.metadata["document"]], fold, given.folds) for example in examples]
+        test = [example for example in divided if example.metadata["split"] == "test"]
         base = start_network(find_base(given.base), levels=given.levels, longest=given.longest, seed=fold, rank=1)
         said["the base, untrained"] |= read_apart(base, test, checklist)
         for name in arms:
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
-            learned = [_unrated(each) for each in divided] if name == TAUGHT else divided
+            learned = [_unrated(example) for example in divided] if name == TAUGHT else divided
             verdicts = None if teacher is None or name == RATED_ALONE else teacher.verdicts
-            found = train_scorer(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
+            training = train_scorer(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
             said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist)
-            trainings.append({"scorer": name, "fold": fold, **training_of(found)})
-    tested = [each for each in examples if each.id in said["the base, untrained"]]
-    said["length of the output"] = {each.id: dict.fromkeys(names, float(len(each.output or ""))) for each in tested}
-    if all(each.metadata.get(PUBLISHED) for each in tested):
+            trainings.append({"scorer": name, "fold": fold, **training_of(training)})
+    tested = [example for example in examples if example.id in said["the base, untrained"]]
+    said["length of the output"] = {
+        example.id: dict.fromkeys(names, float(len(example.output or ""))) for example in tested
+    }
+    if all(example.metadata.get(PUBLISHED) for example in tested):
         said["UniEval (T5), published"] = {
-            each.id: {name: each.metadata[PUBLISHED][name] for name in names} for each in tested
+            example.id: {name: example.metadata[PUBLISHED][name] for name in names} for example in tested
         }
-    found = {"dataset": given.dataset, "examples": len(tested), "trainings": trainings}
+    figures = {"dataset": given.dataset, "examples": len(tested), "trainings": trainings}
     if teacher is None:
-        return found | _beside_people(said, tested, names, ALL if ALL in arms else None)
-    said[THE_TEACHER] = {each.id: teacher.said[each.id] for each in tested}
-    beside = _beside_people(said, tested, names, BOTH)
-    return found | beside | {"teacher": teacher.took, "kept": _kept(said, arms, tested, names)}
+        return figures | _beside_people(said, tested, names, ALL if ALL in arms else None)
+    said[THE_TEACHER] = {example.id: teacher.said[example.id] for example in tested}
+    agreement = _beside_people(said, tested, names, BOTH)
+    return figures | agreement | {"teacher": teacher.took, "kept": _kept(said, arms, tested, names)}
 
 
 @dataclass(frozen=True)
@@ -173,13 +175,13 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
 def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
     """Return a network's ŷ by example and dimension, standardised over these examples unless it is constant."""
     reader = ScorerReader(network)
-    found: dict[str, dict[str, float]] = {each.id: {} for each in examples}
+    by_example: dict[str, dict[str, float]] = {example.id: {} for example in examples}
     for question in checklist.questions:
-        values = np.array(reader.raw([scored_text(question, each) for each in examples]))
+        values = np.array(reader.raw([scored_text(question, example) for example in examples]))
         spread = float(values.std()) or 1.0
         for example, value in zip(examples, (values - values.mean()) / spread, strict=True):
-            found[example.id][question.dimension] = float(value)
-    return found
+            by_example[example.id][question.dimension] = float(value)
+    return by_example
 
 
 def nearest(given: str, output: str, words: int) -> str:
@@ -204,7 +206,7 @@ def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
     """Shorten an example for a small base: to the last turn and the fact, or to the article near the output."""
     output, given = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
-        last = [each for each in given[0].split("\n") if each.strip()][-1]
+        last = [line for line in given[0].split("\n") if line.strip()][-1]
         fact = nearest(given[1], output, FACT).split()
         given = (" ".join(last.split()[-TURN:]), " ".join(fact[:FACT]))
     else:
@@ -220,7 +222,7 @@ def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
 
 
 def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
-    """An example in its part: a fold is tested on, and a sixth of the other documents is validation."""
+    """Put an example into its part: one fold is the test, a sixth of the other documents is validation."""
     part = "test" if number % folds == fold else "validation" if number // folds % 6 == 0 else "development"
     return example.model_copy(update={"metadata": {**example.metadata, "split": part}})
 
@@ -272,18 +274,18 @@ def _kept(
     """Return each scorer's Spearman with people over the teacher's, and its Spearman with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
     people, theirs = (
-        np.array(_column(each, whole, examples, names)) for each in (_wanted(examples, names), said[THE_TEACHER])
+        np.array(_column(scores, whole, examples, names)) for scores in (_wanted(examples, names), said[THE_TEACHER])
     )
-    found = {}
+    by_scorer = {}
     for name in arms:
         mine = np.array(_column(said[name], whole, examples, names))
-        kernels = [correlation_kernel("spearman", each, people) for each in (mine, theirs)]
+        kernels = [correlation_kernel("spearman", values, people) for values in (mine, theirs)]
         share = ratio_of(*kernels)
-        found[name] = {
+        by_scorer[name] = {
             "share_of_spearman": statistic_dict(bootstrapped(share, np.ones(len(examples), bool), resampling)),
             "with_the_judge": correlations_dict(correlate(mine, theirs, resampling)),
         }
-    return found
+    return by_scorer
 
 
 def ratio_of(above: Kernel, below: Kernel) -> Kernel:

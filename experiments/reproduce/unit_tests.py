@@ -1,4 +1,4 @@
-"""Unit tests (LMUnit): what they are put to, their rubrics, and the judge that is asked in several forms at once.
+"""Unit tests (LMUnit): their data, their rubrics, and the judge that is asked in several forms at once.
 
 Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and
 are asked output by output.
@@ -93,26 +93,28 @@ def _in_section(pair: Preference, name: str) -> Preference:
 
 
 def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
-    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both. Rubrics
-    and references are the checklist's own; where it has no rubric, ours of ``rubrics.yaml`` by ``name``: ``global`` or
-    a data set. Raises InputError where there is neither a rubric nor a reference answer, so there is nothing to
-    compare."""
+    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both.
+
+    Rubrics and references are the checklist's own. Where it has no rubric, it takes ours of ``rubrics.yaml`` by
+    ``name``: ``global`` or a data set. Raises InputError where there is neither a rubric nor a reference answer, so
+    there is nothing to compare.
+    """
     full = with_rubrics(checklist, name)
-    has_rubric = any(each.rubric for each in full.questions)
-    has_reference = any(each.reference for each in full.questions)
+    has_rubric = any(question.rubric for question in full.questions)
+    has_reference = any(question.reference for question in full.questions)
     if not has_rubric and not has_reference:
         raise InputError(
             "No question of the checklist has a rubric or a reference answer: give one with --checklist "
             "(fields `rubric` and `reference` of a question), or take a data set that has rubrics here (pairs, qags)."
         )
-    found = {"question": _only(full)}
+    compositions = {"question": _only(full)}
     if has_rubric:
-        found["question + rubric"] = _only(full, "rubric")
+        compositions["question + rubric"] = _only(full, "rubric")
     if has_reference:
-        found["question + reference"] = _only(full, "reference")
+        compositions["question + reference"] = _only(full, "reference")
     if has_rubric and has_reference:
-        found["question + rubric + reference"] = full
-    return found
+        compositions["question + rubric + reference"] = full
+    return compositions
 
 
 def with_rubrics(checklist: Checklist, name: str) -> Checklist:
@@ -154,25 +156,27 @@ def judge_access(model: str | Model, **options: Any) -> JudgeAccess:
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
-    """Put all tests to the judge; whatever is asked about one output is asked close together. Returns one list of
-    verdicts for each form, and what this run paid. Raises BudgetExceededError where a cap was reached; the answers so
-    far are kept. Raises AskanceError where the endpoint is down, refuses every call, or gives no log-probabilities for
-    scores from 1 to 5."""
+    """Put all tests to the judge; everything about one output is asked close together.
+
+    Returns one list of verdicts for each form, and the amount that this run paid. Raises BudgetExceededError where a
+    cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is down, refuses every call, or
+    gives no log-probabilities for scores from 1 to 5.
+    """
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
-            judges = [_evaluator(each, gateway, models.get(by.model), by.options.seed) for each in asked]
-            found: list[list[Verdict]] = [[] for _ in asked]
+            judges = [_evaluator(form, gateway, models.get(by.model), by.options.seed) for form in asked]
+            verdicts: list[list[Verdict]] = [[] for _ in asked]
             slots = gateway.concurrency(models.get(by.model))
             block = slots if slots < _FEW_SLOTS else _FEW_SLOTS * slots
-            most = max(len(each.examples) for each in asked)
+            most = max(len(form.examples) for form in asked)
             for start in range(0, most, block):
-                for place, each in enumerate(asked):
-                    if part := each.examples[start : start + block]:
-                        found[place] += await judges[place].judge(part)
+                for place, form in enumerate(asked):
+                    if part := form.examples[start : start + block]:
+                        verdicts[place] += await judges[place].judge(part)
                 print(f"\r{min(start + block, most)} of {most} outputs", end="", file=sys.stderr, flush=True)
             print(file=sys.stderr)
-            return found, gateway.budget
+            return verdicts, gateway.budget
 
     with by.options.open_store() as store:
         return run_sync(work(store))
@@ -181,16 +185,16 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
 def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
     """Calls that :func:`judge` would buy now; two forms that read the same calls count once."""
     once: dict[tuple[str, str, str], TestForm] = {}
-    for each in asked:
-        form = "number" if each.kind in ("expected", "said") else "yes or no"
-        once.setdefault((form, each.examples[0].id, each.checklist.model_dump_json()), each)
+    for test in asked:
+        form = "number" if test.kind in ("expected", "said") else "yes or no"
+        once.setdefault((form, test.examples[0].id, test.checklist.model_dump_json()), test)
 
     async def work(store: AnswerStore) -> int:
         async with session(by.options, store) as (models, _):
             nothing_bought = Gateway(store, Budget(call_budget=0))
             model, seed = models.get(by.model), by.options.seed
             return sum(
-                _evaluator(each, nothing_bought, model, seed).estimate(each.examples).calls for each in once.values()
+                _evaluator(test, nothing_bought, model, seed).estimate(test.examples).calls for test in once.values()
             )
 
     with by.options.open_store(to_estimate=True) as store:
@@ -256,13 +260,13 @@ def direct_row(
     resampling = Resampling(documents(examples), seed=seed)
     by_dimension = {}
     for dimension in dimensions:
-        ours = [each.dimensions.get(dimension) for each in scores]
+        ours = [score.dimensions.get(dimension) for score in scores]
         human = [example.human_score(dimension) for example in examples]
         by_dimension[dimension] = statistic_dict(correlate(ours, human, resampling).pearson)
     if len(dimensions) == 1:
         every = by_dimension[dimensions[0]]
     else:
-        mean = complete_mean([each["value"] for each in by_dimension.values()])
+        mean = complete_mean([statistic["value"] for statistic in by_dimension.values()])
         every = {"value": mean, "low": None, "high": None, "n": len(examples)}
         if mean is None:
             every["reason"] = "a dimension is undefined"

@@ -1,10 +1,10 @@
 """``openai/NAME`` asked in batches: callers await single answers, and requests of the same time are bought together.
 
-Requests are gathered until none has come for :attr:`Pace.still` seconds, in which the event loop was looked at several
-times, so that a busy machine is not taken for a finished one; or until a batch is full. Two kinds are asked directly,
-at the full price: the first request with each set of fields, from which refusals are learned before a batch is refused
-for them; and a request that nothing else was asked beside, as all would wait up to a day to save half of one call.
-Answers are matched by the hash of the request, so they are the answers to single requests, in the same order.
+Requests are gathered until a batch is full, or until none has come for :attr:`Pace.still` seconds. In these seconds the
+event loop is checked several times, so that a busy machine is not taken for a finished one. Two kinds of requests are
+sent directly, at the full price. The first request with each set of fields: refusals are learned from it before a batch
+is refused for them. A request that comes alone: all would wait up to a day to save half of one call. Answers are
+matched by the hash of the request, so they are the answers to single requests, in the same order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BatchModel(DirectModel):
     """``openai/NAME`` at an endpoint that takes batches; half the price, and hours in place of seconds."""
 
     gathers = 2 * MOST_REQUESTS
-    """How many callers may await their answers at once."""
+    """Most callers that may await their answers at once."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class BatchModel(DirectModel):
         """
         form, loop = _form(request), asyncio.get_running_loop()
         waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
-        self.kept(request)  # asked again: what came before was of no use
+        self.kept(request)  # asked again: the first answer was useless
         self._gather([waiting])
         is_of_use = False
         try:
@@ -148,7 +148,7 @@ class BatchModel(DirectModel):
         while still < looks and len(self._gathered) < self._most:
             await asyncio.sleep(self._pace.still / looks)
             still, came = (still + 1 if came == self._came else 0), self._came
-        group = [each for each in self._gathered if not each.answer.done()]
+        group = [waiting for waiting in self._gathered if not waiting.answer.done()]
         self._gathered, self._gathering = [], False
         self._forms.clear()
         try:
@@ -159,26 +159,26 @@ class BatchModel(DirectModel):
                 error = AskanceError(
                     f"The file of a batch cannot be written to the folder for temporary files ({error})."
                 )
-            for each in group:
-                if each.batch is None:
-                    each.fail(error)
+            for waiting in group:
+                if waiting.batch is None:
+                    waiting.fail(error)
 
     async def _serve(self, group: Sequence[AwaitedRequest]) -> None:
-        """Answer what was gathered: from batches that are open, directly, or by new batches."""
-        self._open.go_on({each.key for each in group})
-        rest = [each for each in group if not self._open.take_in(each)]
-        if len(rest) == len(group) == 1 and rest[0].full_price:
-            await self._directly(rest.pop())
-        for each in [*rest]:
-            if each.form not in self._tried:
-                rest.remove(each)
-                await self._endpoint.patiently(partial(self._directly, each, may_raise=True))
-        if self._thinks and (cut := [each for each in rest if not each.request.room]):
-            for each in cut:  # a whole batch would be thought away: they are asked again, with room
-                rest.remove(each)
-                if not each.answer.done():
-                    each.answer.set_result(Answer("", finish="length"))
-        for part in self._parts(rest):
+        """Answer the gathered requests: from open batches, directly, or by new batches."""
+        self._open.go_on({request.key for request in group})
+        unserved = [request for request in group if not self._open.take_in(request)]
+        if len(unserved) == len(group) == 1 and unserved[0].full_price:
+            await self._directly(unserved.pop())
+        for request in [*unserved]:
+            if request.form not in self._tried:
+                unserved.remove(request)
+                await self._endpoint.patiently(partial(self._directly, request, may_raise=True))
+        if self._thinks and (truncated := [request for request in unserved if not request.request.room]):
+            for request in truncated:  # a whole batch would be thought away: they are asked again, with room
+                unserved.remove(request)
+                if not request.answer.done():
+                    request.answer.set_result(Answer("", finish="length"))
+        for part in self._parts(unserved):
             if self._open.most is not None:
                 await self._open.all_over()
             await self._send(part)
@@ -206,14 +206,14 @@ class BatchModel(DirectModel):
         """Divide requests into batches that the endpoint takes, each with its input file."""
         part: list[AwaitedRequest] = []
         file: IO[bytes] | None = None
-        for each in waiting:
-            line = self._line(each)
+        for request in waiting:
+            line = self._line(request)
             if file is not None and (len(part) >= self._most or file.tell() + len(line) > MOST_BYTES):
                 yield part, file
                 part, file = [], None
             if file is None:
                 file = NamedTemporaryFile(suffix=".jsonl")  # noqa: SIM115 - closed by who sends it
-            part.append(each)
+            part.append(request)
             file.write(line)
         if file is not None:
             yield part, file

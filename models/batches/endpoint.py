@@ -22,11 +22,11 @@ UNHEARD = 3600.0
 FILE_TIMEOUT = 1800.0
 """Seconds that a file may take on its way."""
 DOWNLOADS = 3
-"""How often a file is fetched that breaks off, before it is taken as far as it goes."""
+"""Attempts to fetch a file that breaks off, before it is taken as far as it goes."""
 LATEST = 1e11
 """Seconds since 1970 of a time after which no batch ends: the year 5138. Milliseconds are more."""
 PAGES = 20
-"""How many pages of a hundred batches are looked through for one whose id was never heard."""
+"""Pages, of a hundred batches each, that are searched for a batch whose id was never heard."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,19 @@ class BatchEndpoint:
         retry: RetryPolicy,
         on_wait: Callable[[str, float], None],
     ) -> None:
-        """``call`` makes a call and gives status, headers and body; ``explain`` their error; ``on_wait`` hears why and
-        how long."""
+        """Take the functions for calls.
+
+        ``call`` makes a call and returns status, headers and body; ``explain`` turns these into an error; ``on_wait``
+        gets the reason and the seconds of a wait.
+        """
         self._name = name
         self._call = call
         self._explain = explain
         self._retry = retry
         self._on_wait = on_wait
         self._has_batches = False
-        """Whether it is known to offer batches: another reply is then of a thing in front of it, and may pass."""
+        """Whether the endpoint is known to offer batches. Any other reply then comes from something in front of it, and
+        may pass."""
 
     async def upload(self, lines: Path) -> str:
         """The id of a file of requests, one a line. Raises ModelError where it was not taken."""
@@ -113,8 +117,10 @@ class BatchEndpoint:
             raise (replace(error, status=None) if unsure else error) from None
 
     async def look(self, batch: str) -> BatchState:
-        """How it is with a batch.
-        Raises ModelError where the endpoint does not know it (status 404), refuses, or says nothing for an hour."""
+        """Ask for the state of a batch.
+
+        Raises ModelError where the endpoint does not know it (status 404), refuses, or says nothing for an hour.
+        """
 
         self._has_batches = True
 
@@ -130,18 +136,20 @@ class BatchEndpoint:
         return await self.patiently(lambda: self._find(file), UNHEARD)
 
     async def cancel(self, batch: str) -> None:
-        """Ask for its end; what it has answered is kept. Raises ModelError where it was refused."""
+        """Ask to end the batch; its answers so far are kept. Raises ModelError where that was refused."""
         await self.patiently(lambda: self._json("POST", f"batches/{batch}/cancel"))
 
     async def lines(self, file: str, expected: int) -> list[bytes]:
-        """The lines of a file, at least ``expected`` of them; fewer where it breaks off each time it is fetched. Raises
-        ModelError where the endpoint does not have it (status 404), refuses, or sends no line of it for an hour."""
+        """The lines of a file, at least ``expected``; fewer where it breaks off each time it is fetched.
+
+        Raises ModelError where the endpoint does not have the file (status 404), refuses, or sends no line for an hour.
+        """
         most: list[bytes] = []
         for _ in range(DOWNLOADS):
-            found = await self.patiently(lambda: self._content(file, expected), UNHEARD)
-            most = max(most, found, key=len)
-            if len(found) >= expected and (not found or as_object(found[-1]) is not None):
-                return found
+            lines = await self.patiently(lambda: self._content(file, expected), UNHEARD)
+            most = max(most, lines, key=len)
+            if len(lines) >= expected and (not lines or as_object(lines[-1]) is not None):
+                return lines
         return most
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
@@ -164,23 +172,23 @@ class BatchEndpoint:
         status, headers, payload = await self._call("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
         if status != 200:
             raise self._explain(status, headers, payload)
-        found = payload.splitlines()
-        if (expected or payload.strip()) and not any(as_object(each) for each in found):
-            # asked again now, its answers would be paid for twice
+        lines = payload.splitlines()
+        if (expected or payload.strip()) and not any(as_object(line) for line in lines):
+            # Sending the requests anew would pay for their answers twice.
             shown = payload[:200].decode("utf-8", "replace")
             raise ModelError(
                 f"{self._name}: the file {file} of a batch's answers holds none. It said: {shown}", retry=True
             )
-        return found
+        return lines
 
     async def _find(self, file: str) -> BatchState | None:
         after = ""
         for _ in range(PAGES):
             page = await self._json("GET", f"batches?limit=100{after}")
-            found = page.get("data")
-            if not isinstance(found, list):
+            rows = page.get("data")
+            if not isinstance(rows, list):
                 raise self._unreadable(page)
-            states = [self._state(each) for each in found]
+            states = [self._state(row) for row in rows]
             for state in states:
                 if state.input_file == file:
                     return state
@@ -194,12 +202,12 @@ class BatchEndpoint:
         if status not in (200, 201):
             raise self._explain(status, headers, payload)
         try:
-            found = json.loads(payload)
+            reply = json.loads(payload)
         except (ValueError, RecursionError):
-            found = payload.decode("utf-8", "replace")
-        if not isinstance(found, dict):
-            raise self._unreadable(found)
-        return found
+            reply = payload.decode("utf-8", "replace")
+        if not isinstance(reply, dict):
+            raise self._unreadable(reply)
+        return reply
 
     def _id(self, found: dict[str, Any]) -> str:
         if not isinstance(found.get("id"), str) or not found["id"]:
@@ -236,7 +244,7 @@ class BatchEndpoint:
 
 
 def _time(value: Any) -> float | None:
-    """Seconds since 1970; None where it is no time, or one in other units."""
+    """Seconds since 1970; None for a value that is no time, or a time in other units."""
     is_time = isinstance(value, (int, float)) and 1 < value < LATEST
     return float(value) if is_time else None
 

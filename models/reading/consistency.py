@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 CONSISTENCY = "consistency.json"
 """File in a converted model's folder that holds the choice for each processor."""
 PROCESSOR = Path("/proc/cpuinfo")
-"""File in which Linux describes the processor."""
+"""Linux's description of the processor."""
 ALONE = 0
 """Value of ``rows`` for reading prompts one after the other: a prompt's shape then depends on itself alone."""
 ROWS = (1, 2, TOGETHER, ALONE)
@@ -158,7 +158,7 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
 
 
 def _attempts(reader: Reader, precision: str) -> Iterator[Tried]:
-    """Try the reader with each number of rows that it can have; a reader of single prompts has one."""
+    """Try the reader with each possible number of rows; a reader of single prompts has one."""
     prompts = fixed_prompts(reader)
     for rows in ROWS if isinstance(reader, SideBySideReader) else (ALONE,):
         if isinstance(reader, SideBySideReader):
@@ -174,47 +174,47 @@ Group = tuple[list[list[int]], list[int]]
 def fixed_prompts(reader: Reader) -> list[Group]:
     """The fixed prompts in groups that can be read side by side: two texts, eight questions of each of five lengths.
 
-    The second text has the shortest questions alone, enough to see whether blocks of another text matter.
+    The second text has the shortest questions alone. They show whether blocks of another text matter.
     """
     groups: list[Group] = []
     for text, lengths in zip(TEXTS, (LENGTHS, LENGTHS[:1]), strict=True):
         before = f"{HEAD}Text: {text}\n\n"
         framing = Framing(None, before, "", (len(HEAD),))
-        asked = [f"{'Read it once more. ' * each}Is there a {word} in it?" for each in lengths for word in WORDS]
-        read = [reader.tokens([("user", before + each)], framing) for each in asked]
+        asked = [f"{'Read it once more. ' * length}Is there a {word} in it?" for length in lengths for word in WORDS]
+        read = [reader.tokens([("user", before + question)], framing) for question in asked]
         several = [(tokens, blocks(ends)) for tokens, ends in read]
-        for _, alike in groupby(several, key=lambda each: (each[1], as_long(len(each[0]) - each[1][-1]))):
-            some = list(alike)
-            groups.append(([tokens for tokens, _ in some], some[0][1]))
+        for _, alike in groupby(several, key=lambda prompt: (prompt[1], as_long(len(prompt[0]) - prompt[1][-1]))):
+            group = list(alike)
+            groups.append(([tokens for tokens, _ in group], group[0][1]))
     return groups
 
 
 def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
     """Seconds a verdict, and the largest difference of a log-probability over several ways to read the same prompts.
 
-    It ends with the first group that shows a difference, which rules the settings out.
+    It ends with the first group that differs: the settings are then ruled out.
     """
     reader.forget()
-    found: list[list[NDArray[np.float32]]] = []
+    readings: list[list[NDArray[np.float32]]] = []
     seconds, read = 0.0, 0
     for prompts, ends in groups:
         began = perf_counter()
-        found.append(_read(reader, prompts, ends))
+        readings.append(_read(reader, prompts, ends))
         seconds += perf_counter() - began
         read += len(prompts)
-        for some in _selections(len(prompts)) if isinstance(reader, SideBySideReader) else ():
-            again = _read(reader, [prompts[each] for each in some], ends)
-            if (worst := _worst([found[-1][each] for each in some], again)) > 0:
+        for places in _selections(len(prompts)) if isinstance(reader, SideBySideReader) else ():
+            again = _read(reader, [prompts[place] for place in places], ends)
+            if (worst := _worst([readings[-1][place] for place in places], again)) > 0:
                 return seconds / read, worst
     reader.forget()  # the blocks of the last text are now read before those of the first
-    for (prompts, ends), before in reversed(list(zip(groups, found, strict=True))):
+    for (prompts, ends), before in reversed(list(zip(groups, readings, strict=True))):
         if (worst := _worst(before[-1:], _read(reader, prompts[-1:], ends))) > 0:
             return seconds / read, worst
     return seconds / read, 0.0
 
 
 def _selections(count: int) -> list[list[int]]:
-    """Places of one, three and five prompts out of ``count`` to read side by side, each in another row than at first."""
+    """Places of one, three and five prompts out of ``count`` to read side by side, each in another row than before."""
     order = list(range(count))[::-1]
     return [order[-1:], order[-3:], order[:5]]
 
@@ -226,7 +226,8 @@ def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int])
 
 
 def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> float:
-    """Largest difference between two readings of the same prompts at a likely token; infinite where one is no number."""
+    """Largest difference between two readings of the same prompts at a likely token; infinite for values that are no
+    numbers."""
     worst = 0.0
     for a, b in zip(one, other, strict=True):
         if not np.array_equal(a, b):
@@ -238,7 +239,7 @@ def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float3
 
 
 def _keep(memo: Path, library: str, choice: ReaderSettings) -> None:
-    """Keep the choice beside those for other processors; where that cannot be written, the next command tries again."""
+    """Keep the choice beside those for other processors. If it cannot be written, the next command tries again."""
     try:
         try:
             kept = json.loads(memo.read_text(encoding="utf-8"))

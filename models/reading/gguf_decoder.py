@@ -30,7 +30,7 @@ _QWEN = (
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a decoder is, and what its words are framed by."""
+    """Sizes of a decoder, and the template that frames its messages."""
 
     layers: int
     heads: int
@@ -89,7 +89,7 @@ class Gated:
 
 
 class CannotReadError(Exception):
-    """A GGUF file is of a kind that is not read; the message says of which."""
+    """Error for a GGUF file of a kind that is not read; the message names the kind."""
 
 
 class GgufFile:
@@ -158,10 +158,10 @@ class GgufFile:
     def attention(self, layer: int) -> Attention:
         """Weights of a layer's attention."""
         block = f"blk.{layer}.attn_"
-        norm, q, k, v, out = (self.tensor(f"{block}{each}.weight") for each in ("norm", "q", "k", "v", "output"))
+        norm, q, k, v, out = (self.tensor(f"{block}{part}.weight") for part in ("norm", "q", "k", "v", "output"))
         bias_q, bias_k, bias_v = (
-            self.tensor(name) if self.has(name := f"{block}{each}.bias") else np.zeros(len(of), np.float32)
-            for each, of in zip("qkv", (q, k, v), strict=True)
+            self.tensor(name) if self.has(name := f"{block}{part}.bias") else np.zeros(len(of), np.float32)
+            for part, of in zip("qkv", (q, k, v), strict=True)
         )
         return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
 
@@ -173,10 +173,10 @@ class GgufFile:
 def write_tokenizer(file: GgufFile, path: Path) -> None:
     """Write the file's tokenizer in the form of the package tokenizers."""
     tokenizers = import_optional("tokenizers", "onnx", "tokenizers")
-    tokens, merges = (file.value(f"tokenizer.ggml.{each}") for each in ("tokens", "merges"))
+    tokens, merges = (file.value(f"tokenizer.ggml.{part}") for part in ("tokens", "merges"))
     numbers = {text: number for number, text in enumerate(tokens)}
     try:
-        words = tokenizers.models.BPE(vocab=numbers, merges=[tuple(each.split(" ")) for each in merges])
+        words = tokenizers.models.BPE(vocab=numbers, merges=[tuple(merge.split(" ")) for merge in merges])
     except Exception as error:  # the package has no kind of its own
         raise CannotReadError(f"a damaged vocabulary: {error}") from error
     made = tokenizers.Tokenizer(words)
@@ -189,6 +189,6 @@ def write_tokenizer(file: GgufFile, path: Path) -> None:
     made.pre_tokenizer = before.Sequence([first, bytes_])
     made.decoder = tokenizers.decoders.ByteLevel()
     kinds = file.value("tokenizer.ggml.token_type")
-    special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # of control, and the user's
-    made.add_special_tokens([tokenizers.AddedToken(each, normalized=False) for each in special])
+    special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # control and user tokens
+    made.add_special_tokens([tokenizers.AddedToken(text, normalized=False) for text in special])
     made.save(str(path))

@@ -1,13 +1,13 @@
 """A GGUF file as a network of 8-bit integers for ONNX Runtime, made so that little is lost.
 
-Products of 8-bit integers are three times as fast as those in single precision on every processor with AVX2. But rows
-of what a decoder holds have a few channels that are much larger than the rest, which 8 bits for a row would drown. So
-all of it is turned by one rotation, which no verdict depends on: it is multiplied into the weights on both sides of it
-(QuaRot, Ashkboos et al. 2024, arXiv 2404.00456, section 4). What goes through the gate is turned where it comes out, in
-blocks of 128. The norms' own weights are multiplied in, too.
+Products of 8-bit integers are three times as fast as products in single precision on every processor with AVX2. But a
+decoder's rows have a few channels that are much larger than the rest, which 8 bits for a row would drown. So one
+rotation turns all channels. No verdict depends on it: it is multiplied into the weights on both sides of a row (QuaRot,
+Ashkboos et al. 2024, arXiv 2404.00456, section 4). The gate's output is turned in blocks of 128. The norms' own weights
+are multiplied in, too.
 
 Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16
-bits: the scale is the finest by which no two of the same sign go beyond that.
+bits. The scale is the finest for which two neighbours of the same sign stay within these.
 """
 
 from __future__ import annotations
@@ -175,7 +175,8 @@ def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -
 
 
 def _write_embeddings(file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], path: Path) -> None:
-    """Written, not mapped: on a full disk the system ends a process that writes into a mapped file."""
+    """Write the embeddings to a file without mapping it: on a full disk the system kills a process that writes to a
+    map."""
     count = file.rows("token_embd.weight")
     with path.open("wb") as written:
         about = {"descr": "<f2", "fortran_order": False, "shape": (count, shape.width)}
@@ -214,7 +215,7 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 
 
 class _Layers:
-    """Makes a decoder's layers, from embedded tokens (tokens, width) and keys and values of those before on."""
+    """Layers of a decoder: from embedded tokens (tokens, width), with keys and values of the tokens before."""
 
     def __init__(self, graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
         self._graph, self._file, self._shape = graph, file, shape
@@ -290,7 +291,7 @@ class _Layers:
 
     def _before(self, layer: int) -> list[str]:
         kept: list[int | str] = [1, self._shape.kv_heads, "before", self._shape.head]
-        return [self._graph.given(f"{each}{layer}", "FLOAT", kept) for each in ("keys", "values")]
+        return [self._graph.given(f"{kind}{layer}", "FLOAT", kept) for kind in ("keys", "values")]
 
     def _after(self, layer: int) -> list[str]:
         left: list[int | str] = [1, self._shape.kv_heads, "after", self._shape.head]

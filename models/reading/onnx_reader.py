@@ -68,7 +68,7 @@ def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = No
 
 
 def folder_of(sha256: str) -> Path:
-    """Folder in which a GGUF file is kept in ONNX Runtime's form."""
+    """Folder with a GGUF file in ONNX Runtime's form."""
     return cache_directory() / "onnx" / f"{sha256}-{FORM}"
 
 
@@ -103,15 +103,15 @@ class _OnnxReader:
         settings.intra_op_num_threads = threads
         settings.log_severity_level = 3
         self._decoder, self._head = (
-            runtime.InferenceSession(folder / each, settings, providers=["CPUExecutionProvider"])
-            for each in (DECODER, HEAD)
+            runtime.InferenceSession(folder / file, settings, providers=["CPUExecutionProvider"])
+            for file in (DECODER, HEAD)
         )
         self._shape = Shape(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
         self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r")
         self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
         layers = range(self._shape.layers)
-        self._before = [f"{each}{layer}" for layer in layers for each in ("keys", "values")]
-        self._after = [f"{each}_after{layer}" for layer in layers for each in ("keys", "values")]
+        self._before = [f"{kind}{layer}" for layer in layers for kind in ("keys", "values")]
+        self._after = [f"{kind}_after{layer}" for layer in layers for kind in ("keys", "values")]
         nothing = np.zeros((1, self._shape.kv_heads, 0, self._shape.head), np.float32)
         self._begun: Block = [nothing] * len(self._before)
         """Keys and values before a prompt's first token."""
@@ -123,10 +123,10 @@ class _OnnxReader:
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         known, keys = self._kept.begun(tokens, ends)
         start = ends[len(known) - 1] if known else 0
-        left = [np.concatenate(each, axis=2) for each in zip(*known, strict=True)] or self._begun
+        left = [np.concatenate(values, axis=2) for values in zip(*known, strict=True)] or self._begun
         for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
             _, left = self._read(tokens[:end], left)
-            self._kept.keep(key, [np.ascontiguousarray(each[:, :, start:]) for each in left])
+            self._kept.keep(key, [np.ascontiguousarray(values[:, :, start:]) for values in left])
             start = end
         for end in range(start + BLOCK, len(tokens) + BLOCK, BLOCK):
             held, left = self._read(tokens[:end], left)
@@ -144,11 +144,11 @@ class _OnnxReader:
     def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
         """Hidden state of the last token, and keys and values of all tokens; ``left`` has those of the first tokens."""
         new = list(tokens[left[0].shape[2] :])
-        given = {
+        inputs = {
             "embedded": self._embeddings[new].astype(np.float32),
             "until": np.array([len(tokens) - 1], np.int32),
             "total": np.array(len(tokens), np.int32),
             **dict(zip(self._before, left, strict=True)),
         }
-        held, *after = self._decoder.run(["held", *self._after], given)
+        held, *after = self._decoder.run(["held", *self._after], inputs)
         return held, after

@@ -64,7 +64,7 @@ def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
 
 
 def folder_of(sha256: str) -> Path:
-    """Folder in which a GGUF file is kept in OpenVINO's form."""
+    """Folder with a GGUF file in OpenVINO's form."""
     return cache_directory() / "openvino" / sha256
 
 
@@ -95,7 +95,7 @@ def _said_of(name: str, path: Path, folder: Path) -> Iterator[None]:
 
 
 def _convert(genai: Any, path: Path, folder: Path) -> None:
-    link = folder / "model.gguf"  # what is made is put beside the file
+    link = folder / "model.gguf"  # the converter writes beside the file
     link.symlink_to(path.resolve())
     genai.LLMPipeline(str(link), "CPU", enable_save_ov_model=True)
     link.unlink()
@@ -189,17 +189,17 @@ class _OpenVinoReader:
         """Hidden states of prompts side by side, shape (prompts, 1, width), from a mask of seen tokens and their
         places."""
         prompts, count = tokens.shape
-        given = {
+        inputs = {
             "input_ids": tokens,
             "attention_mask": seen,
             "position_ids": places,
             "beam_idx": np.arange(prompts, dtype=np.int32),
             "last": np.asarray([count - 1], np.int64),
         }
-        return np.array(self._request.infer(given)[0], np.float32)
+        return np.array(self._request.infer(inputs)[0], np.float32)
 
     def _left(self, start: int) -> Block:
-        """Keys and values that the tokens from ``start`` on left, in 16 bits where these hold them exactly."""
+        """Keys and values from the tokens at ``start`` and after, in 16 bits where these hold them exactly."""
         return [_halved(np.ascontiguousarray(each.state.data[:, :, start:])) for each in self._request.query_state()]
 
     def _set(self, blocks: Sequence[Block], prompts: int = 1) -> None:
@@ -215,7 +215,7 @@ def _halved(values: NDArray[np.float32]) -> NDArray[Any]:
 
 
 def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
-    """The numbers that :func:`_halved` was given."""
+    """Return the numbers that were given to :func:`_halved`."""
     return values if values.dtype == np.float32 else (values.astype(np.uint32) << 16).view(np.float32)
 
 

@@ -28,19 +28,21 @@ if TYPE_CHECKING:
 BLOCK = 512
 """Tokens that are read, and kept, together, at most."""
 OPENING, TEXT = 16, 64
-"""Tokens from which on a prompt's fixed text, and one text of an example, is a block of its own: each block is one more
-pass over the weights, as long as some twenty tokens."""
+"""Fewest tokens of a prompt's fixed text, and of one text of an example, for a block of its own.
+
+Each block is one more pass over the weights, as long as some twenty tokens.
+"""
 CONTEXT = 4096
 """Tokens that a prompt may have, as for `askance.models.embedded.servers`."""
 CACHE_MIB = 2048
 TOGETHER = 8
 """Prompts that are read side by side, at most."""
 STEP = 8
-"""Tokens in which the length is counted of what differs in them."""
+"""Step, in tokens, in which the length of the differing part is counted."""
 TAG_TOKENS = 8
-"""Tokens at the end of a prompt in which a tag is looked for."""
+"""Tokens at the end of a prompt that are searched for a tag."""
 GATHERED = 0.002
-"""Seconds in which those who were answered ask what is next; reading takes a hundred times as long."""
+"""Seconds for answered callers to ask their next question; reading takes a hundred times as long."""
 
 
 class Reader(Protocol):
@@ -80,7 +82,7 @@ class _Waiting:
     answer: asyncio.Future[Answer]
     tokens: Sequence[int] = ()
     ends: Sequence[int] = ()
-    """Where the blocks of its prompt end."""
+    """Ends of the prompt's blocks."""
 
     @property
     def beside(self) -> object:
@@ -143,7 +145,7 @@ class ReadingModel:
         return await waiting.answer
 
     def highest_cost(self, request: Request) -> float:
-        """Nothing: it runs here."""
+        """Return 0: the model runs here."""
         return 0.0
 
     async def close(self) -> None:
@@ -157,40 +159,43 @@ class ReadingModel:
             while self._waiting:
                 if self._beside:
                     await asyncio.sleep(GATHERED)
-                self._waiting = [each for each in self._waiting if not each.answer.done()]  # others were cancelled
-                some = self._waiting[: self.slots]
-                if not some:
+                self._waiting = [
+                    waiting for waiting in self._waiting if not waiting.answer.done()
+                ]  # others were cancelled
+                batch = self._waiting[: self.slots]
+                if not batch:
                     return
-                for each, said in await loop.run_in_executor(self._thread, self._answers, some):
-                    self._waiting.remove(each)
-                    _tell(each, said)
+                for caller, said in await loop.run_in_executor(self._thread, self._answers, batch):
+                    self._waiting.remove(caller)
+                    _tell(caller, said)
         except BaseException as error:
-            left, self._waiting = self._waiting, []
-            for each in left:
-                _tell(each, error)
+            unanswered, self._waiting = self._waiting, []
+            for caller in unanswered:
+                _tell(caller, error)
             if not isinstance(error, Exception):
                 raise
 
     def _answers(self, waiting: Sequence[_Waiting]) -> list[tuple[_Waiting, Answer | Exception]]:
-        """The answer of the first, and of those that are read beside it."""
+        """Answers of the first request, and of the requests that are read beside it."""
         if self._reader is None:
             self._reader = self._load()
-        for each in waiting:
-            if not each.tokens:
-                each.tokens, ends = self._reader.tokens(each.request.messages, each.request.framing)
-                each.ends = blocks(ends)
+        for caller in waiting:
+            if not caller.tokens:
+                caller.tokens, ends = self._reader.tokens(caller.request.messages, caller.request.framing)
+                caller.ends = blocks(ends)
         first = waiting[0]
-        if opens_thought("".join(self._text(each) for each in first.tokens[-TAG_TOKENS:])):  # its template begins one
+        # The template may begin a thought.
+        if opens_thought("".join(self._text(token) for token in first.tokens[-TAG_TOKENS:])):
             return [(first, self._thinks())]
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
             return [(first, ModelError(text, status=413))]  # as a server refuses it
-        beside = first.beside
-        if not isinstance(self._reader, SideBySideReader) or beside is None:
+        group = first.beside
+        if not isinstance(self._reader, SideBySideReader) or group is None:
             return [(first, self._read(first, self._reader.next_token(first.tokens, first.ends)))]
-        some = [each for each in waiting if each.beside == beside and len(each.tokens) < CONTEXT][:TOGETHER]
-        told = self._reader.next_tokens([each.tokens for each in some], first.ends)
-        return [(each, self._read(each, logprobs)) for each, logprobs in zip(some, told, strict=True)]
+        together = [other for other in waiting if other.beside == group and len(other.tokens) < CONTEXT][:TOGETHER]
+        read = self._reader.next_tokens([request.tokens for request in together], first.ends)
+        return [(request, self._read(request, logprobs)) for request, logprobs in zip(together, read, strict=True)]
 
     def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer | ModelError:
         """Return the likeliest token with its alternatives, or an error where that token opens a thought."""
@@ -250,9 +255,9 @@ def blocks(ends: Sequence[int]) -> list[int]:
 
 
 def _likeliest(logprobs: NDArray[np.float32], count: int) -> list[int]:
-    """The likeliest tokens in order, without sorting the whole vocabulary for each verdict."""
-    some = np.argpartition(-logprobs, min(count, len(logprobs)) - 1)[:count]
-    return [int(each) for each in some[np.argsort(-logprobs[some], kind="stable")]]
+    """The likeliest tokens in order, found without sorting the whole vocabulary for each verdict."""
+    tokens = np.argpartition(-logprobs, min(count, len(logprobs)) - 1)[:count]
+    return [int(token) for token in tokens[np.argsort(-logprobs[tokens], kind="stable")]]
 
 
 Block = list[NDArray[Any]]
@@ -267,7 +272,7 @@ class KeptBlocks:
         self._bytes = 0
 
     def begun(self, tokens: Sequence[int], ends: Sequence[int]) -> tuple[list[Block], list[bytes]]:
-        """The blocks that are known of those that end at ``ends``, from the first on, and the keys of all."""
+        """The known blocks of a prompt, from the first on, and the keys of all its blocks, which end at ``ends``."""
         keys = [blake2b(np.asarray(tokens[:end], np.int64).tobytes(), digest_size=16).digest() for end in ends]
         known: list[Block] = []
         for key in keys:
@@ -302,7 +307,7 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:
-    """Number of tokens that both begin with. The text that follows may form one token with the last characters."""
+    """Number of common first tokens. The text that follows may form one token with the last characters."""
     return next((i for i, pair in enumerate(zip(begin, tokens, strict=False)) if pair[0] != pair[1]), len(begin))
 
 

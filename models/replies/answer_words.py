@@ -63,7 +63,7 @@ LANGUAGES: dict[str, tuple[str, str, str]] = {
     "vi": ("có đúng vâng", "không", "là các và trong tất cả văn bản câu trả lời"),
     "zh": ("是 是的 对 對 对的", "否 不是 不对 不對", "的 在 和 这 是否 吗 了"),
 }
-"""By language: words for yes, words for no, and words by which its questions are known."""
+"""Words for yes, words for no, and words by which a question's language is known, by language."""
 _ENGLISH_MARKS = (
     "is are does do the of in and to a with all it output input text answer question any or this that be for"
 )
@@ -97,24 +97,24 @@ ANYWHERE = frozenset(word for code in LANGUAGES for word in _of_language(code)) 
 
 def languages_of(text: str) -> list[str]:
     """Languages that a text is likely in, several if they are as likely; none if it is English or cannot be told."""
-    found = Counter(re.findall(r"[^\W\d_]+", text.lower()))
-    of = {code: sum(found[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
+    counts = Counter(re.findall(r"[^\W\d_]+", text.lower()))
+    by_language = {code: sum(counts[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
     # Chinese, Japanese, Korean and Thai have no blanks between words
-    of |= {code: sum(map(text.count, LANGUAGES[code][2].split())) for code in ("ja", "zh", "th", "ko")}
+    by_language |= {code: sum(map(text.count, LANGUAGES[code][2].split())) for code in ("ja", "zh", "th", "ko")}
     if re.search("[\u3040-\u30ff]", text):  # kana: Japanese has Chinese characters too
-        of["zh"] = 0
-    most = max(of.values())
-    if most <= sum(found[mark] for mark in _ENGLISH_MARKS.split()):
+        by_language["zh"] = 0
+    most = max(by_language.values())
+    if most <= sum(counts[mark] for mark in _ENGLISH_MARKS.split()):
         return []
-    return [code for code, count in of.items() if count == most]
+    return [code for code, count in by_language.items() if count == most]
 
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
     """The words by which answers to a prompt are read, in the languages of the prompt and its questions.
 
-    Of ``given`` words for yes and no only those, and others of their language, are read. Raises InputError where they
-    are the wrong way round.
+    Where words for yes and no are ``given``, only these, and others of their language, are read. Raises InputError
+    where they are the wrong way round.
     """
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))

@@ -22,24 +22,25 @@ def json_in(text: str) -> Any:
 
 
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply (:func:`json_in`), also if it is the only item of a list or the only field of another.
+    """The JSON object of a reply (:func:`json_in`). It may also be the only item of a list, or the only field of
+    another.
 
-    It is known by its ``wanted`` fields. Of one that breaks off, the members before the break are taken where it may be
-    ``cut``. A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses
-    at quotes: it gives answers that were not said. Nothing is made up here. Raises ValueError where there is none.
+    The object is known by its ``wanted`` fields. Where the reply may be ``cut``, the members before the break are
+    taken. A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at
+    quotes: it gives answers that were not said. Nothing is made up here. Raises ValueError where there is none.
     """
     try:
-        found = json_in(text)
+        value = json_in(text)
     except ValueError:
         if not cut:
             raise
-        found = _loaded(_before_the_cut(_json_text(text)))
-    if isinstance(found, list) and len(found) == 1:
-        found = found[0]
-    if isinstance(found, dict) and len(found) == 1 and not found.keys() & set(wanted):
-        (inner,) = found.values()
-        found = inner if isinstance(inner, dict) and inner.keys() & set(wanted) else found
-    return found
+        value = _loaded(_before_the_cut(_json_text(text)))
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict) and len(value) == 1 and not value.keys() & set(wanted):
+        (inner,) = value.values()
+        value = inner if isinstance(inner, dict) and inner.keys() & set(wanted) else value
+    return value
 
 
 _FENCE = re.compile(r"```(?:\w+[ \t]*(?=\s))?(.*?)(?:```|\Z)", re.DOTALL)
@@ -54,26 +55,26 @@ _BROKEN = re.compile(
 
 
 def _json_text(text: str) -> str:
-    """Where the JSON of a reply stands, to its end or where it breaks off.
+    """The JSON text in a reply, to its end or to where it breaks off.
 
-    Where nothing, or more than one thing, may be meant it is the text as it is.
+    Returns the whole text where nothing, or more than one thing, may be meant.
     """
     text = text.strip(" \t\r\n\ufeff\u200b\u200e\u2060")
     if text[:1] not in ("{", "[") and (blocks := _FENCE.findall(text)):
         return str(blocks[0]).strip() if len(blocks) == 1 else text
-    # an object within a sentence is talked of, and one on lines of its own is given
-    found, done = [], 0
+    # Only an object on its own lines counts: an object within a sentence is talked about.
+    objects, done = [], 0
     for begins in (match.end() for match in _OBJECT.finditer(text)):
         if begins >= done:
             done = _value_end(text, begins)
-            found.append(text[begins:done])
+            objects.append(text[begins:done])
             if text[done:].strip(" \t")[:1] not in ("", "\n", "\r"):
-                found.append("")
-    return found[0] if len(found) == 1 else text
+                objects.append("")
+    return objects[0] if len(objects) == 1 else text
 
 
 def _value_end(text: str, begins: int) -> int:
-    """Where the value that begins with a bracket ends; the end of the text where it breaks off."""
+    """End of the value that begins with a bracket; the end of the text where it breaks off."""
     depth = 0
     for match in _TOKEN.finditer(text, begins):
         depth += (match[0] in "{[") - (match[0] in "}]")

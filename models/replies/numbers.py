@@ -71,12 +71,12 @@ def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int)
 
 
 def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, at most 10, as the first word of an
-    answer.
+    """Summed probability of each whole number as the first word of an answer, from ``low``, 0 or 1, to ``high``, at
+    most 10.
 
-    Where 10 is no token of its own but 1 and 0, the mass of 1 is shared between the two by the likelihood of 0 after a
-    1 that was said. A 1 after which nothing came is 1. Raises ValueError where another number was said, and the mass of
-    1, which may be that of 10, is more than :data:`UNTOLD`.
+    Where 10 is the tokens 1 and 0, the mass of 1 is shared between the two: by the likelihood of 0 after a 1 that was
+    said. A 1 without a following token is 1. Raises ValueError where another number was said and the mass of 1, which
+    may belong to 10, is more than :data:`UNTOLD`.
     """
     place = next((place for place, (token, _) in enumerate(logprobs) if BARE[token]), len(logprobs))
     token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())

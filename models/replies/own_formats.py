@@ -45,7 +45,8 @@ _CHOICES = re.compile(
 _LISTED = re.compile(r"[<\[{(\"'`]([^<>\[\]{}()|\"'`\n]{1,40}(?:\|[^<>\[\]{}()|\"'`\n]{1,40})+)[>\]})\"'`]")
 """Labels of any number of words, e.g. ``<Good|Could be improved|Bad>``."""
 _GOES_ON = re.compile(
-    r"\s+(?!(?:and|as|based|by|depending|according|for|if|in|only|on|to|when|where|with|without|at|after|before|of)\b)[A-Za-z]"
+    r"\s+(?!(?:and|as|based|by|depending|according|for|if|in|only|on|to|when|where|with|without|at|after|before|of)\b)"
+    r"[A-Za-z]"
 )
 _VALENCE = {
     **dict.fromkeys(("excellent", "perfect", "outstanding", "best", "great", "fully", "always"), 2),
@@ -58,7 +59,7 @@ _VALENCE = {
     **dict.fromkeys(("incomplete", "unacceptable", "unhelpful", "not", "hallucinated", "none"), -1),
     **dict.fromkeys(("terrible", "awful", "worst", "useless", "never"), -2),
 }
-"""How good a word of a label says that an output is."""
+"""Goodness of an output by a word of a label."""
 
 
 class FoundReads(NamedTuple):
@@ -70,22 +71,22 @@ class FoundReads(NamedTuple):
 
 
 def parse_reads(text: str) -> Reads:
-    """The form of replies that ``--reads`` names: ``KIND VALUES``, where values are a scale or labels.
+    """Parse the form of replies in ``--reads``: ``KIND VALUES``, where values are a scale or labels.
 
     Raises:
-        InputError: It names none; the message says what to write.
+        InputError: The text names no form; the message says what to write.
     """
-    given = " ".join(text.split()) if not text.startswith("pattern:") else text.strip()
-    kind, _, rest = given.partition(" ")
-    if given.startswith(("json:", "pattern:")):
-        kind, _, rest = given.partition(":")
+    form = " ".join(text.split()) if not text.startswith("pattern:") else text.strip()
+    kind, _, rest = form.partition(" ")
+    if form.startswith(("json:", "pattern:")):
+        kind, _, rest = form.partition(":")
         where, values = _split(kind, rest.strip())
-        _check_place(kind, where, given)
-        low, high, labels = _values(values, given)
+        _check_place(kind, where, form)
+        low, high, labels = _values(values, form)
         return Reads("json" if kind == "json" else "pattern", low, high, labels, where)
-    low, high, labels = _values(rest, given) if kind in ("score", "labels") else _unknown(given)
+    low, high, labels = _values(rest, form) if kind in ("score", "labels") else _unknown(form)
     if (kind == "labels") != bool(labels):
-        raise InputError(f"reads: '{given}': a score has a scale, and labels are words. Write {FORMS}.")
+        raise InputError(f"reads: '{form}': a score has a scale, and labels are words. Write {FORMS}.")
     return Reads("labels" if labels else "score", low, high, labels)
 
 
@@ -130,8 +131,8 @@ def _values(text: str, given: str) -> tuple[float, float, tuple[str, ...]]:
 
 
 def _is_pair(words: tuple[str, ...]) -> bool:
-    """Whether they are two words of pass and fail, whose sides are known whatever their order."""
-    return len(words) == 2 and {MEANINGS.get(each.casefold()) for each in words} == {True, False}
+    """Whether the words are two words of pass and fail; their sides are then known in any order."""
+    return len(words) == 2 and {MEANINGS.get(word.casefold()) for word in words} == {True, False}
 
 
 def worst_first(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -172,11 +173,11 @@ def _of_json(text: str) -> FoundReads | None:
     if not fields and re.search(r"\bJSON\b", text):  # its fields may be named in a sentence
         fields = [((name,), "") for name in dict.fromkeys(re.findall(r"[\"'`](\w+)[\"'`]", text))]
     for names in (_SCORES, _VERDICTS):
-        wanted = [each for each in fields if names.fullmatch(each[0][-1])]
-        finals = [each for each in wanted if re.match(r"(?:overall|final|total)", each[0][-1], re.IGNORECASE)]
+        wanted = [field for field in fields if names.fullmatch(field[0][-1])]
+        finals = [field for field in wanted if re.match(r"(?:overall|final|total)", field[0][-1], re.IGNORECASE)]
         for path, spec in finals or wanted:
-            if len({each for each, _ in finals or wanted}) == 1 and (values := _values_of(spec, text)) is not None:
-                where = ".".join(f'["{each}"]' if re.search(r"[^\w-]", each) else each for each in path)
+            if len({field for field, _ in finals or wanted}) == 1 and (values := _values_of(spec, text)) is not None:
+                where = ".".join(f'["{name}"]' if re.search(r"[^\w-]", name) else name for name in path)
                 return FoundReads(
                     Reads("json", *values, where=where.replace(".[", "[")), f'"{path[-1]}": {spec}'.strip()
                 )
@@ -204,17 +205,17 @@ def _fields(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _values_of(spec: str, text: str) -> tuple[float, float, tuple[str, ...]] | None:
-    """Scale or labels of a JSON field: as they stand in its place, else as the prompt says them."""
+    """Scale or labels of a JSON field: as they stand in its place, else as in the rest of the prompt."""
     bare = spec.strip("<>[]()\"' ")
     if scale := re.search(_BETWEEN, bare):
-        low, high = (float(each) for each in scale.groups() if each is not None)
+        low, high = (float(end) for end in scale.groups() if end is not None)
         return (low, high, ()) if low != high else None
     if re.fullmatch(r"(?:true|false)(?:\s*(?:\||/|or)\s*(?:true|false))?|bool(?:ean)?", bare, re.IGNORECASE):
         return 1.0, 2.0, ("false", "true")
-    words = [each.strip(" \"'<>`") for each in re.split(r"\s*(?:\||/|\bor\b)\s*", bare)]
-    if len(words) > 1 and all(re.fullmatch(r"-?\d+", each) for each in words):
+    words = [part.strip(" \"'<>`") for part in re.split(r"\s*(?:\||/|\bor\b)\s*", bare)]
+    if len(words) > 1 and all(re.fullmatch(r"-?\d+", word) for word in words):
         return float(words[0]), float(words[-1]), ()
-    if len(words) > 1 and all(re.fullmatch(r"\w[\w -]{0,30}", each) for each in words):
+    if len(words) > 1 and all(re.fullmatch(r"\w[\w -]{0,30}", word) for word in words):
         return 1.0, float(len(words)), _ordered(tuple(words), text)
     scale_said = scale_in(text)
     return None if scale_said is None else (*scale_said, ())
@@ -242,19 +243,19 @@ def scale_in(text: str) -> tuple[float, float] | None:
 
 
 def _of_labels(text: str) -> FoundReads | None:
-    """Labels of the last sentence that asks for one of several words; a prompt with a scale may rate as well."""
+    """Labels from the last sentence that asks for one of several words. A prompt with a scale may rate as well."""
     if scale_in(text) is not None:
         return None
     for sentence in reversed(re.split(r"(?<=[.!?])\s|\n", text)):
         asks = _ASKS.search(sentence)
         if asks and (listed := _LISTED.search(sentence)):
-            labels = _ordered(tuple(" ".join(each.split()) for each in listed[1].split("|")), text)
+            labels = _ordered(tuple(" ".join(label.split()) for label in listed[1].split("|")), text)
             return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
         for match in reversed(list(_CHOICES.finditer(sentence, asks.start()))) if asks else ():
-            words = [each.strip(" \"'`*") for each in re.split(r"\s*(?:,|/|\||\bor\b)\s*", match[0]) if each.strip()]
+            words = [word.strip(" \"'`*") for word in re.split(r"\s*(?:,|/|\||\bor\b)\s*", match[0]) if word.strip()]
             if _GOES_ON.match(sentence, match.end()) or re.search(r"(?<=[ ,])[A-Z][\w-]* $", sentence[: match.start()]):
                 continue  # a label of several words would be cut
-            if len(words) > 1 and len({each.casefold() for each in words}) == len(words) and _are_labels(words, text):
+            if len(words) > 1 and len({word.casefold() for word in words}) == len(words) and _are_labels(words, text):
                 labels = _ordered(tuple(words), text)
                 return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
     return None
@@ -262,8 +263,8 @@ def _of_labels(text: str) -> FoundReads | None:
 
 def _are_labels(words: list[str], text: str) -> bool:
     """Whether words of a sentence are names of answers: in capitals or quotes, or words for good and bad."""
-    quoted = all(re.search(rf"[\"'`*]{re.escape(each)}[\"'`*]", text) for each in words)
-    return quoted or all(each[:1].isupper() for each in words) or all(_how_good(each) is not None for each in words)
+    quoted = all(re.search(rf"[\"'`*]{re.escape(word)}[\"'`*]", text) for word in words)
+    return quoted or all(word[:1].isupper() for word in words) or all(_how_good(word) is not None for word in words)
 
 
 def _ordered(words: tuple[str, ...], text: str) -> tuple[str, ...]:

@@ -47,8 +47,7 @@ _NEUTRAL = frozenset(
 )
 _SAID_LAST = frozenset(("final", "overall", "total"))
 _DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1
-"""How plainly a score is stated: between marks that are made for it, as the final one, as one, or beside other
-words."""
+"""Plainness of a stated score: between marks made for it, as the final score, as a score, or beside other words."""
 
 
 class StatedScore(NamedTuple):
@@ -75,7 +74,7 @@ class _Stated(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """How a judge's reply is read."""
+    """Form of a judge's reply: how its score is read."""
 
     kind: Literal["score", "labels", "json", "pattern"]
     low: float
@@ -93,7 +92,7 @@ class Reads(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the score: that of its JSON field, or ``score``."""
+        """Name of the score: the name of its JSON field, or ``score``."""
         return str(path_parts(self.where)[-1]) if self.kind == "json" else "score"
 
     @property
@@ -146,7 +145,7 @@ class Reads(NamedTuple):
     def _of_json(self, text: str, ended: bool) -> tuple[float, str | None]:
         parts = path_parts(self.where)
         objects = list(_objects(text, str(parts[0])))
-        read = [self.number(_at(each, parts)) for each in objects]
+        read = [self.number(_at(fields, parts)) for fields in objects]
         if not read:
             problem = "it has no whole JSON object" if ended else "it was cut off before its score"
             raise ValueError(f"{problem} with {self.where}")
@@ -167,14 +166,16 @@ class Reads(NamedTuple):
             return None
 
     def _stated(self, text: str) -> list[_Stated]:
-        """Statements of a score, line by line; where there is none, the only one that the reply names."""
+        """Statements of a score, line by line. Where there is none, the only score that the reply names."""
         value = (
             "|".join(sorted(map(_label_pattern, self.labels), key=len, reverse=True)) if self.labels else _SCORE_NUMBER
         )
-        found = []
+        statements = []
         for place, line in enumerate(text.splitlines()):
-            found += [_Stated(place, *each) for each in self._in_line(line, value)]
-        return found or [_Stated(0, True, _MENTION, "", each) for each in self._only_one(text, value)]
+            statements += [_Stated(place, *statement) for statement in self._in_line(line, value)]
+        return statements or [
+            _Stated(0, True, _MENTION, "", value_named) for value_named in self._only_one(text, value)
+        ]
 
     def _in_line(self, line: str, value: str) -> Iterator[tuple[bool, int, str, float | None]]:
         def opens(match: re.Match[str]) -> bool:
@@ -261,11 +262,11 @@ def _label_pattern(label: str) -> str:
 
 
 def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
-    """JSON objects of a reply that have a key: the one that it is, or those that stand in its sentences."""
+    """JSON objects of a reply that have a key: the whole reply, or objects within its sentences."""
     try:
-        found = object_in(text, [key], cut=True)
-        if isinstance(found, dict) and key in found:
-            yield found
+        fields = object_in(text, [key], cut=True)
+        if isinstance(fields, dict) and key in fields:
+            yield fields
             return
     except ValueError:
         pass
@@ -273,11 +274,11 @@ def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
     while place >= 0:
         end = place + 1
         try:
-            found, end = decoder.raw_decode(text, place)
+            fields, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict) and key in found:
-            yield found
+            fields = None
+        if isinstance(fields, dict) and key in fields:
+            yield fields
         place = text.find("{", end)
 
 
@@ -295,7 +296,7 @@ def _has(fields: Any, key: str) -> bool:
 
 
 def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
-    """The score of a reply among all that it states.
+    """Choose the score of a reply among all its statements.
 
     Raises:
         ValueError: There is none, or there are two.
@@ -303,18 +304,18 @@ def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
     stated = list(found)
     if not stated:
         raise ValueError("it states no score that can be read" if ended else "it was cut off before its score")
-    strongest = max(each.strength for each in stated)
-    plain = [each for each in stated if each.strength == strongest]
-    plain = [each for each in plain if not each.about] or plain
-    if len({each.about for each in plain}) > 1 and len({each.value for each in plain}) > 1:
+    strongest = max(statement.strength for statement in stated)
+    plain = [statement for statement in stated if statement.strength == strongest]
+    plain = [statement for statement in plain if not statement.about] or plain
+    if len({statement.about for statement in plain}) > 1 and len({statement.value for statement in plain}) > 1:
         raise ValueError("it states scores of several kinds, and none for the whole")
-    last = [each for each in plain if each.line == plain[-1].line]
+    last = [statement for statement in plain if statement.line == plain[-1].line]
     opening = next(number for number, line in enumerate(text.splitlines()) if line.strip())
-    # a reply that begins with its score and ends with another one has two; one that reasons first may change its mind
-    begins = [each for each in plain if each.opens and each.line == opening != last[0].line]
+    # A reply that begins with one score and ends with another has two. A reply that reasons first may change its mind.
+    begins = [statement for statement in plain if statement.opens and statement.line == opening != last[0].line]
     if not ended and not (plain[0].opens and plain[0].line == opening < text.rstrip().count("\n")):
         raise ValueError("it was cut off before its score")
-    said = {each.value for each in (last if ended else plain[:1])} | {each.value for each in begins}
+    said = {statement.value for statement in (last if ended else plain[:1])} | {statement.value for statement in begins}
     if len(said) > 1:
         raise ValueError("it states two different scores")
     (value,) = said
@@ -324,12 +325,12 @@ def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
 
 
 def _reason_in(fields: dict[str, Any], parts: Sequence[str | int]) -> str | None:
-    """The reason in a JSON object: a field of such a name, else its other texts."""
-    beside = _at(fields, parts[:-1])
-    for each in (beside, fields):
-        if isinstance(each, dict):
-            texts = {str(name): text.strip() for name, text in each.items() if isinstance(text, str) and text.strip()}
-            texts.pop(str(parts[-1]) if each is beside else "", None)
+    """The reason in a JSON object: a field with such a name, else its other texts."""
+    siblings = _at(fields, parts[:-1])
+    for source in (siblings, fields):
+        if isinstance(source, dict):
+            texts = {str(name): text.strip() for name, text in source.items() if isinstance(text, str) and text.strip()}
+            texts.pop(str(parts[-1]) if source is siblings else "", None)
             named = next((texts[name] for name in REASONS if name in texts), None)
             if named or texts:
                 return named or " ".join(texts.values())

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 BESIDE = ("reasoning_content", "reasoning", "thinking_blocks")
-"""Fields of a message in which servers send what was thought."""
+"""Fields of a message in which servers send the thinking."""
 PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of such parts of a content that is a list."""
 TAGS = (
@@ -67,7 +67,7 @@ def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False)
 
 
 def _answer_begins(text: str, *, free: bool) -> int:
-    """Where the thinking in a reply ends: at its end if it was cut off, at 0 if there is none."""
+    """End of the thinking in a reply: the reply's end if it was cut off, 0 if there is none."""
     first = _one_thought(text)
     begins = _template_opened(text, free=free) if first is None else first
     while begins and (after := _one_thought(text[begins:])) is not None:
@@ -76,7 +76,7 @@ def _answer_begins(text: str, *, free: bool) -> int:
 
 
 def _one_thought(text: str) -> int | None:
-    """Where the thought ends that a text begins with; None where it begins with none."""
+    """End of the thought that a text begins with; None where it begins with none."""
     for opening, closing in ((_HARMONY, _FINAL), (_BARE_HARMONY, _BARE_FINAL)):
         if opening.match(text):
             end = closing.search(text)
@@ -87,8 +87,8 @@ def _one_thought(text: str) -> int | None:
     start = len(lower) - len(lower.lstrip())
     for begin, end_tag in TAGS:
         if lower.startswith(begin, start):
-            found = _tag_end(lower, end_tag, start)
-            return len(text) if found is None else found
+            tag_end = _tag_end(lower, end_tag, start)
+            return len(text) if tag_end is None else tag_end
     return None
 
 
@@ -105,12 +105,12 @@ def _template_opened(text: str, *, free: bool) -> int:
 
 
 def _tag_end(text: str, tag: str, start: int) -> int | None:
-    """Where the first such tag ends that is no quotation."""
+    """End of the first such tag that is not quoted."""
     place = text.find(tag, start)
     while place >= 0:
         after = place + len(tag)
-        around = text[place - 1 : place], text[after : after + 1]
-        if not all(each and each in _QUOTES for each in around):
+        neighbours = text[place - 1 : place], text[after : after + 1]
+        if not all(character and character in _QUOTES for character in neighbours):
             return after
         place = text.find(tag, after)
     return None

@@ -25,18 +25,18 @@ def message_said(text: str, calls: Any) -> str:
 
 
 def message_in(answer: str) -> dict[str, Any]:
-    """The message that the text of an answer to a request with tools holds.
+    """The message in the text of an answer to a request with tools.
 
     Raises:
-        ValueError: It holds none, e.g. because the model does not know of tools.
+        ValueError: There is none, e.g. because the model does not know of tools.
     """
     try:
-        found = json.loads(answer)
+        message = json.loads(answer)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("role") != "assistant":
+        message = None
+    if not isinstance(message, dict) or message.get("role") != "assistant":
         raise ValueError("the reply to a request with tools is no message")
-    return found
+    return message
 
 
 def add_pieces(calls: list[dict[str, Any]], pieces: Sequence[Mapping[str, Any]]) -> None:

@@ -25,11 +25,11 @@ LEAST_MASS = 0.1
 UNTOLD = 0.01
 """Largest share of all numbers' mass that may belong to one of two numbers, and largest possible excess of P(yes)."""
 _UNSEEN = "▁ĠĊĉ\u00a0\u00ad\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u2060\u3000\ufeff"
-"""Blanks, and characters that cannot be seen, some of which are a tokenizer's way to write a blank."""
+"""Blanks and invisible characters. Some are a tokenizer's way to write a blank."""
 _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-“”‘’„«»‹›「」『』（）【】《》。，、！；：…—–•·¿¡\\$" + _UNSEEN
 _OPENING = frozenset("\"'“‘«")
 _BEGUN = frozenset({"y", "ye"})
-"""How a yes of several tokens begins: there are vocabularies with NO and without YES."""
+"""Beginnings of a yes of several tokens: there are vocabularies with NO and without YES."""
 _SPECIAL = re.compile(
     r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|eod|eot|pad|unk|(?:start|end)_of_\w+)>|"
     r"\[/?(?:INST|BOS|EOS)\]",
@@ -52,7 +52,7 @@ _WORD = re.compile(f"[^{_ENDS}]+")
 _SIGNS = re.compile(r"[^\w\u0300-\u0eff]+$")
 """Hyphens and pictures at the end of a word; vowel signs of India's scripts, no letters to Python, are in the range."""
 _STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")
-"""Signs by which a word goes on: "yes/no", "no_answer"."""
+"""Signs that a word goes on: "yes/no", "no_answer"."""
 _ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
 """Signs behind a word that is a sentence, or a clause, by itself."""
 _GOES_ON = re.compile(
@@ -72,9 +72,9 @@ class AnswerWords(NamedTuple):
     """The words, in lower case, that are read as yes (True) and no (False)."""
 
     sure: Mapping[str, bool] = ENGLISH
-    """Words that are an answer where one token of them has come: those that were asked for."""
+    """Words that are an answer as soon as one token of them has come: the words that were asked for."""
     known: Mapping[str, bool] = ENGLISH
-    """These, and those of the prompt's language."""
+    """The sure words, and the words of the prompt's language."""
     others: Mapping[str, bool] = {}
     """Words of other languages."""
     plain: Mapping[str, bool] = ENGLISH
@@ -82,7 +82,8 @@ class AnswerWords(NamedTuple):
     …")."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
-        """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""
+        """The words that count for P(yes) where one was said. Words of other languages count only where it is one of
+        theirs."""
         return self.known if word in self.known else {**self.known, **self.others}
 
 
@@ -198,9 +199,9 @@ def _side(bare: str, words: Mapping[str, bool]) -> bool | None:
 
 
 def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = True) -> tuple[bool, float | None] | None:
-    """The answer that a reply gives, and P(yes) where it gives it; None where it says neither yes nor no.
+    """The answer in a reply, with P(yes) where the reply gives it; None where it says neither yes nor no.
 
-    A word that was said and is neither is no answer, however likely yes and no were beside it. Where the reply has not
+    If the reply says another word, that is no answer, however likely yes and no were beside it. If the reply has not
     ``ended``, its last word may be half a word.
     """
     if not tokens:
@@ -208,11 +209,11 @@ def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = Tru
     token, alternatives = tokens[0]
     if len(tokens) == 1 and (said := words.sure.get(BARE[token])) is not None:
         return said, p_yes_where(token, alternatives, said, words.known)
-    pieces = [unicodedata.normalize("NFC", each) for each, _ in tokens]
-    found = _said(_with_blanks("".join(pieces)), words, ended)
-    if found is None:
+    pieces = [unicodedata.normalize("NFC", piece) for piece, _ in tokens]
+    statement = _said(_with_blanks("".join(pieces)), words, ended)
+    if statement is None:
         return (True, None) if len(tokens) == 1 and BARE[token] in _BEGUN and "yes" in words.known else None
-    place, word, said = found
+    place, word, said = statement
     number = 0
     while place >= len(pieces[number]):
         place, number = place - len(pieces[number]), number + 1
@@ -275,7 +276,7 @@ def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ende
         return not (first_of_quote(tokens)[0] if tokens else BARE[text])
     if tokens:
         text, read = "".join(token for token, _ in tokens), read_tokens(tokens, words, ended=False)
-        is_read = read not in (None, (True, None))  # a yes of which the beginning came
+        is_read = read not in (None, (True, None))  # the beginning of a yes
     else:
         is_read = read_yes_no(text, words, ended=False) is not None
     return not is_read and is_opening(text, words)
@@ -320,9 +321,10 @@ def token_of_field(logprobs: Tokens, field: str) -> tuple[str, Alternatives]:
 
 
 def _value_place(text: str, field: str) -> int | None:
-    """Where the first letter of a field's value stands in a JSON object, that of its last occurrence as in a parser.
+    """Place of the first letter of a field's value in a JSON object. The field's last occurrence counts, as in a
+    parser.
 
-    The object may be the only one of a list, or the value of the only field of another.
+    The object may be the only item of a list, or the value of the only field of another object.
     """
     path: list[str | None] = []
     key: str | None = None

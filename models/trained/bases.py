@@ -41,7 +41,7 @@ class Base:
     """A model that a scorer is trained from."""
 
     name: str
-    """How it is found again, also from another folder."""
+    """Name by which the base is found again, also from another folder."""
     place: str
     """Its folder, or its name on the hub."""
     file: Path | None = None
@@ -49,27 +49,32 @@ class Base:
 
     @cached_property
     def is_causal(self) -> bool:
-        """Whether it writes text, one token after the other; else it is an encoder.
-        Raises InputError where its configuration cannot be read."""
+        """Whether the base writes text, one token after the other; else it is an encoder.
+
+        Raises InputError where its configuration cannot be read.
+        """
         if self.file is not None:
             return True
-        return any("ForCausalLM" in each or "LMHead" in each for each in self._configuration.get("architectures") or [])
+        names = self._configuration.get("architectures") or []
+        return any("ForCausalLM" in name or "LMHead" in name for name in names)
 
     @property
     def is_bert(self) -> bool:
-        """Whether it is an encoder that can be told what each token sees: one of BERT's kind.
-        Raises InputError where its configuration cannot be read."""
-        found = {} if self.file is not None else self._configuration
-        return found.get("model_type") == "bert" and found.get("type_vocab_size", 2) > 1
+        """Whether the base is an encoder of BERT's kind, where a mask says what each token sees.
+
+        Raises InputError where its configuration cannot be read.
+        """
+        configuration = {} if self.file is not None else self._configuration
+        return configuration.get("model_type") == "bert" and configuration.get("type_vocab_size", 2) > 1
 
     @cached_property
     def _configuration(self) -> Mapping[str, Any]:
         if Path(self.place).is_dir():
             return read_object(Path(self.place) / "config.json", "configuration of a model")
-        found: dict[str, Any] = load(
+        configuration: dict[str, Any] = load(
             lambda use: use.AutoConfig.from_pretrained(self.place).to_dict(), self.name, "a model"
         )
-        return found
+        return configuration
 
     @property
     def given(self) -> dict[str, Any]:
@@ -91,9 +96,12 @@ class Base:
 
 
 def find_base(name: str) -> Base:
-    """The base of a name: ``minilm``, an embedded model's, a GGUF file, a folder, or a name on the hub.
-    Raises MissingExtraError where the package that carries it is not installed, and InputError where the name is empty,
-    a folder without a model, or that of an embedded model that was not fetched."""
+    """Find the base of a name: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
+
+    Raises:
+        MissingExtraError: The package that carries it is not installed.
+        InputError: The name is empty, a folder without a model, or an embedded model that was not fetched.
+    """
     if name in PACKAGED:
         package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
@@ -104,7 +112,7 @@ def find_base(name: str) -> Base:
         raise MissingExtraError("train", package, what=f"The base {name}")
     if not name.strip():
         raise InputError("--base is empty. Name a base, e.g. minilm, a folder, or a model on the hub.")
-    if name.lower().endswith(".gguf") or name.lower() in {each.name for each in MODELS}:
+    if name.lower().endswith(".gguf") or name.lower() in {model.name for model in MODELS}:
         return _embedded(name)
     if os.path.isdir(name):
         if not (Path(name) / "config.json").is_file():
@@ -119,16 +127,16 @@ def find_base(name: str) -> Base:
 
 
 def _embedded(name: str) -> Base:
-    found = resolve(name)
-    if not isinstance(found, RegisteredModel):
-        return Base(str(found), str(found.parent), found)
-    path = pulled(found)
+    weights = resolve(name)
+    if not isinstance(weights, RegisteredModel):
+        return Base(str(weights), str(weights.parent), weights)
+    path = pulled(weights)
     if path is None:
         raise InputError(
-            f"--base {name}: it is not on this machine yet ({found.bytes / 1e9:.1f} GB). Fetch it: askance models pull "
-            f"{found.name}"
+            f"--base {name}: it is not on this machine yet ({weights.bytes / 1e9:.1f} GB). Fetch it: "
+            f"askance models pull {weights.name}"
         )
-    return Base(found.name, str(path.parent), path)
+    return Base(weights.name, str(path.parent), path)
 
 
 def torch_library() -> Any:
@@ -172,14 +180,14 @@ def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without transformers' bars and warnings, and its report that a head is new, which it has to be."""
+    """Silence transformers' bars and warnings, and its report that a head is new, which it has to be."""
     tools = import_optional("transformers.utils.logging", "train", "transformers")
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     level, root, bar = tools.get_verbosity(), logging.getLogger("transformers"), reading.tqdm
     before = root.level
     tools.set_verbosity_error()
     tools.disable_progress_bar()
-    reading.tqdm = lambda each, **_: each
+    reading.tqdm = lambda items, **_: items
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

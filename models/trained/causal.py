@@ -44,15 +44,15 @@ class CausalNetwork:
     precision = None
 
     def __init__(self, model: Any, tokenizer: Any, longest: int, base_weights: str) -> None:
-        """``model`` is that of peft, ``tokenizer`` that of transformers; ``longest`` is in tokens."""
+        """Take peft's ``model`` and transformers' ``tokenizer``; ``longest`` is in tokens."""
         self._torch = torch_library()
         self.device = device()
         self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
         self.base_weights = base_weights
         self._ends = _turn_ends(tokenizer)
-        said = [spelling(each) for each in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
+        said = [spelling(token) for token in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
         self._words = [
-            self._torch.tensor([place for place, each in enumerate(said) if each is word], device=self.device)
+            self._torch.tensor([place for place, yes_or_no in enumerate(said) if yes_or_no is word], device=self.device)
             for word in WORDS
         ]
         self.training(False)
@@ -79,9 +79,7 @@ class CausalNetwork:
         peft = _peft()
         base = find_base(file.base)
         if base.weights() != file.base_weights:
-            raise InputError(
-                f"{folder}: the base {file.base} has other weights than those that this scorer was trained from."
-            )
+            raise InputError(f"{folder}: the base {file.base} has other weights than this scorer's base had.")
         model, tokenizer = _load(base)
         found = load(lambda _: peft.PeftModel.from_pretrained(model, str(folder)), str(folder), "LoRA matrices")
         return cls(found, tokenizer, file.longest, base.weights())
@@ -91,8 +89,9 @@ class CausalNetwork:
         return [len(each) for each in self._encoded([each.messages for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of no and of yes among all tokens, shape (texts, 2); many texts are checkpointed in training."""
-        encoded = [self._cut(each, self.longest) for each in self._encoded([each.messages for each in texts])]
+        """Log-probability of no and of yes among all tokens, shape (texts, 2); many texts are checkpointed in
+        training."""
+        encoded = [self._cut(tokens, self.longest) for tokens in self._encoded([text.messages for text in texts])]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
@@ -102,19 +101,19 @@ class CausalNetwork:
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation; in a list of one.
+        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation; each in a list of one.
 
-        Conversations are cut so that it has room. Padding changes a rationale only where two tokens are as good as
+        Conversations are cut so that the rationale has room. Padding changes it only where two tokens are almost
         equally likely.
         """
-        encoded = [self._cut(each, self.longest - most) for each in self._encoded(asked)]
+        encoded = [self._cut(tokens, self.longest - most) for tokens in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
-        found: dict[int, list[Rationale]] = {}
+        by_place: dict[int, list[Rationale]] = {}
         for begin in range(0, len(order), WRITTEN_AT_ONCE):
             places = order[begin : begin + WRITTEN_AT_ONCE]
             written = self._generated([encoded[place] for place in places], most, do_sample=False)
-            found |= {place: [each] for place, each in zip(places, written, strict=True)}
-        return [found[place] for place in range(len(encoded))]
+            by_place |= {place: [rationale] for place, rationale in zip(places, written, strict=True)}
+        return [by_place[place] for place in range(len(encoded))]
 
     def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
         """Draw ``count`` rationales for one conversation at temperature 1; see :meth:`write`."""
@@ -170,26 +169,26 @@ class CausalNetwork:
         self._model.peft_config["default"].save_pretrained(folder)
 
     def merged(self) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        """Name in transformers of each changed matrix, its numbers in the base, and with LoRA added to them; float32."""
+        """Name in transformers, base values, and values with LoRA added, of each changed matrix; float32."""
         layer = import_optional("peft.tuners.lora", "train", "peft").LoraLayer
-        for name, each in self._model.get_base_model().named_modules():
-            if isinstance(each, layer):
-                before = each.get_base_layer().weight.data.float()
-                after = before + each.get_delta_weight("default").data.float()
+        for name, module in self._model.get_base_model().named_modules():
+            if isinstance(module, layer):
+                before = module.get_base_layer().weight.data.float()
+                after = before + module.get_delta_weight("default").data.float()
                 yield name, before.cpu().numpy(), after.cpu().numpy()
 
     def _encoded(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """The tokens of each conversation up to where the model answers."""
+        """The tokens of each conversation up to the model's answer."""
         if not conversations:
             return []
         shown = [
             self._tokenizer.apply_chat_template(
-                [{"role": role, "content": content} for role, content in each],
+                [{"role": role, "content": content} for role, content in conversation],
                 add_generation_prompt=True,
                 tokenize=False,
                 enable_thinking=False,
             )
-            for each in conversations
+            for conversation in conversations
         ]
         encoded: list[list[int]] = self._tokenizer(shown, add_special_tokens=False, verbose=False)["input_ids"]
         return encoded
@@ -225,10 +224,10 @@ class CausalNetwork:
     def _logits(self, ids: Any, mask: Any, last: int) -> Any:
         """Logits at the last places, in float32; shape (texts, last, tokens)."""
         places = (mask.cumsum(-1) - 1).clamp(min=0)
-        found = self._model(
+        outputs = self._model(
             input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
         )
-        return found.logits.float()
+        return outputs.logits.float()
 
     def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
         """Generate after each text, up to the end of the turn or ``most`` tokens."""
@@ -241,13 +240,13 @@ class CausalNetwork:
         )
         self._model.eval()
         try:
-            self._model.get_base_model().generation_config = configuration()  # its own would fill in what is left open
+            self._model.get_base_model().generation_config = configuration()  # its own would fill in the unset fields
             with quiet(), self._torch.no_grad():
-                found = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
+                generated = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
         finally:
             self._model.get_base_model().generation_config = was
             self._model.train(trained)
-        return [self._written(each) for each in found[:, ids.shape[1] :].tolist()]
+        return [self._written(tokens) for tokens in generated[:, ids.shape[1] :].tolist()]
 
     def _written(self, tokens: list[int]) -> Rationale:
         ends = [place for place, each in enumerate(tokens) if each in self._ends]

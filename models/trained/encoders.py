@@ -29,7 +29,7 @@ class CrossEncoder:
     base_weights = None
 
     def __init__(self, model: Any, tokenizer: Any, longest: int, precision: Literal["bfloat16"] | None = None) -> None:
-        """``model`` and ``tokenizer`` are those of transformers; ``longest`` is in tokens."""
+        """Take the ``model`` and ``tokenizer`` of transformers; ``longest`` is in tokens."""
         self.device, self.precision = device(), precision
         self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
         self._torch = torch_library()
@@ -70,8 +70,8 @@ class CrossEncoder:
         return self._torch.log_softmax(logits, dim=-1)
 
     def _logits(self, texts: Sequence[ScoredText]) -> Any:
-        given = self._tokenizer(
-            *columns([self._pair(each) for each in texts]),
+        inputs = self._tokenizer(
+            *columns([self._pair(text) for text in texts]),
             truncation="longest_first",
             max_length=self.longest,
             padding=True,
@@ -79,11 +79,11 @@ class CrossEncoder:
         ).to(self.device)
         torch, halves = self._torch, self.precision == "bfloat16"
         with torch.set_grad_enabled(self._model.training), torch.autocast(self.device, torch.bfloat16, enabled=halves):
-            return self._model(**given).logits.float()
+            return self._model(**inputs).logits.float()
 
     def parameters(self) -> list[Any]:
-        """All of its numbers."""
-        return [each for each in self._model.parameters() if each.requires_grad]
+        """All trainable numbers of the network."""
+        return [numbers for numbers in self._model.parameters() if numbers.requires_grad]
 
     def training(self, on: bool) -> None:
         """Dropout and gradients on or off."""
@@ -119,36 +119,36 @@ OPSET = 17
 
 
 class SharedEncoder(CrossEncoder):
-    """A BERT encoder that reads an output, with what it was made from, and beside it every question on it.
+    """A BERT encoder that reads an output with its input once, and all questions on it beside it.
 
-    A question's tokens see the output and each other, and the output's see themselves alone. So what is said to a
-    question does not depend on what else is asked, and a further one costs no more than its own words. The head is
-    given the mean of the question's tokens: an encoder of sentences was trained to say in a mean what a text says, and
-    learns from fewer outputs so than by its first token (``experiments/results/shared_reading.json``).
+    A question's tokens see the output and each other. The output's tokens see only themselves. So the answer to a
+    question does not depend on the other questions, and a further question costs no more than its own words. The head
+    is given the mean of the question's tokens. An encoder of sentences was trained to put a text's meaning into the
+    mean, so it learns from fewer outputs than by the first token (``experiments/results/shared_reading.json``).
     """
 
     kind: ClassVar[NetworkKind] = "shared-encoder"
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
-        """The output with what it was made from: the question's tokens are read beside them, and not counted."""
+        """The output and its input: the question's tokens are read beside them, and not counted."""
         return text.read
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
         """Log-probability of each score level; shape (texts, levels)."""
         rows = rows_of(texts, self._cut)
-        most = max(len(each.places) for each in rows)
-        logits = by_length(
-            [len(each.tokens) for each in rows], ROWS, lambda some: self._logits_of([rows[each] for each in some], most)
-        )
-        found = [(place, row, at) for row, each in enumerate(rows) for at, place in enumerate(each.places)]
-        _, row, at = zip(*sorted(found), strict=True)
-        return self._torch.log_softmax(logits[[*row], [*at]], dim=-1)
+        most = max(len(row.places) for row in rows)
+        lengths = [len(row.tokens) for row in rows]
+        logits = by_length(lengths, ROWS, lambda numbers: self._logits_of([rows[number] for number in numbers], most))
+        # Each text's place in the batch, with the row and the column of its logits.
+        cells = [(place, number, at) for number, row in enumerate(rows) for at, place in enumerate(row.places)]
+        _, row_numbers, columns_in_row = zip(*sorted(cells), strict=True)
+        return self._torch.log_softmax(logits[[*row_numbers], [*columns_in_row]], dim=-1)
 
     def _cut(self, *columns: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-        found = self._tokenizer(
+        encoded = self._tokenizer(
             *columns, truncation="longest_first", max_length=self.longest, return_token_type_ids=True
         )
-        return [*zip(found["input_ids"], found["token_type_ids"], strict=True)]
+        return [*zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)]
 
     def _logits_of(self, rows: Sequence[SharedRow], most: int) -> Any:
         """Shape (rows, most, levels); where a row has fewer questions, what stands there means nothing."""
@@ -158,15 +158,18 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Logits of the levels, shape (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
+        """Logits of the levels, shape (rows, questions, levels), from the tensors of
+        :func:`~.shared_rows.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()
         return model.classifier(model.dropout(shares @ read))
 
     def as_onnx(self) -> bytes:
-        """:meth:`logits` as a graph of ONNX with its weights; rows, questions and tokens may be as many as there are.
-        Raises MissingExtraError where the package onnx, which torch writes it with, is not installed."""
+        """Write :meth:`logits` as an ONNX graph with its weights; any number of rows, questions and tokens.
+
+        Raises MissingExtraError where the package onnx, which torch writes it with, is not installed.
+        """
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()
@@ -179,11 +182,13 @@ class SharedEncoder(CrossEncoder):
         with quiet():
             torch.onnx.export(
                 graph,
-                tuple(torch.from_numpy(each).to(self.device) for each in shown.values()),
+                tuple(torch.from_numpy(values).to(self.device) for values in shown.values()),
                 written,
                 input_names=[*INPUTS],
                 output_names=["logits"],
-                dynamic_axes={name: {at: axis for at, axis in enumerate(each) if axis} for name, each in axes.items()},
+                dynamic_axes={
+                    name: {at: axis for at, axis in enumerate(names) if axis} for name, names in axes.items()
+                },
                 opset_version=OPSET,
                 dynamo=False,
             )

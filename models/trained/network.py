@@ -30,14 +30,14 @@ class ReadingNetwork(Protocol):
 
 
 class Network(ReadingNetwork, Protocol):
-    """One of torch's, which can be trained: while it is, gradients go through its levels."""
+    """A network of torch, which can be trained. In training, gradients go through its levels."""
 
     device: str
     """Device in torch's terms: ``cpu`` or ``cuda``."""
 
     @property
     def kind(self) -> NetworkKind:
-        """Which network it is."""
+        """Kind of the network."""
 
     @property
     def precision(self) -> Literal["bfloat16"] | None:

@@ -24,11 +24,11 @@ class ScoredText:
     given: str = ""
     """The sources of the output: the reference, the input and the context."""
     messages: tuple[Message, ...] = ()
-    """The conversation in which a judge is asked the question, for a network that reads that; else none."""
+    """The conversation that asks a judge the question, for a network that reads it; else empty."""
 
     @property
     def read(self) -> tuple[str, str]:
-        """The output and what it was made from: the same for all questions on it that see the same."""
+        """The output and its input: the same for all questions on it that see the same."""
         return self.output, self.given
 
     @property
@@ -40,16 +40,16 @@ class ScoredText:
 def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
     """The text of a question about an example's output.
 
-    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. Neither is
-    ``good``, as P(yes) is what it says, whichever answer speaks for the output.
+    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. ``good`` is
+    not there either: P(yes) is the network's answer, whichever answer speaks for the output.
     """
-    asked = [question.text, *(each for each in (question.rubric, question.reference) if each)]
-    beside: tuple[str | None, ...] = ()
+    asked = [question.text, *(text for text in (question.rubric, question.reference) if text)]
+    sources: tuple[str | None, ...] = ()
     if question.sees == "all":
-        beside = (example.reference, example.input, example.context)
+        sources = (example.reference, example.input, example.context)
     elif question.is_relation:
-        beside = (getattr(example, question.sees),)
-    given = [each for each in beside if each]
+        sources = (getattr(example, question.sees),)
+    given = [text for text in sources if text]
     output = seen_of(example.output or "", example.input, question.sees)
     return ScoredText("\n".join(asked), output, "\n".join(given), messages)
 
@@ -59,11 +59,11 @@ class Rationale(NamedTuple):
 
     text: str
     is_whole: bool = True
-    """Whether it came to its end; else it was cut off."""
+    """Whether the rationale came to its end; else it was cut off."""
 
 
 def asked_why(text: ScoredText) -> tuple[Message, ...]:
-    """The conversation in which the rationale is asked for, before the answer."""
+    """The conversation that asks for the rationale, before the answer."""
     *before, (role, content) = text.messages
     return (*before, (role, f"{content}\n\n{template('rationale_first')}"))
 

@@ -40,7 +40,7 @@ class ScorerFile(BaseModel):
 
     schema_: Annotated[Literal["askance.scorer/1"], Field(alias="schema")] = SCHEMA
     kind: NetworkKind
-    """Which network: ``models/trained/network.py`` opens it."""
+    """Kind of the network; ``models/trained/network.py`` opens it."""
     base: str = Field(min_length=1)
     """The base that was trained: a causal scorer needs it to be opened."""
     base_weights: Hash | None = None
@@ -50,7 +50,7 @@ class ScorerFile(BaseModel):
     longest: int = Field(ge=16)
     """Tokens that it reads of a text at most."""
     precision: Literal["bfloat16"] | None = None
-    """Precision in which an encoder reads; None is single precision."""
+    """Precision of an encoder's reading; None is single precision."""
     rationale_tokens: int | None = Field(None, ge=4)
     """Tokens at most of the rationale that it writes before each answer; None: it answers at once."""
     slope: float = Field(1.0, gt=0)
@@ -78,16 +78,14 @@ class ScorerFile(BaseModel):
         return sha256(self.model_dump_json(exclude=without, exclude_none=True).encode()).hexdigest()
 
     def weights_file(self, folder: Path) -> Path:
-        """Where its weights are."""
+        """The file of the weights."""
         return folder / WEIGHTS_FILES[self.kind]
 
     def check_weights(self, folder: Path) -> None:
         """See that the weights in a folder are this scorer's. Raises InputError where they are not."""
         weights = self.weights_file(folder)
         if file_identity(weights) != self.weights:
-            raise InputError(
-                f"{weights}: these weights are not those that scorer.json is about; copy the whole folder."
-            )
+            raise InputError(f"{weights}: these weights do not belong to scorer.json; copy the whole folder.")
 
     def onnx_file(self, folder: Path) -> Path | None:
         """The file that is read without torch, where it is there."""
@@ -106,11 +104,13 @@ def is_scorer(name: str | Path) -> bool:
 
 def read_scorer(folder: Path) -> ScorerFile:
     """Read the ``scorer.json`` of a folder.
-    Raises InputError where it is missing or damaged, or its weights are not there; it names the file and the field."""
+
+    Raises InputError, with the file and the field, where it is missing or damaged, or its weights are not there.
+    """
     file = folder / SCORER_FILE
-    found = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
-    if not found.weights_file(folder).is_file() and found.onnx_file(folder) is None:
+    scorer = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
+    if not scorer.weights_file(folder).is_file() and scorer.onnx_file(folder) is None:
         raise InputError(
-            f"{found.weights_file(folder)}: the scorer's weights are not there; train it again, or copy them."
+            f"{scorer.weights_file(folder)}: the scorer's weights are not there; train it again, or copy them."
         )
-    return found
+    return scorer

@@ -50,7 +50,7 @@ class SharedRow(NamedTuple):
     positions: list[int]
     """Position of each token within the output or within its question."""
     types: list[int]
-    """0 of the output's tokens, 1 of those that it was made from and of the questions'."""
+    """0 for the output's tokens, 1 for the tokens of its input and of the questions."""
     parts: list[int]
     """Owner of each token."""
     places: list[int]
@@ -58,43 +58,43 @@ class SharedRow(NamedTuple):
 
 
 def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:
-    """The texts by what is read once for all of them; ``cut`` leaves no more tokens than are read."""
+    """The texts in rows: each output is read once for all its questions. ``cut`` limits the tokens."""
     places: dict[tuple[str, str], list[int]] = {}
-    for place, each in enumerate(texts):
-        places.setdefault(each.read, []).append(place)
-    asked = list(dict.fromkeys(each.asked for each in texts))
+    for place, text in enumerate(texts):
+        places.setdefault(text.read, []).append(place)
+    asked = list(dict.fromkeys(text.asked for text in texts))
     question = dict(zip(asked, (tokens for tokens, _ in cut(asked)), strict=True))
     return [
-        _row(tokens, types, [question[texts[each].asked] for each in some], some)
-        for (tokens, types), of in zip(cut(*columns(list(places))), places.values(), strict=True)
-        for some in (of[begin : begin + QUESTIONS] for begin in range(0, len(of), QUESTIONS))
+        _row(tokens, types, [question[texts[place].asked] for place in part], part)
+        for (tokens, types), all_places in zip(cut(*columns(list(places))), places.values(), strict=True)
+        for part in (all_places[begin : begin + QUESTIONS] for begin in range(0, len(all_places), QUESTIONS))
     ]
 
 
 def _row(output: list[int], types: list[int], questions: Sequence[list[int]], places: list[int]) -> SharedRow:
     tokens, positions, parts, types = [*output], [*range(len(output))], [OUTPUT] * len(output), [*types]
-    for number, each in enumerate(questions, 1):
-        tokens += each
-        positions += range(len(each))
-        parts += [number] * len(each)
-        types += [1] * len(each)
+    for number, question in enumerate(questions, 1):
+        tokens += question
+        positions += range(len(question))
+        parts += [number] * len(question)
+        types += [1] * len(question)
     return SharedRow(tokens, positions, types, parts, places)
 
 
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
     """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`.
 
-    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` are those
-    of the tokens in the mean of each question. Rows are filled up with token 0, which is seen by no other.
+    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` holds each
+    token's share in the mean of its question. Rows are filled up with token 0, which no other token sees.
     """
-    width = max(len(each.tokens) for each in rows)
-    parts = _filled([each.parts for each in rows], width, NOTHING)
+    width = max(len(row.tokens) for row in rows)
+    parts = _filled([row.parts for row in rows], width, NOTHING)
     own = parts[:, None, :] == np.arange(1, questions + 1)[:, None]
     seen = (parts[:, None, :] == OUTPUT) | (parts[:, None, :] == parts[:, :, None])
     return {
-        "input_ids": _filled([each.tokens for each in rows], width, 0),
-        "position_ids": _filled([each.positions for each in rows], width, 0),
-        "token_type_ids": _filled([each.types for each in rows], width, 0),
+        "input_ids": _filled([row.tokens for row in rows], width, 0),
+        "position_ids": _filled([row.positions for row in rows], width, 0),
+        "token_type_ids": _filled([row.types for row in rows], width, 0),
         "attention_mask": seen[:, None],
         "shares": (own / np.maximum(own.sum(-1, keepdims=True), 1)).astype(np.float32),
     }
@@ -111,12 +111,12 @@ def columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def lengths_of(pairs: Sequence[tuple[str, str]], encode: Callable[..., Sequence[Sequence[int]]]) -> list[int]:
-    """Tokens of each pair; ``encode`` gives those of pairs in columns, none cut, and is given each pair once."""
+    """Number of tokens of each pair; ``encode`` gets pairs in columns, each pair once, and cuts none."""
     if not pairs:
         return []
-    each_once = list(dict.fromkeys(pairs))
-    length = dict(zip(each_once, map(len, encode(*columns(each_once))), strict=True))
-    return [length[each] for each in pairs]
+    distinct = list(dict.fromkeys(pairs))
+    length = dict(zip(distinct, map(len, encode(*columns(distinct))), strict=True))
+    return [length[pair] for pair in pairs]
 
 
 def of_like_length(lengths: Sequence[int], at_once: int) -> Iterator[list[int]]:
@@ -133,7 +133,7 @@ class OnnxEncoder:
     """Reads as :class:`~.encoders.SharedEncoder` does, on the processor; see :class:`~.network.ReadingNetwork`."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
-        """``session`` is ONNX Runtime's, ``tokenizer`` that of the package tokenizers; ``longest`` is in tokens."""
+        """Take ONNX Runtime's ``session`` and the ``tokenizer`` of the package tokenizers; ``longest`` is in tokens."""
         self._session, self._tokenizer, self._levels, self.longest = session, tokenizer, levels, longest
         tokenizer.no_padding()
 
@@ -151,7 +151,7 @@ class OnnxEncoder:
             session = runtime.InferenceSession(str(place), options, providers=["CPUExecutionProvider"])
             place = folder / TOKENIZER_FILE
             tokenizer = tokenizers.Tokenizer.from_file(str(place))
-        except Exception as error:  # what both packages raise has no other class in common
+        except Exception as error:  # the errors of both packages share no other class
             why = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise InputError(f"{place}: cannot be read ({why[:200]}). Copy the whole folder again.") from error
         return cls(session, tokenizer, file.levels, file.longest)
@@ -183,6 +183,6 @@ class OnnxEncoder:
 
 
 def threads() -> int:
-    """Number of threads, as torch takes it: ``OMP_NUM_THREADS``, else one for each processor that this process may use."""
+    """Number of threads, as for torch: ``OMP_NUM_THREADS``, else one for each processor that this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()

@@ -51,7 +51,7 @@ class TrainedScorer:
     price = FREE
     thinking_room = ()
     gathers = 4 * AT_ONCE
-    """How many callers may await their answers at once."""
+    """Most callers that may await their answers at once."""
 
     def __init__(self, name: str) -> None:
         """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
@@ -88,7 +88,7 @@ class TrainedScorer:
         return Answer(text, logprobs, tokens, 1, 0.0)
 
     def highest_cost(self, request: Request) -> float:
-        """Nothing: it runs here."""
+        """Return 0: the scorer runs here."""
         return 0.0
 
     async def close(self) -> None:
@@ -98,11 +98,11 @@ class TrainedScorer:
 
     async def _answer_all(self) -> None:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(0)  # those that ask in the same round are answered together
+        await asyncio.sleep(0)  # requests of one round are answered together
         while self._waiting:
             asked, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
             try:
-                found = await loop.run_in_executor(self._thread, self._read, [text for text, _ in asked])
+                answers = await loop.run_in_executor(self._thread, self._read, [text for text, _ in asked])
             except BaseException as error:
                 for _, future in asked:
                     if not future.done():
@@ -110,9 +110,9 @@ class TrainedScorer:
                 if not isinstance(error, Exception):
                     raise
                 continue
-            for (_, future), each in zip(asked, found, strict=True):
+            for (_, future), answer in zip(asked, answers, strict=True):
                 if not future.done():
-                    future.set_result(each)
+                    future.set_result(answer)
 
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
         if self._network is None:
