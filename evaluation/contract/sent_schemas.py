@@ -66,6 +66,21 @@ def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str
     return found
 
 
+def is_cut(output: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a text of an output in JSON has all the characters that the schema allows, so that it may end in a word."""
+    values = json_values([output])
+    return any(_reaches(value, schema) for value in values)
+
+
+def _reaches(value: Any, schema: Mapping[str, Any]) -> bool:
+    if isinstance(value, str):
+        return "enum" not in schema and len(value) >= schema.get("maxLength", math.inf)
+    if isinstance(value, list):
+        return any(_reaches(item, schema.get("items", {})) for item in value)
+    parts = schema.get("properties", {})
+    return isinstance(value, dict) and any(_reaches(part, parts.get(key, {})) for key, part in value.items())
+
+
 def json_form(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> str | None:
     """The JSON as a form to be filled in: each key with what it holds, in the prompt's words where these are known.
 

@@ -16,6 +16,7 @@ from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...agents.traces.replay import replay_said
+from ...evaluation.contract.sent_schemas import is_cut
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model
@@ -73,6 +74,8 @@ class OldVerdicts:
 
 OLD = "old"
 """Stands in verdicts for the prompt that wrote the outputs of the old model."""
+CUT_TEXTS = 0.1
+"""Share of outputs with a text that the schema cut from which that is said."""
 
 
 @runtime_checkable
@@ -121,6 +124,8 @@ class GeneratorSubject:
     """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
     _cut_off: set[str] = field(default_factory=set, init=False)
     """Examples whose output was too long when that was told."""
+    _cut_texts: dict[str, int] = field(default_factory=dict, init=False)
+    """Number of outputs of which it was said last that the schema cuts their texts, by the draft."""
     _told: set[str] = field(default_factory=set, init=False)
     """The notices that were said once and are not said again."""
 
@@ -135,6 +140,7 @@ class GeneratorSubject:
         writer = self.writer(draft)
         generated = await writer.generate(examples, on_done)
         self._tell_cut_off(generated, writer.most_tokens)
+        self._tell_cut_texts(generated, draft)
         for refused in writer.refused:
             if refused not in self._told:
                 self._told.add(refused)
@@ -239,6 +245,19 @@ class GeneratorSubject:
             self.say(
                 f"{len(found)} of {count(len(generated), 'output')} {'ends' if len(found) == 1 else 'end'} where "
                 f"max_output_tokens ({most_tokens}) cut them off, and are judged as they are"
+            )
+
+    def _tell_cut_texts(self, generated: Sequence[Generated], draft: Draft) -> None:
+        """Say that texts end at the length of the schema that is sent: again where twice as many outputs are looked at."""
+        schema = (draft.writing or AS_THE_RUN).json_schema
+        if schema is None or len(generated) < 2 * self._cut_texts.get(draft.hash, 0):
+            return
+        found = sum(each.example.output is not None and is_cut(each.example.output, schema) for each in generated)
+        if found >= CUT_TEXTS * len(generated):
+            self._cut_texts[draft.hash] = len(generated)
+            self.say(
+                f"{found} of {count(len(generated), 'output')} have a text that ends where the JSON schema ends it, perhaps "
+                "within a word, and are judged as they are"
             )
 
     async def _write_questions(self, examples: Sequence[Example]) -> None:

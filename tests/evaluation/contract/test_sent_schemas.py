@@ -7,7 +7,7 @@ from typing import Any
 
 from askance.evaluation.contract.key_clauses import key_clauses
 from askance.evaluation.contract.orders import order_of
-from askance.evaluation.contract.sent_schemas import json_form, limit_of_words, sent_schema
+from askance.evaluation.contract.sent_schemas import is_cut, json_form, limit_of_words, sent_schema
 from askance.prompts.checklist import ComputedCheck, Question
 
 PROMPT = """Describe the recipe as JSON:
@@ -108,3 +108,19 @@ def test_checks_without_a_clause_have_words_for_their_kind() -> None:
     assert said("matches", "^#") is None
     assert said("checker", "file.py:check") is None
     assert "no code fence" in (said("json") or "")
+
+
+def test_a_text_that_fills_its_room_is_cut() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string", "maxLength": 5},
+            "tone": {"enum": ["good"], "maxLength": 4},
+            "names": {"type": "array", "items": {"type": "string", "maxLength": 4}},
+        },
+    }
+    assert is_cut('{"title": "Bridg", "tone": "good"}', schema)
+    assert is_cut('{"names": ["Ann", "Mari"]}', schema)
+    assert not is_cut('{"title": "Brid", "tone": "good", "names": ["Ann"], "more": "Bridges"}', schema)
+    assert not is_cut("Bridg", schema), "no JSON"
+    assert not is_cut('{"title": "Bridg"}', {"type": "object"})

@@ -14,6 +14,7 @@ from askance.agents.judging import Judging
 from askance.evaluation.scoring import Coverage, coverage
 from askance.models.base import Answer, ModelError, Request
 from askance.models.gateway import Gateway, RetryPolicy
+from askance.models.writing import PromptSettings
 from askance.optimizer.modes.generator import GeneratorSubject, OutputJudge
 from askance.optimizer.subject import Draft
 from askance.prompts.checklist import Checklist, Question
@@ -223,6 +224,18 @@ async def test_outputs_that_were_cut_off_are_judged_as_they_are_and_told_once() 
     assert overall(await office.look()) == pytest.approx([0.9, 0.9, 0.9], abs=1e-4)
     await office.look(Draft(Prompt("Write. +")))
     assert len(office.said) == 1 and says(office.said[0], 2, 3, "max_output_tokens", 100)
+
+
+async def test_texts_that_the_schema_cuts_are_said_once_for_as_many_outputs() -> None:
+    office = Office(judged=False, checked=True)
+    office.letters = {name: json.dumps({"note": f"Dear {name}"}) for name in "xy"} | {"z": '{"note": "Hi"}'}
+    schema = {"type": "object", "properties": {"note": {"type": "string", "maxLength": 6}}}
+    draft = Draft(Prompt("Write."), writing=PromptSettings(json_schema=schema))
+    for examples in (EXAMPLES[:1], EXAMPLES, EXAMPLES):
+        await office.subject.observe(draft, examples)
+    assert [says(said, *facts) for said, facts in zip(office.said, ((1, 1), (2, 3)), strict=True)] == [True, True]
+    await office.subject.observe(DRAFT, EXAMPLES)
+    assert len(office.said) == 2, "nothing is sent, so nothing is cut"
 
 
 @pytest.mark.parametrize("checked", [False, True])
