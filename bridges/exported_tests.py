@@ -60,7 +60,7 @@ def test_outputs_keep(requirement: str) -> None:
     for row in rows:
         verdict = check(requirement, **{name: value for name, value in row.items() if name != "id"})
         if not verdict["for_the_output"]:
-            failed.append(f"{row['id']}: {verdict['verdict'] or verdict['text']}")
+            failed.append(f"{row['id']}: {verdict['found'] or verdict['text']}")
     share = 1 - len(failed) / len(rows)
     if share < LEAST[requirement] - 1e-9:
         listed = "\n  ".join([*failed[:MOST_TOLD], *(["…"] if len(failed) > MOST_TOLD else [])])
