@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..memory.certificate_file import TARGETS, is_migration, read_certificate
+from ..memory.certificate_file import CERTIFICATE_FILE, TARGETS, is_migration, read_certificate
 from ..memory.decision import decide, measured_name
 from ..memory.run_directory import RunDirectory
 from ..optimizer.following import RunProgress
@@ -23,7 +23,7 @@ MOST_DEEP = 6
 PARTS_OF_A_RUN = ("inputs", "prompts", "verdicts", TARGETS)
 LOCK_EVERY = 5.0
 """Seconds between two looks at whether a process works on a run: its lock is taken for that."""
-RUN_FILES = ("config.yaml", "journal.jsonl", "result.json")
+RUN_FILES = ("config.yaml", "journal.jsonl", "result.json", CERTIFICATE_FILE)
 
 
 @dataclass
@@ -121,12 +121,18 @@ def _migration(folder: Path) -> dict[str, Any]:
     """A migration to several targets, or of a prompt that writes."""
     found = read_certificate(folder)
     decided = {name: each.decision.replace("_", " ") for name, each in found.targets.items()}
+    differences = [each.difference.model_dump() for each in found.targets.values() if each.difference.value is not None]
+    of = "pass rate" if found.measure is None else "agreement"
     return {
         "command": "migrate",
         "model": ", ".join(found.targets),
         "state": "finished",
         "decided": ", ".join(dict.fromkeys(decided.values())),
         "headline": "; ".join(f"{name}: {word}" for name, word in decided.items()),
+        "gain": differences[0] if len(differences) == len(found.targets) == 1 else None,
+        "gain_of": f"{of} on test, new less old",
+        "calls": found.calls,
+        "cost": None if found.cost_usd is None else money(found.cost_usd),
     }
 
 

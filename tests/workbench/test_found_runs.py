@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from askance.memory.certificate_file import CertificateRecord
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
 from askance.workbench.found_runs import FoundRuns, run_folders
 
+from ..bridges.test_requirement_exports import target
 from ..said import says
 
 RUN = "team/aligned"
@@ -64,3 +66,16 @@ def test_a_name_that_is_no_run_leads_nowhere(runs: Path, name: str) -> None:
 
 def test_a_directory_without_runs_has_none(tmp_path: Path) -> None:
     assert FoundRuns(tmp_path).rows() == []
+
+
+def test_a_migration_of_one_target_says_what_it_gained_and_cost(tmp_path: Path) -> None:
+    one = target({"valid": 0.9})
+    for targets in ({"new": one}, {"new": one, "other": one}):
+        record = CertificateRecord(
+            kind="generator", source="recorded", max_loss=0.1, level=0.05, targets=targets, calls=12, cost_usd=0.5
+        )
+        (tmp_path / "moved" / "targets").mkdir(parents=True, exist_ok=True)
+        record.save(tmp_path / "moved")
+        [row] = FoundRuns(tmp_path).rows()
+        assert (row["command"], row["calls"], row["cost"]) == ("migrate", 12, "$0.5000")
+        assert row["gain"] == (one.difference.model_dump() if len(targets) == 1 else None)

@@ -35,7 +35,7 @@ function line(run) {
   const judge = run.judge ? link("Judge", "judge", run.run) : null;
   if (judge) judge.setAttribute("aria-label", `Judge of ${run.run}`);
   const gain = run.gain ? [drawn(run.gain, -1, 1, true), make("p", run.gain_of, "soft")] : [make("span", "–", "soft")];
-  const cost = run.cost === undefined ? "–" : `${run.cost ?? "price unknown"}${run.calls === undefined ? "" : `, ${run.calls.toLocaleString()} calls`}`;
+  const cost = run.cost === undefined ? "–" : `${run.cost ?? "price unknown"}${run.calls == null ? "" : `, ${run.calls.toLocaleString()} calls`}`;
   return row(cell("Compare", pick), cell("", name, about, judge), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
 }
 
