@@ -59,8 +59,8 @@ class Facts:
         slip = share("slip", example, fact, way) < 0.04
         right = self.fact(example, fact) ^ slip
         if "To what degree" in text:
-            top = int(re.findall(r"to (\d) \(fully\)", text)[0])
-            return number(top if right else 1)
+            top = int(re.findall(r"to (\d+) \(fully\)", text)[0])
+            return number(top if right else 1, top)
         return (0.85 if right else 0.15) + 0.1 * share("p", example, fact, way)
 
     def propose(self, text: str) -> str:
@@ -76,9 +76,9 @@ class Facts:
         return ScriptedModel(reply or self.reply, name=name)
 
 
-def number(value: int) -> Answer:
-    """A rating with most of its probability on one number."""
-    rest = 0.1 / 4
-    pairs = [(str(each), math.log(0.9 if each == value else rest)) for each in range(1, 6)]
+def number(value: int, top: int = 5) -> Answer:
+    """A rating from 1 to ``top`` with most of its probability on one number."""
+    rest = 0.1 / (top - 1)
+    pairs = [(str(each), math.log(0.9 if each == value else rest)) for each in range(1, top + 1)]
     pairs.sort(key=lambda pair: -pair[1])
     return Answer(str(value), ((str(value), tuple(pairs)),), 20, 1)

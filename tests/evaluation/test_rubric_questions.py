@@ -113,6 +113,6 @@ def test_the_command_writes_the_checklist_and_prints_the_comparison(tmp_path: Pa
 
 
 def test_the_command_wants_a_task_or_a_prompt() -> None:
-    for arguments, said in (([], "Give either TASK"), (["task.md", "--data", "d.jsonl"], "whose prompt --from names")):
+    for arguments, said in (([], "Give either TASK"), (["task.md", "--data", "d.jsonl"], "its prompt with --from")):
         done = CliRunner().invoke(cli, ["questions", *arguments, "--model", "openai/m"])
         assert done.exit_code == 2 and said in done.output

@@ -136,7 +136,7 @@ async def test_what_is_typed_is_there_again_and_an_end_in_the_terminal_is_said(b
 async def test_the_page_is_no_wider_than_the_screen_and_hostile_text_does_nothing(begin, place, port, browser, width):  # noqa: F811
     row = {"id": HOSTILE, "input": HOSTILE, "output": HOSTILE + "x" * 400, "context": HOSTILE, "reference": "ref"}
     (place / "bad.jsonl").write_text(json.dumps(row))
-    question = {"id": "q", "text": HOSTILE}
+    question = {"id": "q", "text": f"Is it {HOSTILE}?"}
     (place / "bad.json").write_text(json.dumps({"questions": [question]}))
     command = begin(place / "bad.jsonl", "--checklist", "bad.json", "--rater", HOSTILE[:60])
     async with browser(port) as tab:

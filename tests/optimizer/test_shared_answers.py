@@ -61,7 +61,7 @@ def test_a_run_says_what_it_had_from_others_and_comes_to_the_same(shop: Shop) ->
     assert len(shop.asked) == asked
     assert (had["calls"], had["tokens"]) == (0, 0)
     assert had["cached_calls"] == bought["calls"] + bought["cached_calls"]
-    counted = {"calls", "cached_calls", "tokens", "roles", "cost_usd", "unpriced_calls"}
+    counted = {"calls", "cached_calls", "tokens", "roles", "cost_usd", "known_usd", "unpriced_calls"}
     assert {k: v for k, v in had.items() if k not in counted} == {k: v for k, v in bought.items() if k not in counted}
     (shop.folder / "had" / "result.json").unlink()
     assert shop.align("had").result == had, "what was had from others is not taken for bought when the run is repeated"

@@ -168,7 +168,7 @@ ONE = "questions:\n- id: a\n  text: x\n"
         (ONE + "- id: b\n  text: y\n  good: maybe\n", "entry 2 of 'questions': field 'good': it is yes or no"),
         (ONE + "  good:\n", "entry 1 of 'questions': field 'good': it is yes or no"),
         (ONE + "  good: [no]\n", "entry 1 of 'questions': field 'good': it is yes or no"),
-        (ONE + "- id: b\n  text: y\n  sees: input\n", "entry 2 of 'questions': field 'sees'"),
+        (ONE + "- id: b\n  text: y\n  sees: inputs\n", "entry 2 of 'questions': field 'sees'"),
         (ONE + "  sees:\n", "entry 1 of 'questions': field 'sees'"),
         (ONE + "  text: twice\n", "line 4: not valid YAML ('text' stands here twice)"),
         (ONE + "questions: []\n", "line 4: not valid YAML ('questions' stands here twice)"),
