@@ -84,7 +84,7 @@ def build_graph(run: str | Path) -> nx.DiGraph:
             builder.add(event)
         where = "what the events say together"
         return builder.finish()
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{directory.path / 'journal.jsonl'}: {where} is not as this askance writes it ({error})."
         ) from None

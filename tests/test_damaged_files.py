@@ -240,6 +240,15 @@ def test_a_version_that_is_no_number_is_named(tmp_path: Path) -> None:
         build_graph(run)
 
 
+def test_an_event_whose_table_is_a_number_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RELEASED, run)
+    with (run / "journal.jsonl").open("a", encoding="utf-8") as journal:
+        journal.write('{"event": "reasons", "target": 5.0, "reference": {}}\n')
+    with pytest.raises(InputError, match=r"journal\.jsonl: event \d+ \('reasons'\)"):
+        build_graph(run)
+
+
 @pytest.mark.parametrize("name", ["data", "checklist", "prompt"])
 def test_half_a_surrogate_pair_in_a_setting_is_named(name: str, tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
