@@ -157,10 +157,10 @@ def _but(result: RunRecord) -> str:
     harmful = [each.id for each in result.learned if (it := each.worth.test) and it.high is not None and it.high < 0]
     said = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
     said += [f"worse with {', '.join(harmful)} than without"] if harmful else []
-    said += ["not shown to agree by itself"] if _own_is_unclear(result) else []
+    said += ["its own agreement with people is not shown"] if _own_is_unclear(result) else []
     said += ["calibration alone does as well"] if _calibration_is_enough(result) else []
     said += [f"{missing_share(result.coverage)} of the verdicts are missing"] if result.coverage < FULL else []
-    return f", though: {'; '.join(said)}" if said else ""
+    return f" (caution: {'; '.join(said)})" if said else ""
 
 
 def _own_is_unclear(result: RunRecord) -> bool:

@@ -109,7 +109,7 @@ def test_adopt_names_what_speaks_against_it_and_nothing_else():
         return {"prompt": "p", "test": {"spearman": 0.5, "low": low, "high": 0.7, "n": 40, "dimensions": dimensions}}
 
     fell = result(better, baseline=side(0.1, 0.5), best=side(0.7, 0.36))
-    assert decide(fell).headline == "Adopt the new prompt, though: measured lower on b"
+    assert decide(fell).headline == "Adopt the new prompt (caution: measured lower on b)"
     unclear = result(better, best=side(0.7, 0.5, low=-0.1), coverage=0.9)
     assert says(decide(unclear).headline, "Adopt", "10.0 %", "verdicts")
     kept = result(gain(-0.2, -0.4, -0.1), baseline=side(0.1, 0.5), best=side(0.7, 0.36))
