@@ -147,7 +147,7 @@ COMMON_RELATIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": ("give another answer than the reference", "leave out something that the reference says"),
 }
-"""What people say of an output beside a request, its source or a reference, whatever the case is about.
+"""Common remarks on an output beside a request, its source or a reference, whatever the case is about.
 
 A small writer names the case, or copies an example of its orders. Of a hundred comments read by hand, on answers and on
 summaries, over ninety say one of these. They join the candidates where a comment speaks of such a relation.

@@ -583,7 +583,7 @@ class ExploitRecord(ResultPart):
 
     way: ExploitWay
     gain: Gain
-    """Of the score, in [-1, 1]."""
+    """Gain of the score, in [-1, 1]."""
     criteria: dict[str, float] = {}
     """Gain of P(good) by question and measure, in [-1, 1]."""
 

@@ -161,7 +161,7 @@ class RunRecord(ResultPart):
     per_output: PerOutputRecord | None = None
     """Tokens and money of one test output of a generator's best version."""
     exploits: tuple[ExploitRecord, ...] = ()
-    """What outputs gain from the accepted judge without being better; empty where that was not probed."""
+    """Gains of outputs from the accepted judge without being better; empty where that was not probed."""
     read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int

@@ -236,7 +236,7 @@ class LearnedQuestion:
     worth: Sequence[tuple[str, Difference]]
     """The gain over the same judge without it, by split."""
     cases: Sequence[MeasuredCase] = ()
-    """Of a measure: test outputs that people did not pass, with the part that decided its number."""
+    """Test outputs that people did not pass, with the part that decided the number of a measure."""
 
     @property
     def more_comments(self) -> int:

@@ -23,7 +23,7 @@ NOT_IN_IT = {"tests", "build", "docs", "experiments"}
 """Folders of the checkout whose files need not be in the wheel."""
 LEFT = {"build", "__pycache__", "askance.egg-info"}
 PROBABILITY = 0.8
-"""What the stand-in answers to every question."""
+"""Probability of yes in every answer of the stand-in."""
 
 
 def sources() -> list[str]:

@@ -63,7 +63,7 @@ class AskedJudge(BaseModel):
 
 
 class Workbench:
-    """What the pages ask for; every method answers with JSON and may be called from any thread."""
+    """Answers to the pages; every method gives JSON and may be called from any thread."""
 
     def __init__(self, root: Path, by: str) -> None:
         """``by`` is the name of the person, for a judge's history."""

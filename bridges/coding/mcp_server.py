@@ -62,7 +62,7 @@ class SpendingWatcher(Silent):
 
 @dataclass
 class Allowance:
-    """What the tools may spend and write, all together."""
+    """Limits of all tools together: money, calls, and places to write."""
 
     call_budget: int | None = None
     """Calls; None where no call may be bought unless ``cost_budget`` allows it."""

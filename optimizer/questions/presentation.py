@@ -105,7 +105,7 @@ def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[S
 
 
 def _effects(found: Mapping[Sees, Mapping[str, Standing | None]]) -> dict[Sees, Vector]:
-    """What each candidate is worth, by way; without candidates that have no effect in some way, empty where none has."""
+    """Worth of each candidate by way. Candidates without an effect in some way are left out."""
     known = [
         [each.worth for each in several if each is not None and each.effect is not None]
         for several in zip(*(standings.values() for standings in found.values()), strict=True)

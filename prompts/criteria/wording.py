@@ -73,7 +73,7 @@ _THINGS = frozenset(
 
 
 def oddity(text: str) -> str | None:
-    """What is odd about the wording of an English yes/no question; None where nothing was found.
+    """Return the fault in the wording of an English yes/no question; None where nothing was found.
 
     It looks at the form alone, so it may suspect a question that is fine and pass one that is not.
     """

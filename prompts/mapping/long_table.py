@@ -26,7 +26,7 @@ def is_long(row: Any, fields: FieldMap) -> bool:
 
 @dataclass
 class _Output:
-    """What the rows of one output say."""
+    """Content of the rows of one output."""
 
     where: str
     row: dict[str, Any]
