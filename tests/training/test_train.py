@@ -89,7 +89,7 @@ def test_other_weights_are_another_model(trained: TrainResult, tmp_path: Path) -
         (copy / each.name).write_bytes(each.read_bytes())
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
-    with pytest.raises(InputError, match=naming("not those", "scorer.json")):
+    with pytest.raises(InputError, match=naming("do not belong", "scorer.json")):
         evaluate(made(2), model=str(copy), checklist=CHECKLIST, no_cache=True)
     weights.unlink()
     with pytest.raises(InputError, match=naming("scorer's weights")):
