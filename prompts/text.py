@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
@@ -87,6 +87,11 @@ def excerpt(document: str, about: str, most_chars: int) -> str:
             room -= len(parts[place]) + 3
     if not chosen:
         return shorten(parts[best[0]], most_chars) if parts else shorten(document, most_chars)
+    return with_gaps(parts, chosen)
+
+
+def with_gaps(parts: Sequence[str], chosen: Collection[int]) -> str:
+    """Join the parts at the chosen places, in their order; "…" stands for those left out."""
     shown: list[str] = []
     for place, part in enumerate(parts):
         if place in chosen:

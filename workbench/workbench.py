@@ -13,11 +13,13 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..evaluation.compare.run_difference import run_difference
+from ..evaluation.view import View, columns
 from ..labelling.local_server import POLICY, guarded_application, new_token, page_files, problem, serve, told
 from ..memory.certificate_file import is_migration
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.event_loops import run_sync
 from ..prompts.errors import AskanceError, InputError, shown_from
+from ..prompts.formatting import Figure
 from ..report.certificate_data import read_migration
 from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
@@ -27,7 +29,6 @@ from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
 from .judge_test import acceptance_test
 from .saved_judges import judge_files, save_changed_judge
-from .shown_view import view_json
 from .validation_looks import ValidationLooks
 
 PAGE = {
@@ -241,3 +242,20 @@ def workbench(
 
 def _print(address: str) -> None:
     print(f"The workbench is at {address}; Ctrl-C ends it.")  # noqa: T201
+
+
+def view_json(view: View) -> dict[str, Any]:
+    """Title, sentences, and tables as rows of cells; a figure is an object with its number and interval."""
+    tables = []
+    for name, rows in view.shown_tables().items():
+        heads = columns(rows)
+        cells = [[_cell(row.get(head)) for head in heads] for row in rows]
+        notes = [*view.notes.get(name, ())]
+        tables.append({"caption": view.caption(name), "heads": heads, "rows": cells, "notes": notes})
+    return {"title": view.title, "lines": [*view.lines], "tables": tables}
+
+
+def _cell(cell: Any) -> Any:
+    if not isinstance(cell, Figure):
+        return cell
+    return {"value": cell.value, "low": cell.low, "high": cell.high, "text": str(cell), "reason": cell.reason}

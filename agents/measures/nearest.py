@@ -19,6 +19,7 @@ from ...prompts.checklist import TEXTS, Question, Sees
 from ...prompts.conversations.chat import reply_text
 from ...prompts.criteria.question import Against
 from ...prompts.errors import InputError
+from ...prompts.text import with_gaps
 from .similarity import Vectors, can_embed, kept_vectors, sentences_of
 from .values import text_of
 from .words import words_of
@@ -88,9 +89,9 @@ def nearest(output: str, text: str, *, by_words: bool = False) -> tuple[str, str
     near = _by_words(mine, theirs) if by_words else kept_vectors().of(mine) @ kept_vectors().of(theirs).T
     if len(theirs) <= len(mine):
         shorter, longer = _places(near.T)
-        return _shown(mine, longer), _shown(theirs, shorter)
+        return with_gaps(mine, longer), with_gaps(theirs, shorter)
     shorter, longer = _places(near)
-    return _shown(mine, shorter), _shown(theirs, longer)
+    return with_gaps(mine, shorter), with_gaps(theirs, longer)
 
 
 def _places(near: Vectors) -> tuple[set[int], set[int]]:
@@ -98,16 +99,6 @@ def _places(near: Vectors) -> tuple[set[int], set[int]]:
     rows = np.argsort(near.max(axis=1), kind="stable")[:SHOWN]
     columns = np.argsort(-near[rows], axis=1, kind="stable")[:, :NEAREST]
     return set(rows.tolist()), set(columns.ravel().tolist())
-
-
-def _shown(parts: Sequence[str], places: Collection[int]) -> str:
-    shown: list[str] = []
-    for place, part in enumerate(parts):
-        if place in places:
-            shown.append(part)
-        elif not shown or shown[-1] != "…":
-            shown.append("…")
-    return " ".join(shown)
 
 
 def _by_words(mine: Sequence[str], theirs: Sequence[str]) -> Vectors:
