@@ -6,7 +6,17 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from .wording import CONDITION, NUMBER, QUOTED_TEXT, clauses_of, length_of, listed_values, number_of
+from .wording import (
+    CONDITION,
+    NUMBER,
+    QUOTED_TEXT,
+    SENTENCE_END,
+    asks_for_sentence,
+    clauses_of,
+    length_of,
+    listed_values,
+    number_of,
+)
 
 KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
 _KEY_IS = re.compile(r"\s*(?:The |the )?[\"“`']?([\w-]+)[\"”`']? (?:is|are|has|have|must be|should be|must have)\b\s*")
@@ -40,8 +50,10 @@ class KeyClause(NamedTuple):
             return dict(self.limits)
         beside = ("enum", "maxLength") if "pattern" in self.limits else ()
         part = {name: value for name, value in found.items() if name not in beside}
-        if "pattern" in self.limits and part.get("type") == "array":
-            part["items"] = {**part.get("items", {}), **self.limits}
+        of_texts = {name: value for name, value in self.limits.items() if name in ("pattern", "allOf")}
+        if of_texts and part.get("type") == "array":
+            part["items"] = {**part.get("items", {}), **of_texts}
+            part |= {name: value for name, value in self.limits.items() if name not in of_texts}
         else:
             part |= self.limits
         if _NULL.search(self.clause):
@@ -83,6 +95,8 @@ def _limits(said: str) -> dict[str, Any]:
     limits: dict[str, Any] = {}
     if found := _RANGE.search(said):
         limits |= {"minimum": float(found[1]), "maximum": float(found[2])}
+    if asks_for_sentence(said):
+        limits["allOf"] = [{"pattern": SENTENCE_END}]
     if (length := length_of(said)) is not None and not re.search(r"\b(?:each|every|per)\b", said):
         if length.unit == "word":
             limits["pattern"] = _words_pattern(length.least or 0, length.most)

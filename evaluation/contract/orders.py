@@ -11,8 +11,8 @@ from ...prompts.checklist import ComputedCheck
 from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
 from ...prompts.text import copied_words
 from .schemas import schema_said
-from .sent_schemas import limit_of_words
-from .wording import tightened
+from .sent_schemas import cut_lengths, limit_of_words
+from .wording import TIGHTER, tightened
 
 COPIED = 10
 """So many words in a row, the same as in the input, are copied."""
@@ -39,6 +39,9 @@ def _words(check: ComputedCheck) -> str | None:
     value = check.value or ""
     if check.kind in OF_SCHEMAS:
         schema = json.loads(value)
+        if ends := cut_lengths(schema):
+            kept = [f"{json.dumps(key, ensure_ascii=False)} below {int(TIGHTER * most)}" for key, most in ends.items()]
+            return f"Keep every text short and finish it; characters: {', '.join(kept)}"
         if check.clause is not None and "\n" not in check.clause:
             return tightened(check.clause)
         keys = list(schema.get("properties", {}))

@@ -19,6 +19,9 @@ LETTERS = 6
 """Characters of a word with the blank after it."""
 ROOM = 1.25
 """Room beyond the longest text and list of the old outputs."""
+CUT_CHECK = "not_cut"
+"""Id of the check that no text ends where the schema ends it."""
+_NO_STOP = r"[^.!?…。！？]\s*$"
 _LIMITS = ("maxLength", "maxItems")
 _WORDS = re.compile(r"\^\\{1,2}s\*\\{1,2}S\+\(\?:\\{1,2}s\+\\{1,2}S\+\)\{\d+,(\d+)\}\\{1,2}s\*\$")
 
@@ -47,12 +50,16 @@ def sent_schema(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> di
 
 
 def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
-    words = limit_of_words(schema.get("pattern", ""))
-    found = {name: value for name, value in schema.items() if name != "pattern" or words is None}
+    words, end = limit_of_words(schema.get("pattern", "")), _cut_length(schema)
+    # a pattern of the end would let an endpoint put a full stop behind half a word
+    left_out = {"not", "allOf", *(["pattern"] if words is not None else [])}
+    found = {name: value for name, value in schema.items() if name not in left_out}
     if words is not None:
         found["maxLength"] = LETTERS * words
+    if end is not None:
+        found["maxLength"] = end
     for name in _LIMITS:
-        if name in seen:
+        if name in seen and (name != "maxLength" or end is None):
             step = LENGTH_STEP if name == "maxLength" else 1
             room = math.ceil(ROOM * seen[name] / step) * step
             found[name] = min(found.get(name, room), room)
@@ -64,6 +71,48 @@ def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str
     if isinstance(schema.get("items"), dict):
         found["items"] = _enforceable(schema["items"], seen.get("items", {}))
     return found
+
+
+def cut_check(criteria: Sequence[Question], outputs: Sequence[str]) -> ComputedCheck | None:
+    """The check that no text of a JSON output ends where the schema ends it; None where the schema ends none.
+
+    An endpoint that enforces a schema stops a text at its greatest length, often within a word, and the JSON stays
+    valid. Only a text of exactly that length without a full stop fails: an old output that is longer was not cut.
+    """
+    schema = sent_schema(criteria, outputs)
+    value = None if schema is None else _not_cut(schema)
+    if not value:
+        return None
+    text = "Does every text in the output come to its end, before the JSON schema ends it?"
+    return ComputedCheck.model_validate(
+        {"id": CUT_CHECK, "text": text, "kind": "fields", "value": value, "from": "contract"}
+    )
+
+
+def _not_cut(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of values without a text of the greatest length; empty where no text has one."""
+    if "maxLength" in schema and "enum" not in schema:
+        most = schema["maxLength"]
+        return {"not": {"type": "string", "minLength": most, "maxLength": most, "pattern": _NO_STOP}}
+    inner = {key: found for key, part in schema.get("properties", {}).items() if (found := _not_cut(part))}
+    items = _not_cut(schema["items"]) if isinstance(schema.get("items"), dict) else {}
+    return ({"properties": inner} if inner else {}) | ({"items": items} if items else {})
+
+
+def _cut_length(schema: Mapping[str, Any]) -> int | None:
+    """The length at which texts are cut by what :func:`cut_check` says of them."""
+    ends = schema.get("not", {})
+    return (
+        ends["maxLength"] if ends.get("maxLength") is not None and ends["maxLength"] == ends.get("minLength") else None
+    )
+
+
+def cut_lengths(schema: Mapping[str, Any], key: str = "") -> dict[str, int]:
+    """The length at which the text of each key is cut, by the schema of a :func:`cut_check`; empty for other schemas."""
+    if (most := _cut_length(schema)) is not None:
+        return {key: most}
+    parts = [*schema.get("properties", {}).items(), *([(key, schema["items"])] if "items" in schema else [])]
+    return {name: most for inner, part in parts for name, most in cut_lengths(part, inner).items()}
 
 
 def is_cut(output: str, schema: Mapping[str, Any]) -> bool:

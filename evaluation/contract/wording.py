@@ -65,6 +65,22 @@ _LABEL = re.compile(r"\W*(?:\w+\W+){0,4}?\w+:\W*|#+ [^.!?]*|\W*(?:\w+\W+){0,3}\{
 """A line that names what follows, or that shows a variable."""
 
 
+SENTENCE_END = r"[.!?…。！？][\"'”’»“)\]*_]*\s*$"
+"""A pattern of texts that end with a sentence."""
+_SENTENCE = re.compile(
+    rf"(?:{NUMBER}|\b(?:full|complete|whole|short|single|plain))(?:[ -][a-z]+){{0,2}}[ -](?:{_UNITS['sentence']})\b",
+    re.IGNORECASE,
+)
+_NO_END = re.compile(
+    rf"\b{NOT}\b[^.;]{{0,25}}\b(?:sentences?|full stops?|periods?|punctuation|Satz\w*|Punkt)\b", re.IGNORECASE
+)
+
+
+def asks_for_sentence(said: str) -> bool:
+    """Whether words ask for whole sentences, e.g. ``one sentence of at most 25 words``."""
+    return _SENTENCE.search(said) is not None and _NO_END.search(said) is None
+
+
 class StatedLength(NamedTuple):
     """A length that a clause asks for."""
 

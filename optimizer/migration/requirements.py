@@ -22,6 +22,7 @@ from ...evaluation.contract.clauses import StatedRule, stated_rules
 from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, parity_rules, supported
 from ...evaluation.contract.key_clauses import KeyClause, key_clauses
 from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
+from ...evaluation.contract.sent_schemas import cut_check
 from ...evaluation.contract.wording import clauses_of
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
@@ -143,7 +144,14 @@ def free_requirements(
         ),
         like=judge_questions,
     )
-    return found.added([*of_judge, *of_clauses, *of_outputs, *of_person])
+    found = found.added([*of_judge, *of_clauses, *of_outputs, *of_person])
+    not_cut = cut_check(found.criteria, outputs)
+    # an output that is no JSON fails other checks already, and was not ended by a schema
+    return (
+        found
+        if not_cut is None
+        else found.added([supported(not_cut, [each for each in outputs if json_values([each])])])
+    )
 
 
 def prompt_text(prompt: Prompt) -> str:

@@ -129,6 +129,11 @@ def _about(clause: str) -> KeyClause:
         ("place is a number between 0 and 1", {"type": "number"}, 0.5, 2),
         ("tags - each at most 2 words", {"type": "array"}, ["one two three"], "a"),
         ('"place": a place named in the article, or null', {"type": "string"}, None, 3),
+        ('"headline": one sentence of at most 4 words', {"type": "string"}, "A man wins.", "A man wins a"),
+        ('"headline": a one-sentence summary', {"type": "string"}, 'He said "no."', "He said that"),
+        ('"headline": two short sentences', {"type": "string"}, "He won. It rained!", "He won. It"),
+        ('"headline": not a full sentence, at most 3 words', {"type": "string"}, "Man wins prize", "one two three four"),
+        ('"tags": 2 short sentences', {"type": "array"}, ["He won.", "It rained."], ["He won.", "It"]),
     ],
 )
 def test_a_clause_about_a_key_limits_its_value(clause: str, found: dict[str, Any], kept: Any, broken: Any) -> None:

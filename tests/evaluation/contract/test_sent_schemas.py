@@ -7,7 +7,8 @@ from typing import Any
 
 from askance.evaluation.contract.key_clauses import key_clauses
 from askance.evaluation.contract.orders import order_of
-from askance.evaluation.contract.sent_schemas import is_cut, json_form, limit_of_words, sent_schema
+from askance.evaluation.contract.schemas import passes
+from askance.evaluation.contract.sent_schemas import cut_check, is_cut, json_form, limit_of_words, sent_schema
 from askance.prompts.checklist import ComputedCheck, Question
 
 PROMPT = """Describe the recipe as JSON:
@@ -124,3 +125,49 @@ def test_a_text_that_fills_its_room_is_cut() -> None:
     assert not is_cut('{"title": "Brid", "tone": "good", "names": ["Ann"], "more": "Bridges"}', schema)
     assert not is_cut("Bridg", schema), "no JSON"
     assert not is_cut('{"title": "Bridg"}', {"type": "object"})
+
+
+def cut(parts: dict[str, Any]) -> str:
+    return json.dumps({"title": "Soup", "course": "main", "steps": ["Cut."], "note": None} | parts)
+
+
+def test_a_text_that_the_schema_ends_breaks_the_contract() -> None:
+    schema, check = sent_schema(contract(), outputs()), cut_check(contract(), outputs())
+    assert schema is not None and check is not None
+    assert all(passes(check, each) for each in outputs())
+    most = schema["properties"]["title"]["maxLength"]
+    assert not passes(check, cut({"title": "x" * most}))
+    assert not passes(check, cut({"steps": ["Cut.", "y" * schema["properties"]["steps"]["items"]["maxLength"]]}))
+    # a longer one was not written with this schema, and one with a full stop came to its end
+    assert passes(check, cut({"title": "x" * (most + 1)}))
+    assert passes(check, cut({"note": "z" * (schema["properties"]["note"]["maxLength"] - 1) + "."}))
+
+
+def test_the_length_at_which_texts_are_cut_can_be_changed_in_the_requirements() -> None:
+    check = cut_check(contract(), outputs())
+    assert check is not None and check.value is not None
+    sent = sent_schema([*contract(), check], outputs())
+    assert sent == sent_schema(contract(), outputs())
+    ends = json.loads(check.value)
+    ends["properties"]["title"]["not"] |= {"minLength": 70, "maxLength": 70}
+    changed = sent_schema([*contract(), check.model_copy(update={"value": json.dumps(ends)})], outputs())
+    assert changed is not None and changed["properties"]["title"]["maxLength"] == 70
+
+
+def test_texts_that_are_cut_lead_to_an_order_to_finish_them() -> None:
+    check = cut_check(contract(), outputs())
+    assert check is not None
+    order = order_of(check)
+    assert order is not None and order.startswith("Keep every text short and finish it") and '"title" below 12' in order
+
+
+def test_no_schema_without_lengths_has_a_check_of_cut_texts() -> None:
+    assert cut_check([fields("keys", {"type": "object", "properties": {"course": {"enum": ["main"]}}})], []) is None
+
+
+def test_whole_sentences_that_a_clause_asks_for_are_not_sent_as_a_pattern() -> None:
+    note = next(each for each in contract() if each.id == "key_note")
+    assert passes(note, cut({"note": "Serve hot."})) and passes(note, cut({"note": None}))
+    assert not passes(note, cut({"note": "Serve hot with some bre"}))
+    schema = sent_schema(contract(), outputs())
+    assert schema is not None and "allOf" not in schema["properties"]["note"]

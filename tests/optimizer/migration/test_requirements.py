@@ -61,7 +61,7 @@ def _answers(check: Question, output: str) -> bool | None:
 def test_each_key_has_a_check_of_its_own_so_that_one_broken_limit_hides_no_other() -> None:
     long = _news(0, headline="a very long headline indeed")
     found = _by_id(_written([long] * 6 + [_news(place) for place in range(14)]))
-    assert {"no_code_fence", "json_alone", "keys", "key_headline", "key_place", "key_tone"} == set(found)
+    assert {"no_code_fence", "json_alone", "keys", "key_headline", "key_place", "key_tone", "not_cut"} == set(found)
     assert {name: check.support for name, check in found.items() if check.support != 1} == {"key_headline": 0.7}
     assert (found["key_headline"].origin, found["key_headline"].weight) == ("clause", 1)
     assert not _answers(found["key_headline"], long)
