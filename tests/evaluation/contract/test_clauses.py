@@ -132,7 +132,12 @@ def _about(clause: str) -> KeyClause:
         ('"headline": one sentence of at most 4 words', {"type": "string"}, "A man wins.", "A man wins a"),
         ('"headline": a one-sentence summary', {"type": "string"}, 'He said "no."', "He said that"),
         ('"headline": two short sentences', {"type": "string"}, "He won. It rained!", "He won. It"),
-        ('"headline": not a full sentence, at most 3 words', {"type": "string"}, "Man wins prize", "one two three four"),
+        (
+            '"headline": not a full sentence, at most 3 words',
+            {"type": "string"},
+            "Man wins prize",
+            "one two three four",
+        ),
         ('"tags": 2 short sentences', {"type": "array"}, ["He won.", "It rained."], ["He won.", "It"]),
     ],
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import socket
 import time
 from typing import Any
@@ -221,3 +223,29 @@ async def test_a_page_from_an_endpoint_that_has_answered_before_is_a_fault_of_th
             await ask(model)
         await model.close()
     assert (first.value.retry, later.value.retry) == (False, True)
+
+
+@pytest.mark.parametrize(("idle", "connections"), [(5.0, 1), (0.02, 2)])
+async def test_a_connection_that_was_idle_for_long_is_opened_anew(
+    monkeypatch: pytest.MonkeyPatch, idle: float, connections: int
+) -> None:
+    monkeypatch.setattr("askance.models.direct.IDLE_SECONDS", idle)
+    payload = json.dumps(reply()[1]).encode()
+    opened = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+            await reader.readexactly(int(head.split(b"content-length:")[1].split()[0]))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(payload), payload))
+            await writer.drain()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    await ask(model)
+    await asyncio.sleep(0.2)
+    await ask(model)
+    await model.close()
+    server.close()
+    assert opened == connections
