@@ -70,6 +70,26 @@ class RequirementRates(_Kept):
     """Outputs with a verdict on both sides."""
 
 
+class ContentRecord(_Kept):
+    """A measure of the outputs' content on test, which code computes and which decides nothing."""
+
+    measure: str
+    """Name of the measure, e.g. ``covered(input)``."""
+    text: str
+    """The measure in words."""
+    higher_is_better: bool
+    old: ShareRecord
+    after: ShareRecord
+    difference: ShareRecord
+    """After minus old, paired by example."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the interval of the difference lies on the bad side."""
+        end = self.difference.high if self.higher_is_better else self.difference.low
+        return end is not None and (end < 0 if self.higher_is_better else end > 0)
+
+
 class TargetRecord(_Kept):
     """One target: its figures on test and what follows from them."""
 
@@ -102,6 +122,8 @@ class TargetRecord(_Kept):
     """The difference by the verdicts of the second judge."""
     preferred: ShareRecord | None = None
     """Share of the test inputs whose new output is preferred to the old one, ties counted as half."""
+    content: tuple[ContentRecord, ...] = ()
+    """Measures of old and new outputs against their input and context."""
     price_per_output: float | None = None
     """US dollars; None where the price is not known."""
     seconds_per_output: float | None = None

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from .run_candidates import Piece
 
 ORDER = (
-    *("targets", "difference", "quality", "shares", "regressions", "requirements", "rates", "gains", "both_fail"),
+    *(
+        "targets",
+        "difference",
+        "quality",
+        "shares",
+        "content",
+        "regressions",
+        "requirements",
+        "rates",
+        "gains",
+        "both_fail",
+    ),
     *("prompts", "power", "judge", "verified", "settings"),
 )
 """Sections of the page."""

@@ -38,6 +38,7 @@ def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> di
         Section("difference", "No worse than before?", note=_difference_note(found)),
         Section("quality", "Quality and price", note=_quality_note(found), pictures=_quality(found)),
         _table("shares", "Contract and questions apart", _share_rows(found), _shares_note(found)),
+        _table("content", "Content, as code measures it", _content_rows(found), _content_note(found)),
         _table("requirements", "Requirements", _requirement_rows(found), _requirements_note(found)),
         _table("rates", "By requirement", _rate_rows(found) if len(found.targets) > 1 else ()),
         _table("gains", "Gains", _case_rows(data, old=False, new=True), _gains_note(data)),
@@ -155,6 +156,19 @@ def _shares_note(found: CertificateRecord) -> str:
     if not any(each.contract or each.questions for each in found.targets.values()):
         return ""
     return "Contract: the share of the outputs that keep every check that code makes. Questions: the mean share of the questions that an output passes."
+
+
+def _content_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
+    for name, target in found.targets.items():
+        for each in target.content:
+            sides = {"old": figure(each.old), "new": figure(each.after), "difference": figure(each.difference, "+.3f")}
+            yield {"target": name, "of an output": each.text, **sides, "worse": "yes" if each.is_worse else ""}
+
+
+def _content_note(found: CertificateRecord) -> str:
+    if not any(each.content for each in found.targets.values()):
+        return ""
+    return "Code computes these from each output and the text beside it, with 95 % intervals. They decide nothing: a form that is kept can hold poorer words."
 
 
 def _difference_note(found: CertificateRecord) -> str:

@@ -122,7 +122,7 @@ class Tested:
         scores = [mean_score(each.human.get("overall", ())) for each in self.examples]
         if not any(score is not None for score in scores):
             return None
-        return _record(correlate(self.old.rates(), scores, Resampling(self.groups)).spearman)
+        return share_record(correlate(self.old.rates(), scores, Resampling(self.groups)).spearman)
 
     def _by_requirement(self) -> Iterable[RequirementRates]:
         before = (self.before or self.after).passed
@@ -189,7 +189,7 @@ def _sides(found: Sequence[ShareRecord]) -> SidesRecord:
 
 
 def _mean(values: Sequence[float | None], resampling: Resampling) -> ShareRecord:
-    return _record(mean_with_interval(values, resampling, "no output was judged"))
+    return share_record(mean_with_interval(values, resampling, "no output was judged"))
 
 
 def _rates(passed: NDArray[np.float64]) -> list[float | None]:
@@ -199,10 +199,11 @@ def _rates(passed: NDArray[np.float64]) -> list[float | None]:
 def _all_kept(passed: NDArray[np.float64], groups: Sequence[str] | None) -> ShareRecord:
     """Share of the outputs that keep every check, with Wilson's interval."""
     whole = [None if np.isnan(row).any() else float((row == 1).all()) for row in passed]
-    return _record(rate(whole, Resampling(groups)))
+    return share_record(rate(whole, Resampling(groups)))
 
 
-def _record(found: Statistic) -> ShareRecord:
+def share_record(found: Statistic) -> ShareRecord:
+    """A statistic as the certificate keeps it."""
     return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
 
 

@@ -15,6 +15,7 @@ from ...models.budget import price_said
 from ...prompts.errors import as_typed
 from ...prompts.formatting import Figure, count, money
 from ..run_result import RunResult
+from .content import content_lines
 
 WORDS: dict[CertificateDecision, str] = {"adopt": "adopt", "not_yet": "not yet", "undecided": "undecided"}
 """Decisions, as people read them."""
@@ -77,7 +78,11 @@ def measured(certificate: CertificateRecord) -> str:
 
 def decisions(certificate: CertificateRecord) -> list[str]:
     """The decision on each target with its reason."""
-    return [f"{name}: {each.reason}" for name, each in certificate.targets.items()]
+    return [
+        line
+        for name, each in certificate.targets.items()
+        for line in (f"{name}: {each.reason}", *content_lines(name, each))
+    ]
 
 
 def target_rows(certificate: CertificateRecord) -> Iterator[dict[str, Any]]:

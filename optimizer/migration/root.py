@@ -35,6 +35,7 @@ from ..run_result import RunResult
 from ..runner import run_job
 from .certificate import Tested, guarded, kept_requirements, limits_record
 from .certificate_view import MigrationResult
+from .content import content_records
 from .inputs import WriterMigration, migration_inputs
 from .opinions import SecondOpinions, written_outputs
 from .power import power_lines, power_said
@@ -163,6 +164,7 @@ async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping
                 run.path,
                 second=None if second is None else limits_record(second.limits),
                 preferred=await opinions.preferred(examples, new),
+                content=content_records(examples, new),
             )
             agreement = tested.agreement()
     known = read_certificate(run.path) if (run.path / CERTIFICATE_FILE).is_file() else None
