@@ -168,6 +168,7 @@ snapshots: $(VENV)/.dev
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/codespell
 
 types: $(VENV)/.dev
 	@cd $(VENV)/src && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../.mypy -p askance
@@ -177,6 +178,7 @@ check: lint types test
 $(VENV)/.docs: $(VENV)/.python pyproject.toml
 	@echo "Installing MkDocs into $(VENV) ..."
 	@$(BIN)/python -m pip install $(QUIETLY) -c constraints.txt -e '.[docs]' || $(FAILED)
+	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/askance
 	@touch $@
 
 docs: $(VENV)/.docs

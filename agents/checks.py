@@ -1,5 +1,5 @@
-"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call; and the verdicts of
-measures, which are numbers.
+"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call; and the verdicts
+of measures, which are numbers.
 
 A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A user's own function is one of their kinds;
 ``--checker module:function`` may also return several checks of its own for each example.

@@ -60,8 +60,8 @@ class Evaluator:
         """Ask every question about every example, and compute every check and measure.
 
         Returns one verdict per example, question and replicate, in that order, whatever the order of completion; those
-        of its checks and measures, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of how
-        many are there.
+        of its checks and measures, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of
+        how many are there.
 
         Raises:
             BudgetExceededError: A cap was reached; the answers bought so far are in the store.

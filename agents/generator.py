@@ -71,7 +71,8 @@ class Generator:
     schema: Mapping[str, Any] | None = None
     """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
     writing: PromptSettings = AS_THE_RUN
-    """Settings of the prompt's own, in place of those above. A model with other ``thinking`` is the caller's to give."""
+    """Settings of the prompt's own, in place of those above. A model with other ``thinking`` is the caller's to
+    give."""
 
     @property
     def refused(self) -> list[str]:

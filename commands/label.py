@@ -1,4 +1,5 @@
-"""``askance label`` and ``ui``: pages of this machine on which people label outputs, look at runs and change a judge."""
+"""``askance label`` and ``ui``: pages of this machine on which people label outputs, look at runs and change a
+judge."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def evaluate(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked; none where
-            the checklist has checks alone.
+        model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be asked; none
+            where the checklist has checks alone.
         checklist: YAML or JSON file, or a checklist; none with ``own_questions``.
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.

@@ -1,4 +1,5 @@
-"""The result of an evaluation: verdicts, scores and agreement with people, as JSON and as a view; also slice by slice."""
+"""The result of an evaluation: verdicts, scores and agreement with people, as JSON and as a view; also slice by
+slice."""
 
 from __future__ import annotations
 

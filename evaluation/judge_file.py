@@ -65,30 +65,44 @@ JUDGES = {"align": "model", "migrate": "target"}
 
 
 class _File(BaseModel):
-    """The file, its checklist and settings still as they are written."""
+    """The whole of ``judge.yaml``, beside ``schema``; its checklist and settings still as they are written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(min_length=1)
+    """As ``provider/model``, or the name of a named model."""
     models: dict[str, Any] | None = None
+    """The named model that ``model`` is; of its headers those alone whose values are variables."""
     prompt: str = Field(min_length=1)
+    """The whole prompt, byte for byte."""
     prompt_form: FormRecord | None = None
     """How the prompt is to be read, where it is no plain text of ours."""
     checklist: dict[str, Any] | None = None
-    """None where the settings say how the replies of its own prompt are read."""
+    """As in a checklist file. None where the settings say how the replies of its own prompt are read."""
     answers: AnswerPair | None = None
     """The checklist's, also where they are written beside it."""
     examples: ShownExamples | None = None
+    """Judged examples that the judge is shown."""
     origins: dict[str, QuestionOrigin] = {}
+    """By question: where it comes from."""
     settings: dict[str, Any] = {}
+    """Settings that the scores depend on: ``mode``, ``explain``, ``p_yes``, ``reads`` and others."""
     calibration: dict[str, Any] | None = None
+    """Applied to every verdict; ``method: accepted`` reads answers against accepted outputs."""
     threshold: float | None = Field(None, ge=0, le=1)
+    """The score from which on an output passes; it does not count for another model or calibration file."""
     threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
+    """Dimensions whose mean score is compared with the threshold."""
     steps: StepThresholds | None = None
+    """Where people rated on steps: the scores between each two of them."""
     figures: JudgeFigures | None = None
+    """Agreement with the reference on validation and test, of the judge before any edit."""
     decision: Decision | None = None
+    """Whether the run's test examples speak for the judge."""
     run: MadeBy | None = None
+    """The run that it comes from."""
     history: tuple[JudgeChange, ...] = ()
+    """Changes that a person made in the workbench."""
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:

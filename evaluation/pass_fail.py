@@ -70,7 +70,8 @@ class PassLabels:
 def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | None:
     """The labels, where people gave labels, or 0 and 1, on every wanted dimension; None otherwise.
 
-    The majority of several raters counts, or what a rule made of them. With several dimensions an output passes if it passes each of them.
+    The majority of several raters counts, or what a rule made of them. With several dimensions an output passes if it
+    passes each of them.
     """
     if targets.kind != "human":
         return None

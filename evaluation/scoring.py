@@ -392,8 +392,9 @@ def human_targets(
 
     A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
     scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
-    are all the same have no place on it, and no example a wanted score. ``combined``, dimension to example id to rating,
-    takes the place of the mean of an example's raters. Raises InputError where the checklist asks about no dimension that people rated, or a score is outside the scale.
+    are all the same have no place on it, and no example a wanted score. ``combined``, dimension to example id to
+    rating, takes the place of the mean of an example's raters. Raises InputError where the checklist asks about no
+    dimension that people rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     asked = scored_dimensions(checklist)

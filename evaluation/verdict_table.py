@@ -82,7 +82,8 @@ class VerdictTable:
 
 
 def tabulate(examples: Sequence[Example], checklist: Checklist, verdicts: Sequence[Verdict]) -> VerdictTable:
-    """Put verdicts into arrays. Raises InputError where one is about an unknown example or question, or is there twice."""
+    """Put verdicts into arrays. Raises InputError where one is about an unknown example or question, or is there
+    twice."""
     table = VerdictColumns.of(verdicts)
     rows = _places(table, "example", column(examples, "id"), "data")
     columns = _places(table, "question", [question.id for question in checklist.questions], "checklist")

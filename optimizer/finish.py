@@ -331,10 +331,11 @@ def _keep_verdicts(
 ) -> None:
     """Write ``verdicts/`` in the run's directory; nothing is bought for it.
 
-    ``NNN-development.jsonl``, ``NNN-validation.jsonl`` and ``NNN-test.jsonl`` hold the verdicts of version NNN, ``scores.jsonl`` the score of
-    each test example by version with the wanted one, ``reference.jsonl`` the wanted P(yes) of each example and
-    question, ``outputs.jsonl`` a generator's outputs by version, and ``questions.jsonl`` the questions that only one
-    example has. ``reference.jsonl`` answers the best version's questions, where a question was turned round.
+    ``NNN-development.jsonl``, ``NNN-validation.jsonl`` and ``NNN-test.jsonl`` hold the verdicts of version NNN,
+    ``scores.jsonl`` the score of each test example by version with the wanted one, ``reference.jsonl`` the wanted
+    P(yes) of each example and question, ``outputs.jsonl`` a generator's outputs by version, and ``questions.jsonl`` the
+    questions that only one example has. ``reference.jsonl`` answers the best version's questions, where a question was
+    turned round.
     """
     run, versions = context.run, {each.number: each for each in (outcome.baseline, outcome.best)}
     wanted: dict[tuple[str, str], float] = {}

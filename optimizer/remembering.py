@@ -42,8 +42,8 @@ TRIED_FOR_ONE = 2
 def memory_for(job: Job, run: RunDirectory | None, *, make: bool = True) -> MemoryContents | None:
     """Read what the memory of a job held when its run began: the run's own copy where there is one.
 
-    ``run`` is None for an estimate without a run. Without ``make`` no memory is made where there is none. Raises InputError where the memory is no directory, or is
-    damaged. Raises AskanceError where it cannot be written."""
+    ``run`` is None for an estimate without a run. Without ``make`` no memory is made where there is none. Raises
+    InputError where the memory is no directory, or is damaged. Raises AskanceError where it cannot be written."""
     if job.options.memory is None:
         return None
     if run is not None and run.config_file.is_file():

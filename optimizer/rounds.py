@@ -1,8 +1,8 @@
 """A further round of ``tune``: people's words about its outputs teach the judge, and are told to the note-taker.
 
-The new run begins with the prompt that the earlier one accepted. First its judge learns questions from what people said,
-in a run of ``align`` in ``judge/`` of the new run's directory. That run shares the answers of the new one. Every output
-keeps the part that its input had, so nothing that is tested on teaches the judge or the prompt.
+The new run begins with the prompt that the earlier one accepted. First its judge learns questions from what people
+said, in a run of ``align`` in ``judge/`` of the new run's directory. That run shares the answers of the new one. Every
+output keeps the part that its input had, so nothing that is tested on teaches the judge or the prompt.
 """
 
 from __future__ import annotations
@@ -229,8 +229,9 @@ def _judge_settings(options: TuneOptions) -> dict[str, Any]:
     fields = TuneOptions.model_fields
     default = {name: fields[name].get_default(call_default_factory=True) for name in shared}
     given = {name: getattr(options, name) for name in shared if getattr(options, name) != default[name]}
-    # labels of the whole say little of some requirement, which is one all the same: no question of the start is left out
-    # and no measure joins: a generator is tuned against this judge, and numbers are the first thing that it exploits
+    # labels of the whole say little of some requirement, which is one all the same: no question of the start is left
+    # out and no measure joins: a generator is tuned against this judge, and numbers are the first thing that it
+    # exploits
     given |= {"update": "questions", "keep_questions": True, "measures": "none"}
     idle = idle_settings(AlignOptions, given)
     return {name: value for name, value in given.items() if name not in idle}

@@ -312,14 +312,15 @@ def load_examples(
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
     A row whose output is empty is left out, with a warning that says how many are, unless no output is needed. One
-    without an id is called after a hash of its texts. Where a column ``rater`` stands beside ``id``, each row is what one
-    rater said, and the rows of one id are one example.
+    without an id is called after a hash of its texts. Where a column ``rater`` stands beside ``id``, each row is what
+    one rater said, and the rows of one id are one example.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
         fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
-            column to the human dimension ``D``, ``rater`` names the column of raters where each row is one rater's, ``comment.D`` one to the comments on it; these may be several, one a
+            column to the human dimension ``D``, ``rater`` names the column of raters where each row is one rater's,
+            ``comment.D`` one to the comments on it; these may be several, one a
             rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``. Where one dimension alone has several, the
             columns' names are the raters'.
         limit: Keep only the first ``limit`` examples.

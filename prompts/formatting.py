@@ -37,8 +37,8 @@ class Figure:
         return cls(row[key], row.get("low"), row.get("high"), form, row.get("reason"), measured=True)
 
     def span(self, minus: str = MINUS) -> tuple[str, str] | None:
-        """The ends of the interval; of plain numbers with one decimal less, where the number still lies in it as written.
-        None where there is no interval."""
+        """The ends of the interval; of plain numbers with one decimal less, where the number still lies in it as
+        written. None where there is no interval."""
         if self.value is None or self.low is None or self.high is None:
             return None
         form = self.form.replace(".3f", ".2f")

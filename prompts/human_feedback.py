@@ -116,7 +116,8 @@ def is_missing(value: Any) -> bool:
 
 
 class HumanValues:
-    """The meaning of people's values in one source: its words, words on a scale, shares such as 4/5, and what is missing."""
+    """The meaning of people's values in one source: its words, words on a scale, shares such as 4/5, and what is
+    missing."""
 
     def __init__(self, labels: Labels | None = None, scale: Sequence[str] | None = None) -> None:
         """The further words of ``labels``, and the words of a ``scale`` from worst to best, which count from 1."""
@@ -186,7 +187,8 @@ class HumanValues:
 
 
 def number_with_whole(text: str) -> tuple[float, float | None] | None:
-    """The number in ``4/5``, ``80 %``, ``4 stars`` or ``★★★☆``, and the whole where it is said; None for other texts."""
+    """The number in ``4/5``, ``80 %``, ``4 stars`` or ``★★★☆``, and the whole where it is said; None for other
+    texts."""
     if stars := _STARS.fullmatch(text.replace("\ufe0f", "").strip()):
         return float(len(stars[1])), None
     if (share := _COUNTED.fullmatch(text.strip())) is None:

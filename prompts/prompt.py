@@ -65,7 +65,8 @@ class Prompt:
 
     @classmethod
     def of_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Prompt:
-        """A prompt of chat messages (``role``, ``content``), with variables as in a file of them; InputError as there."""
+        """A prompt of chat messages (``role``, ``content``), with variables as in a file of them; InputError as
+        there."""
         return cls.of_file(json.dumps(list(messages), ensure_ascii=False, indent=2), ".json", "the prompt")
 
     @classmethod
@@ -93,7 +94,8 @@ class Prompt:
 
     @cached_property
     def protected(self) -> list[str]:
-        """Text between ``<!-- protect -->`` and ``<!-- /protect -->``, in order, and what no edit of this form may touch."""
+        """Text between ``<!-- protect -->`` and ``<!-- /protect -->``, in order, and what no edit of this form may
+        touch."""
         return [*_PROTECTED.findall(self.text), *(self.text[start:end] for start, end in self.fixed)]
 
     @cached_property
@@ -255,8 +257,8 @@ def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
 
 
 def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
-    """Read and check a judge's prompt file; a prompt that is one already is checked. ``binding`` says what its variables
-    may stand for. Raises InputError where the file cannot be read or the prompt cannot be used."""
+    """Read and check a judge's prompt file; a prompt that is one already is checked. ``binding`` says what its
+    variables may stand for. Raises InputError where the file cannot be read or the prompt cannot be used."""
     prompt, name = read_prompt(source, binding)
     return prompt.check(name)
 

@@ -18,7 +18,8 @@ UNNAMED = ""
 
 
 def with_read_ratings(raters: Any, read: Callable[[Any], Any]) -> Any:
-    """``raters`` of a row with each rater's ``human`` read by ``read``; anything else is left for the record to check."""
+    """``raters`` of a row with each rater's ``human`` read by ``read``; anything else is left for the record to
+    check."""
     if not isinstance(raters, Mapping):
         return raters
     return {
@@ -83,7 +84,8 @@ def _checked(name: str, said: Any) -> dict[str, Any]:
 def by_name(
     raters: Sequence[str], human: Mapping[str, Sequence[float | None]], comments: Sequence[Comment]
 ) -> dict[str, Any]:
-    """``raters``, ``human`` and ``comment`` as files have them, from places; the other way round than :func:`by_place`."""
+    """``raters``, ``human`` and ``comment`` as files have them, from places; the other way round than
+    :func:`by_place`."""
     found: dict[str, Any] = {}
     for place, name in enumerate(raters):
         if name != UNNAMED:

@@ -36,7 +36,8 @@ def source_rows(
     """Yield ``(where, row)`` from a file, the hub, a data frame or any iterable of mappings.
 
     Args:
-        source: A path (``-`` is standard input), ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an Arrow table, or rows.
+        source: A path (``-`` is standard input), ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an
+            Arrow table, or rows.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
         say: Told in a sentence what was found out about a file, such as its separator.
 

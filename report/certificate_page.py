@@ -1,4 +1,5 @@
-"""The report of a migration: which targets may take the old model's place, the figures, and every case that got worse."""
+"""The report of a migration: which targets may take the old model's place, the figures, and every case that got
+worse."""
 
 from __future__ import annotations
 

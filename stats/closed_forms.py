@@ -6,9 +6,9 @@ to the Bootstrap, 1993, ch. 21). For kappa this is the large-sample variance of 
 Bulletin 72, 1969). The influences of two judges on the same examples are subtracted, so their difference is a paired
 one. Influences of one document's examples are added up before squaring.
 
-Measured, 2,000 trials a cell, people passing 30 % or 50 %, true kappas of 0, .4 and .8: the 95 % interval of kappa, made
-on Fisher's scale, held the truth in 92-97 % with 20 and 40 examples and in 94-96 % with 100 and 400. A normal interval
-around kappa itself: 89-99 % with 20. With fewer than 5 of a kind there is none.
+Measured, 2,000 trials a cell, people passing 30 % or 50 %, true kappas of 0, .4 and .8: the 95 % interval of kappa,
+made on Fisher's scale, held the truth in 92-97 % with 20 and 40 examples and in 94-96 % with 100 and 400. A normal
+interval around kappa itself: 89-99 % with 20. With fewer than 5 of a kind there is none.
 """
 
 from __future__ import annotations

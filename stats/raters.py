@@ -1,4 +1,5 @@
-"""Agreement of people with each other: Krippendorff's alpha, Fleiss' kappa, each rater's leniency, and the ceiling of a judge.
+"""Agreement of people with each other: Krippendorff's alpha, Fleiss' kappa, each rater's leniency, and the ceiling of a
+judge.
 
 Alpha follows Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
 counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted

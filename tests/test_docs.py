@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -342,6 +343,67 @@ def test_every_link_to_a_file_leads_to_one(page: Path):
     prose = SNIPPET.sub("", page.read_text(encoding="utf-8"))
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", prose)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page, as the pages' builder makes them of its headings."""
+    titles = re.findall(r"^#+ (.+)$", SNIPPET.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = [re.sub(r"[^\w\s-]", "", title.encode("ascii", "ignore").decode()).strip().lower() for title in titles]
+    return {re.sub(r"[-\s]+", "-", title) for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_to_a_heading_leads_to_one(page: Path):
+    prose = SNIPPET.sub("", page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", prose)
+    assert [
+        (file, anchor) for file, anchor in links if anchor not in headings(page.parent / file if file else page)
+    ] == []
+
+
+def generated() -> ModuleType:
+    """Return the hook that fills in the pages made from the code."""
+    spec = importlib.util.spec_from_file_location("generated", ROOT / "docs" / "generated.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_marker_becomes_a_table_made_from_the_code():
+    hook = generated()
+    text = "\n".join(page.read_text(encoding="utf-8") for page in DOCS)
+    markers = hook.MARKER.findall(text)
+    assert {"settings", "names", "events"} < set(markers)
+    filled = {marker: hook.filled(marker) for marker in markers}
+    assert [name for name, table in filled.items() if table.count("\n") < 5] == []
+    assert "`--max-notes`" in filled["settings"] and "::: askance.align" in filled["names"]
+    assert "| `decision_reason` |" in filled["fields: memory.result_file.RunRecord"]
+    assert "<!-- fields" not in hook.on_page_markdown(text) and "<!-- settings" not in hook.on_page_markdown(text)
+
+
+LEAD = re.compile(r"^\s*(?:[-\d.]+ )?\*\*[^*]{1,40}\*\*:?\.?\s*")
+"""Bold words that open a paragraph, e.g. **What.**"""
+SENTENCE_END = re.compile(r"[.!?](?=(?:\*\*)?\)?\s+[A-Z\"`*\[(]|\s*$)")
+MOST_LONG = 0.01
+"""Share of paragraphs that may have more than four sentences."""
+
+
+def paragraphs(page: Path) -> list[str]:
+    """Return the paragraphs and list items of a page, without snippets, tables and headings."""
+    prose = SNIPPET.sub("", page.read_text(encoding="utf-8"))
+    parts = re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose)
+    return [each for each in parts if each.strip() and not each.lstrip().startswith(("|", "#", "<!--", "!["))]
+
+
+def test_few_paragraphs_have_more_than_four_sentences():
+    every = [(name, each) for name, page in zip(NAMES, PAGES, strict=True) for each in paragraphs(page)]
+    quiet = re.compile(r"\]\([^)]*\)|`[^`]*`|\b(?:e\.g|App|eq|al|vs)\.")
+    long = [
+        (name, each[:80]) for name, each in every if len(SENTENCE_END.findall(quiet.sub("X", LEAD.sub("", each)))) > 4
+    ]
+    assert len(every) > 500
+    assert len(long) <= MOST_LONG * len(every), long
 
 
 def test_the_navigation_has_every_page_once():

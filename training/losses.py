@@ -224,7 +224,8 @@ class RationalePair:
 
 @dataclass
 class RationaleObjective:
-    """DPO on pairs of rationales, with the network at the start as the reference; validation asks for the right scores."""
+    """DPO on pairs of rationales, with the network at the start as the reference; validation asks for the right
+    scores."""
 
     network: CausalNetwork
     training: Sequence[RationalePair]

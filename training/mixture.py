@@ -155,7 +155,8 @@ def rating_items(
 
 
 def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
-    """Preferences between neighbouring outputs of a document that people rated differently; each stands in two at most."""
+    """Preferences between neighbouring outputs of a document that people rated differently; each stands in two at
+    most."""
     found, last = [], dict[tuple[str, str], TrainingItem]()
     for item in items:
         place = (group_of[item.unit], item.about)

@@ -236,8 +236,8 @@ def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
 def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
-    """The teacher's answers on the examples that ``limit`` leaves; they may be about the ``whole``. Measures are left out.
-    Raises InputError where one is about no example or question there is, or they are of several judges."""
+    """The teacher's answers on the examples that ``limit`` leaves; they may be about the ``whole``. Measures are left
+    out. Raises InputError where one is about no example or question there is, or they are of several judges."""
     if verdicts is None:
         return None
     ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}

@@ -74,7 +74,8 @@ def make_measure_ready(measure: ComputedMeasure) -> None:
 
 
 def version_of_measure(measure: ComputedMeasure) -> str | None:
-    """The version of the code behind a measure: what it gives depends on it; None where a function's file is unknown."""
+    """The version of the code behind a measure: what it gives depends on it; None where a function's file is
+    unknown."""
     if measure.names_function:
         return function_version(measure.name, measure.folder)
     return f"{VERSION} {DEFAULT_EMBEDDER}" if measure.name in SIMILAR else VERSION
@@ -92,8 +93,8 @@ def text_of(example: Example, against: Against) -> str:
 def part_that_decides(measure: ComputedMeasure, example: Example) -> str | None:
     """Return the words of an output that a measure's number comes from; None where it comes from all of it.
 
-    It is a sentence of the similarities of sentences, the longest copy, or the first sentence with a name or number that
-    the text lacks. Raises MissingExtraError where a similarity needs an embedder that is not installed.
+    It is a sentence of the similarities of sentences, the longest copy, or the first sentence with a name or number
+    that the text lacks. Raises MissingExtraError where a similarity needs an embedder that is not installed.
     """
     output = reply_text(example.output or "")
     if measure.names_function or measure.against is None or not output.strip():

@@ -1,5 +1,5 @@
-"""Checks of the calls of tools in an output: which tools, how many calls, their arguments and order, and whether they are
-as in the recorded output.
+"""Checks of the calls of tools in an output: which tools, how many calls, their arguments and order, and whether they
+are as in the recorded output.
 
 A recorded output stays beside a new one as ``metadata.recorded``: its messages, with calls and results.
 """

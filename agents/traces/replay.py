@@ -1,4 +1,5 @@
-"""Recorded turns replayed: a model is given the tools, and a call that it makes gets the recorded result. No tool is run.
+"""Recorded turns replayed: a model is given the tools, and a call that it makes gets the recorded result. No tool is
+run.
 
 A turn is everything after the user's last message: calls of tools, their results and the reply.
 """
@@ -32,7 +33,8 @@ NO_RESULT = "There is no recorded result of this call."
 
 
 def with_record(example: Example) -> Example:
-    """The example as it is replayed: the input ends with the user's last message, and ``metadata.recorded`` has the turn.
+    """The example as it is replayed: the input ends with the user's last message, and ``metadata.recorded`` has the
+    turn.
 
     What stands behind the user's last message of the input belongs to the output: applications often log the last reply
     alone as the output. Where ``metadata.recorded`` is there it stays.
@@ -109,7 +111,8 @@ class RecordedResults:
 
 @dataclass(frozen=True)
 class Replayed(Generated):
-    """An output that was replayed; its tool messages say under ``replayed`` where a result is not that of the same call."""
+    """An output that was replayed; its tool messages say under ``replayed`` where a result is not that of the same
+    call."""
 
     nearest: int = 0
     """Calls that got the result of the nearest recorded call."""
@@ -122,7 +125,8 @@ class Replayed(Generated):
 
 
 def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
-    """Counts of replayed outputs, and of their calls whose result is that of another one; None where none is replayed."""
+    """Counts of replayed outputs, and of their calls whose result is that of another one; None where none is
+    replayed."""
     found = [each for each in outputs if isinstance(each, Replayed)]
     if not found:
         return None
@@ -158,7 +162,8 @@ class ReplayTurn:
     """A recorded turn while it is replayed."""
 
     def __init__(self, first: Request, identity: str, example: Example) -> None:
-        """``first`` is the request without tools and ``identity`` the model's; the example is one :func:`with_record`."""
+        """``first`` is the request without tools and ``identity`` the model's; the example is one
+        :func:`with_record`."""
         self._first, self._identity = first, identity
         self._parameters = replace(first.parameters, tools=tools_of(example))
         recorded = told(example.metadata[RECORDED])

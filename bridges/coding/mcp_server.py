@@ -1,7 +1,7 @@
 """askance as a server of the Model Context Protocol, which coding agents speak (``askance mcp``, extra ``mcp``).
 
-It only reads, unless the person who starts it says otherwise. A cap lets its tools buy answers; all of them together stay
-under it. A folder for runs lets ``align`` write there. Every tool that could buy says first what that would take.
+It only reads, unless the person who starts it says otherwise. A cap lets its tools buy answers; all of them together
+stay under it. A folder for runs lets ``align`` write there. Every tool that could buy says first what that would take.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The cost of a judge alone with an empty store: once, for each example, and beside another (EIG paper §4.2 and A.13)."""
+"""The cost of a judge alone with an empty store: once, for each example, and beside another (EIG paper §4.2 and
+A.13)."""
 
 from __future__ import annotations
 

@@ -258,8 +258,8 @@ def all_candidates(setup: Setup) -> Questionnaire:
 def auto_rubric(setup: Setup) -> Questionnaire:
     """``auto_rubric``: candidates from pairs, taken one by one for what each adds to the coding rate of their words.
 
-    It ends where the best of the others adds nothing (Auto-Rubric, Xie et al. 2025). What people preferred plays no part
-    in the choice, and all questions count the same.
+    It ends where the best of the others adds nothing (Auto-Rubric, Xie et al. 2025). What people preferred plays no
+    part in the choice, and all questions count the same.
     """
     pool = candidate_pool(setup, "auto_rubric")
     asked = [each for each in pool.asked if each.weight > 0]

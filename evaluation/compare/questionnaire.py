@@ -128,7 +128,8 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
 
 
 def own_words(setup: Setup) -> Questionnaire:
-    """The judge in people's own words. Raises InputError where more than one dimension is compared: it has one score."""
+    """The judge in people's own words. Raises InputError where more than one dimension is compared: it has one
+    score."""
     options = setup.options
     if len(setup.dimensions) > 1 or setup.own is None:
         raise InputError(

@@ -116,7 +116,8 @@ def cut_lengths(schema: Mapping[str, Any], key: str = "") -> dict[str, int]:
 
 
 def is_cut(output: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a text of an output in JSON has all the characters that the schema allows, so that it may end in a word."""
+    """Whether a text of an output in JSON has all the characters that the schema allows, so that it may end in a
+    word."""
     values = json_values([output])
     return any(_reaches(value, schema) for value in values)
 

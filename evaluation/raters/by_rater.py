@@ -1,4 +1,5 @@
-"""``--by-rater``: does the judge agree with one rater more than with another, and with each as they do with each other."""
+"""``--by-rater``: does the judge agree with one rater more than with another, and with each as they do with each
+other."""
 
 from __future__ import annotations
 

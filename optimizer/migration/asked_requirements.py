@@ -1,8 +1,8 @@
 """Questions among the requirements of a migration, which the judge's model writes.
 
-BinEval's two steps on the prompt that is migrated: first its demands, which are the clauses that no check decides, so that
-each is covered; then atomic questions about each. People's comments on old outputs are demands, too. What old outputs do and
-new ones do not (contrast) becomes a question where the verdicts on development differ.
+BinEval's two steps on the prompt that is migrated: first its demands, which are the clauses that no check decides, so
+that each is covered; then atomic questions about each. People's comments on old outputs are demands, too. What old
+outputs do and new ones do not (contrast) becomes a question where the verdicts on development differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""From a clause of a prompt that writes, or a reviewer's comment, to questions about the outputs (BinEval §3.1, step 2).
+"""From a clause of a prompt that writes, or a reviewer's comment, to questions about the outputs (BinEval §3.1, step
+2).
 
 Examples in plain lines stand in for a JSON form: a small model that is asked for JSON with the whole prompt before it
-writes questions about other clauses. What a clause forbids is asked for as the thing itself, with no as the good answer,
-because small judges overlook "not".
+writes questions about other clauses. What a clause forbids is asked for as the thing itself, with no as the good
+answer, because small judges overlook "not".
 """
 
 from __future__ import annotations

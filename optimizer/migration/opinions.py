@@ -1,4 +1,5 @@
-"""Opinions on a migration's test outputs that teach nothing: a second judge's, and which of two outputs is preferred."""
+"""Opinions on a migration's test outputs that teach nothing: a second judge's, and which of two outputs is
+preferred."""
 
 from __future__ import annotations
 

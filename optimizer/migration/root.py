@@ -1,7 +1,7 @@
 """A migration of a prompt that writes: requirements first, then a run for each target, then the certificate.
 
-The directory holds the old outputs, ``requirements.yaml`` and ``certificate.json``; ``targets/NAME/`` holds a run of the
-loop for each target. Every part can be killed and gone on with: what was bought is in the stores, and each run in
+The directory holds the old outputs, ``requirements.yaml`` and ``certificate.json``; ``targets/NAME/`` holds a run of
+the loop for each target. Every part can be killed and gone on with: what was bought is in the stores, and each run in
 ``targets/`` is one of its own.
 """
 

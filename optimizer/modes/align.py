@@ -255,7 +255,8 @@ def _keep_candidates(context: RunContext, learns: QuestionLearner, *_: object) -
 def _coverage_facts(
     context: RunContext, targets: Targets, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, Any]:
-    """``comment_coverage``: the comments on rejected test outputs that the learned criteria see, and those of the start.
+    """``comment_coverage``: the comments on rejected test outputs that the learned criteria see, and those of the
+    start.
 
     Empty where the test was not looked at, or no such output has a comment.
     """

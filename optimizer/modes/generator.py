@@ -248,7 +248,8 @@ class GeneratorSubject:
             )
 
     def _tell_cut_texts(self, generated: Sequence[Generated], draft: Draft) -> None:
-        """Say that texts end at the length of the schema that is sent: again where twice as many outputs are looked at."""
+        """Say that texts end at the length of the schema that is sent: again where twice as many outputs are looked
+        at."""
         schema = (draft.writing or AS_THE_RUN).json_schema
         if schema is None or len(generated) < 2 * self._cut_texts.get(draft.hash, 0):
             return

@@ -117,8 +117,8 @@ def prepare(
 def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
     """The checklist without the criteria that an output pleases by repeating what it was given, which is said.
 
-    Measures are probed here; questions were when they were learned. A generator that is tuned finds out what pleases its
-    judge. Raises InputError where nothing else counts.
+    Measures are probed here; questions were when they were learned. A generator that is tuned finds out what pleases
+    its judge. Raises InputError where nothing else counts.
     """
     if checklist is None:
         return checklist

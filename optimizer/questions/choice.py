@@ -337,7 +337,8 @@ class Chooser:
     async def reworded(
         self, best: Draft, chosen: Chosen, writer: Callable[[CriterionRecord], Awaitable[Sequence[str]]]
     ) -> dict[str, str]:
-        """New words, by id, for the chosen candidates that read oddly, where the judge ranks the outputs alike with them.
+        """New words, by id, for the chosen candidates that read oddly, where the judge ranks the outputs alike with
+        them.
 
         No label is looked at, so that one wording holds for all folds. Where several questions are a call, the words
         stay: an answer there depends on what else is asked.

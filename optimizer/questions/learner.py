@@ -96,7 +96,8 @@ class QuestionLearner:
         return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
 
     def _look_at_measures(self, start: Draft, chooser: Chooser, iteration: int) -> tuple[FittedMeasure, ...]:
-        """Choose the measures before any question is bought; say them, and which of them pay for repeating the input."""
+        """Choose the measures before any question is bought; say them, and which of them pay for repeating the
+        input."""
         table, joined = chooser.table, chooser.measured(start, iteration)
         if table.left_out is not None:
             self.events.say(table.left_out)

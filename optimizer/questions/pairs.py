@@ -1,8 +1,8 @@
 """Questions learned from pairs of which people liked one output better (METHOD.md, part 7).
 
-The effect of a question is the mean of good(chosen) less good(rejected) over pairs, where good is P(the answer that speaks
-for the output). Its sign gives the polarity. Weights are those of Bradley and Terry on the same differences, mixed with
-equal ones as far as cross-validation says. A judge is better where it tells more held-out pairs.
+The effect of a question is the mean of good(chosen) less good(rejected) over pairs, where good is P(the answer that
+speaks for the output). Its sign gives the polarity. Weights are those of Bradley and Terry on the same differences,
+mixed with equal ones as far as cross-validation says. A judge is better where it tells more held-out pairs.
 """
 
 from __future__ import annotations

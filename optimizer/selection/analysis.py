@@ -38,8 +38,8 @@ def answers_from_verdicts(
     """Yes/no answers as probabilities, and what each counts for in a score.
 
     Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
-    ``hard``: the answer; ``split``: whether P(good) is above the question's median. A measure has no answer, so it is split
-    whatever the kind.
+    ``hard``: the answer; ``split``: whether P(good) is above the question's median. A measure has no answer, so it is
+    split whatever the kind.
 
     Returns:
         p(a|q,I) with the answer that speaks against the output first, shape (examples, questions, 2), and the scores in
@@ -166,7 +166,8 @@ _RESAMPLES = 1000
 
 
 def question_tokens(candidates: Checklist) -> Floats:
-    """About how many tokens each question adds to a request, with the sentence that says how to answer; a measure none."""
+    """About how many tokens each question adds to a request, with the sentence that says how to answer; a measure
+    none."""
     form = each_format(explained=False)
     asked = (
         0 if isinstance(each, Computed) else estimate_tokens(f"{question_block(each)}\n{form}")

@@ -275,7 +275,8 @@ SPREAD = (0.05, 0.95)
 def offered(
     examples: Sequence[Example], taken: Collection[str], settings: SelectOptions
 ) -> tuple[ComputedMeasure, ...]:
-    """Return the measures that are candidates, each with a range from the sample's values, without ids that are ``taken``.
+    """Return the measures that are candidates, each with a range from the sample's values, without ids that are
+    ``taken``.
 
     No score of the examples is looked at. Raises InputError and MissingExtraError as
     :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`.

@@ -165,7 +165,8 @@ class LessonBook:
 
 
 def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
-    """Whether the lesson memory knows that an edit of a draft was refused; its lessons are then rejected, which is said."""
+    """Whether the lesson memory knows that an edit of a draft was refused; its lessons are then rejected, which is
+    said."""
     if (reason := context.refused_before(draft, edit)) is None:
         return False
     context.memory.reject(edit.lessons, reason)

@@ -3,7 +3,7 @@
 It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go
 into the prompt, and the version stands unless the held-out figure falls. It keeps our guards that nothing works
 without: placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside
-the code are the lines of Algorithm 1; ``docs/method.md`` has the whole table.
+the code are the lines of Algorithm 1; ``docs/explanation/method.md`` has the whole table.
 """
 
 from __future__ import annotations

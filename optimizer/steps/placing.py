@@ -1,7 +1,8 @@
 """Where a line belongs that is added to the prompts of a program: where it mends most of what failed.
 
-A program may have several prompts, and a requirement does not say which of them it speaks of. So the line is tried in each
-on development outputs that failed the requirement. The acceptance test on validation then sees one candidate alone.
+A program may have several prompts, and a requirement does not say which of them it speaks of. So the line is tried in
+each on development outputs that failed the requirement. The acceptance test on validation then sees one candidate
+alone.
 """
 
 from __future__ import annotations

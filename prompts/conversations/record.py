@@ -25,8 +25,8 @@ def _text(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo)
 
 
 Text = Annotated[str, WrapValidator(_text)]
-"""A text. One that was given as messages, a list or an object is a :class:`~askance.prompts.messages.StructuredText`, which holds
-them."""
+"""A text. One that was given as messages, a list or an object is a :class:`~askance.prompts.messages.StructuredText`,
+which holds them."""
 
 
 def packed(texts: tuple[str | None, ...]) -> Any:

@@ -226,6 +226,7 @@ class ComputedMeasure(Computed):
 
 
 def along(curve: Curve, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of values on a curve: straight between its points, level beyond them. ``values`` and the result have shape (n,)."""
+    """Shares of values on a curve: straight between its points, level beyond them. ``values`` and the result have shape
+    (n,)."""
     points = np.array(curve)
     return np.asarray(np.interp(values, points[:, 0], points[:, 1]))

@@ -43,8 +43,8 @@ SEEN: dict[Sees, str] = {
 }
 """How a question is marked, where questions are listed, that sees something else than everything."""
 RequirementOrigin = Literal["contract", "clause", "contrast", "judge", "person"]
-"""Where a requirement of a migration comes from: found in old outputs, stated by the old prompt, what old outputs do and
-new ones do not, a learned judge, or a person."""
+"""Where a requirement of a migration comes from: found in old outputs, stated by the old prompt, what old outputs do
+and new ones do not, a learned judge, or a person."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -163,8 +163,8 @@ class Question(Polar):
     ``call`` for one about the calls of tools, with their arguments and results, and nothing else; an output without
     any is told as "No tool was called."
 
-    ``input``, ``context`` and ``reference`` for one about a relation: the judge is shown the sentences of the output and
-    of that text that lie nearest to each other, and no prompt.
+    ``input``, ``context`` and ``reference`` for one about a relation: the judge is shown the sentences of the output
+    and of that text that lie nearest to each other, and no prompt.
     """
 
     @property

@@ -91,7 +91,8 @@ class PromptForm:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a text with our own placeholders, of which only line ends or a byte order mark are to be kept."""
+        """Whether it is a text with our own placeholders, of which only line ends or a byte order mark are to be
+        kept."""
         own = all(name == ours and not ours.startswith(COLUMN) for name, ours in self.variables.items())
         return self.kind is None and self.syntax == "braces" and own
 

@@ -1,4 +1,5 @@
-"""Several prompts of one program as one text: edits, versions and diffs see them together, the program gets each by name.
+"""Several prompts of one program as one text: edits, versions and diffs see them together, the program gets each by
+name.
 
 A protected line stands before each: ``<!-- protect --><!-- prompt: NAME --><!-- /protect -->``.
 """

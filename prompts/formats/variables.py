@@ -19,7 +19,8 @@ from ..errors import InputError
 from ..text import BRACES, fill, literal, literal_but, placeholders_of
 
 SyntaxName = Literal["braces", "f-string", "double", "jinja"]
-"""``braces``: ``{x}``, other braces are text; ``f-string``: ``{x}``, all other braces doubled; ``double``: ``{{x}}``."""
+"""``braces``: ``{x}``, other braces are text; ``f-string``: ``{x}``, all other braces doubled; ``double``:
+``{{x}}``."""
 SYNTAXES: dict[SyntaxName, str] = {
     "braces": "variables in single braces",
     "f-string": "an f-string's variables",

@@ -51,8 +51,8 @@ def by_output(
         human: Reads ratings.
 
     Raises:
-        InputError: A rater rated one output twice, differently; an output has other texts than before; a rater or an id is
-            missing; or the map names a column that is nowhere. Names the file, line and field.
+        InputError: A rater rated one output twice, differently; an output has other texts than before; a rater or an id
+            is missing; or the map names a column that is nowhere. Names the file, line and field.
     """
     column = str(fields.get(RATER, RATER))
     found: dict[str, _Output] = {}
