@@ -35,8 +35,8 @@ RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 
 """Statuses after which a call is repeated. From 520 on they are Cloudflare's, which cannot reach the endpoint behind it
 for the moment."""
 IDLE_SECONDS = 3.0
-"""A connection that was idle for longer is opened anew: llama.cpp and uvicorn (so vLLM) close it after 5 s, and a request
-that is sent while they do so fails."""
+"""A connection that was idle for longer is opened anew: llama.cpp and uvicorn (so vLLM) close it after 5 s, and a
+request that is sent while they do so fails."""
 _EXPLAINED = Parameters(200, top_logprobs=5)
 """Parameters of a request for an answer with an explanation."""
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}

@@ -108,7 +108,8 @@ def _cut_length(schema: Mapping[str, Any]) -> int | None:
 
 
 def cut_lengths(schema: Mapping[str, Any], key: str = "") -> dict[str, int]:
-    """The length at which the text of each key is cut, by the schema of a :func:`cut_check`; empty for other schemas."""
+    """The length at which the text of each key is cut, by the schema of a :func:`cut_check`; empty for other
+    schemas."""
     if (most := _cut_length(schema)) is not None:
         return {key: most}
     parts = [*schema.get("properties", {}).items(), *([(key, schema["items"])] if "items" in schema else [])]
