@@ -1,0 +1,159 @@
+"""What `align` learns from real people's comments, on outputs that the run never saw.
+
+``rows`` splits a set of the shared data by page: 200 rows to learn from, the others kept aside. Then `align` learns, and
+``score`` has its judge read the rows that taught nothing: those kept aside, and the test rows of the run::
+
+    python -m tests.measured.people_comments rows feedbackqa ROWS
+    askance align ROWS/learn.jsonl --checklist ROWS/start.yaml --model local/qwen2.5-coder-1.5b-instruct \\
+        --run RUN --store STORE --max-iterations 1 --yes
+    python -m tests.measured.people_comments score feedbackqa RUN ROWS/kept.jsonl --store STORE
+
+The row "measures alone" is chosen, fitted and weighed on the rows that taught the judge. Spearman's correlation with
+the mean rating, or the area under the curve where people said pass or fail; resampled by page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import askance
+from askance.evaluation.measures.fitting import MeasureTable, documents_of
+from askance.experiments.command_line import RESULTS, machine, write_result
+from askance.memory.journal import read_events
+from askance.prompts.examples import Example, documents, load_examples, mean_rating
+from askance.stats.correlation import correlate
+from askance.stats.differences import difference_dict, label_difference, two_sided_difference
+from askance.stats.pass_fail import area_under_curve
+from askance.stats.resampling import Resampling
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SETS = {
+    "feedbackqa": ("feedbackqa_uk.jsonl", "Answer a citizen's question with a passage of an agency's pages.", "answer"),
+    "defacto": ("defacto_train.jsonl", "Summarise a news article in one sentence.", "summary"),
+}
+LEARN = 200
+SEED = 59
+RESULT = RESULTS / "people_comments.json"
+START, LEARNED, QUESTIONS, MEASURES = "start", "learned judge", "questions alone", "measures alone"
+
+
+def write_rows(name: str, folder: Path) -> None:
+    """Write ``learn.jsonl``, ``kept.jsonl`` and ``start.yaml``; the rows of one page are in one file."""
+    file, task, output = SETS[name]
+    rows = [json.loads(line) for line in (SHARED / file).read_text(encoding="utf-8").splitlines()]
+    pages = sorted({_page(row) for row in rows})
+    random.Random(SEED).shuffle(pages)
+    place = {page: number for number, page in enumerate(pages)}
+    rows.sort(key=lambda row: (place[_page(row)], row["id"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, some in (("learn", rows[:LEARN]), ("kept", rows[LEARN:])):
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in some)
+        (folder / f"{part}.jsonl").write_text(text, encoding="utf-8")
+    question = {"id": "good", "text": f"Is the {output} good?", "dimension": "overall"}
+    start = json.dumps({"task": task, "questions": [question]}, indent=1)
+    (folder / "start.yaml").write_text(start + "\n", encoding="utf-8")
+
+
+def _page(row: Mapping[str, Any]) -> str:
+    return str(row.get("metadata", {}).get("document", row["id"]))
+
+
+def scores_of(examples: Sequence[Example], store: Path, **judge: Any) -> list[float | None]:
+    """The judge's score of each example; ``judge`` is a judge, or a checklist and a model."""
+    found = askance.evaluate(list(examples), store=str(store), explain="never", **judge)
+    by_example = {each.example: each.value for each in found.scores if each.dimension == "overall"}
+    return [by_example.get(each.id) for each in examples]
+
+
+def measures_alone(taught: Sequence[Example], tested: Sequence[Example]) -> list[float | None]:
+    """Scores of the tested examples by the measures that the taught ones choose, fit and weigh."""
+    table = MeasureTable.of([*taught, *tested])
+    wanted = {each.id: value for each in taught if (value := mean_rating(each.human, "overall")) is not None}
+    chosen = table.choose(wanted, documents_of(taught), "overall").weighed
+    total = sum(each.weight for each in chosen)
+    return [
+        sum(each.weight * each.p_good(each.share(table.values[each.id][one.id])) for each in chosen) / total
+        if total
+        else None
+        for one in tested
+    ]
+
+
+def score(name: str, run: Path, kept: Path, store: Path) -> dict[str, Any]:
+    """Figures of all judges on the rows that taught nothing, with the differences from the learned one."""
+    examples = load_examples(run / "inputs" / "examples.jsonl")
+    split = next(each for each in read_events(run / "journal.jsonl") if each["event"] == "split")
+    taught = [each for each in examples if each.id in {*split["development"], *split["validation"]}]
+    tested = [*(each for each in examples if each.id in set(split["test"])), *load_examples(kept)]
+    learned = askance.load_judge(run)
+    columns = {
+        START: scores_of(tested, store, checklist=kept.parent / "start.yaml", model=learned.model),
+        LEARNED: scores_of(tested, store, judge=learned),
+        QUESTIONS: scores_of(tested, store, judge=learned.without_measures()),
+        MEASURES: measures_alone(taught, tested),
+    }
+    wanted = [mean_rating(each.human, "overall") for each in tested]
+    sampling = Resampling(documents(tested))
+    is_labels = name == "defacto"
+
+    def figure(column: Sequence[float | None]) -> dict[str, Any]:
+        found = (
+            area_under_curve(column, wanted, sampling) if is_labels else correlate(column, wanted, sampling).spearman
+        )
+        return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+    def against(column: Sequence[float | None]) -> dict[str, Any] | None:
+        mine = columns[LEARNED]
+        found = (
+            label_difference(column, mine, wanted, "auc", sampling)
+            if is_labels
+            else two_sided_difference(column, mine, wanted, sampling)
+        )
+        return difference_dict(found)
+
+    result = json.loads((run / "result.json").read_text(encoding="utf-8"))
+    return {
+        "data": name,
+        "statistic": "area under the curve" if is_labels else "Spearman",
+        **machine(),
+        "taught": len(taught),
+        "tested": len(tested),
+        "calls": result["calls"],
+        "tokens": result["tokens"],
+        "figures": {key: figure(column) for key, column in columns.items()},
+        "learned_minus": {key: against(column) for key, column in columns.items() if key != LEARNED},
+        "checklist": [each.model_dump(mode="json", exclude_none=True) for each in learned.checklist.questions],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the rows, or score a run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="what", required=True)
+    rows, scored = commands.add_parser("rows"), commands.add_parser("score")
+    for each in (rows, scored):
+        each.add_argument("data", choices=[*SETS])
+    rows.add_argument("folder", type=Path)
+    scored.add_argument("run", type=Path)
+    scored.add_argument("kept", type=Path)
+    scored.add_argument("--store", type=Path, required=True)
+    scored.add_argument("-o", "--output", type=Path, default=RESULT)
+    given = parser.parse_args(arguments)
+    if given.what == "rows":
+        write_rows(given.data, given.folder)
+        return
+    found = score(given.data, given.run, given.kept, given.store)
+    known = json.loads(given.output.read_text(encoding="utf-8"))["runs"] if given.output.is_file() else []
+    write_result(given.output, {"runs": [*known, found]})
+    for key, each in found["figures"].items():
+        gain = found["learned_minus"].get(key)
+        print(f"{key}: {each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]", gain and gain["value"])
+
+
+if __name__ == "__main__":
+    main()
