@@ -27,6 +27,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return MARKER.sub(lambda found: filled(found[1]), markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Write names in docstrings without their Sphinx role and module. MkDocs calls this."""
+    return re.sub(r":\w+:<code>~?(?:[\w.]*\.)?(\w+)</code>", r"<code>\1</code>", html)
+
+
 def filled(marker: str) -> str:
     """Return the Markdown that a marker stands for. Raises ImportError or AttributeError where it names no class."""
     if marker == "settings":
