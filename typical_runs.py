@@ -53,7 +53,7 @@ TOGETHER = MeasuredRuns(
     (7.5, 10), (30, 37), 0.2, "up to eight questions a call: simulated runs on 150 outputs, two thirds commented"
 )
 UNCOMMENTED = MeasuredRuns(
-    (4.5, 16), (5, 24), 0.02, "one question a call: all twelve measured runs on 150 outputs without comments"
+    (4.5, 16), (4.5, 24), 0.02, "one question a call: all twelve measured runs on 150 outputs without comments"
 )
 JUDGE_EDITS = MeasuredRuns(
     (1.2, 1.5), (1.2, 1.5), 0.02, "edits of a judge's prompt: all five measured runs on 60 or 120 examples"

@@ -25,7 +25,6 @@ from askance.typical_runs import (
     typical_runs,
 )
 from tests.said import says
-from tests.worlds import useful
 
 ONE_CALL = {"workshop": 91, "release_notes": 108.4, "front_desk": 103, "news_summaries": 158.5, "guest_reviews": 131}
 """Tokens of one starting call, as --dry-run estimates them for each of the made-up data sets."""
@@ -69,9 +68,10 @@ def test_measured_runs_of_edits_lie_within_what_is_said() -> None:
     assert MOVED.calls[0] <= 263 / 114 <= 278 / 114 <= MOVED.calls[1]
 
 
-def job(world: Any, **options: Any) -> Any:
-    given = useful(world.options | options)
-    return align.prepare(world.rows, world.checklist, world.model("world/target"), world.prompt, given)
+def job(world: Any, comment: str | None = None, **options: Any) -> Any:
+    given = {"embedder": "words", "resamples": 200} | options
+    rows = [each | ({} if comment is None else {"comment": comment}) for each in world.rows]
+    return align.prepare(rows, world.checklist, world.model("world/target"), world.prompt, given)
 
 
 WHOLE = Estimate(verdicts=80, calls=60, stored=20, tokens=6000)
@@ -89,8 +89,7 @@ def test_a_typical_run_is_scaled_to_the_examples_and_to_their_length(world: Any)
 
 @pytest.mark.parametrize(("mode", "ways"), [("auto", [EACH, TOGETHER]), ("each", [EACH]), ("batched", [TOGETHER])])
 def test_each_way_to_ask_has_its_own_figures_where_comments_teach(mode: str, ways: list[Any], world: Any) -> None:
-    world.rows[0] |= {"comment": "Nothing is right."}
-    found = typical_runs(job(world, update="questions", mode=mode), WHOLE)
+    found = typical_runs(job(world, "Nothing is right.", update="questions", mode=mode), WHOLE)
     assert [each.basis for each in found] == [each.basis for each in ways]
 
 
