@@ -276,13 +276,9 @@ def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     tokens = writing.tokens / max(1, writing.calls) * (writing.calls + writing.stored)
     typical = [TypicalRun.like(MOVED, writing.calls + writing.stored, tokens)] if not questions else []
     if as_json:
-        figures = {
-            "calls": writing.calls,
-            "stored": writing.stored,
-            "tokens": writing.tokens,
-        }
-        figures |= {"cost_usd": writing.cost_usd, "calls_per_question": questions}
-        echo_json(figures | typical_record(typical))
+        figures = {"calls": writing.calls, "stored": writing.stored, "tokens": writing.tokens}
+        money = {"cost_usd": writing.cost_usd, "calls_per_question": questions}
+        echo_json({**figures, **money, **typical_record(typical)})
         return
     echo(f"{writing.calls:,} calls ({writing.size}) to write all outputs with the old prompt.")
     for line in typical_lines(typical):
