@@ -29,11 +29,14 @@ from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
 from .judge_test import acceptance_test
 from .saved_judges import judge_files, save_changed_judge
+from .start_form import StartForm, add_start
 from .validation_looks import ValidationLooks
 
 PAGE = {
     "": "runs.html",
     **{name: f"{name}.html" for name in ("judge", "compare")},
+    "start": "start.html",
+    **{name: name for name in ("start.css", "start.js")},
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
 }
 MOST_BYTES = 2_000_000
@@ -190,6 +193,7 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
     app.router.add_get("/{token}/api/{name:" + "|".join(reads) + "}", read)
     app.router.add_post("/{token}/api/{name:" + "|".join(acts) + "}", act)
     app.router.add_get("/{token}/report", report)
+    add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
     return app
 
