@@ -1,4 +1,4 @@
-"""Ratings on a scale 1..K by a judge: p(y|I) of the whole output, given an answer, or the degree of one criterion.
+"""Ratings on K levels by a judge: p(y|I) of the whole output, given an answer, or the degree of one criterion.
 
 From log-probabilities where the endpoint gives some, p(y|I) is the share of each number among the likely first tokens;
 otherwise it is what was said, or the shares among several samples.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.replies.numbers import number_masses, number_said
+from ..models.replies.numbers import number_masses, number_said, scale_of
 from ..models.replies.yes_no import LEAST_MASS
 from ..prompts.checklist import Question
 from ..prompts.examples import Example
@@ -38,13 +38,13 @@ class ToRate:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The distribution over 1..K, or why there is none. A failure is a status, never a rating."""
+    """The distribution over K levels, or why there is none. A failure is a status, never a rating."""
 
     example: str
     question: str | None
     given: bool | None
     distribution: tuple[float, ...] | None
-    """Probability of 1, 2, ..., K; sums to 1. None unless the status is ``ok``."""
+    """Probability of level 1, 2, ..., K; sums to 1. None unless the status is ``ok``."""
     source: Provenance | None = None
     status: Status = "ok"
     error: str | None = None
@@ -59,14 +59,14 @@ class Rating:
 
 @dataclass(frozen=True)
 class Rater:
-    """A model with a prompt that gives numbers from 1 to ``levels``."""
+    """A model with a prompt that gives numbers on ``levels`` levels."""
 
     gateway: Gateway
     model: Model
     prompt: Prompt
     judging: Judging
     levels: int = 5
-    """2 to 10: a number of one digit, or 10, is read from its tokens."""
+    """2 to 10. They are asked for as 1, 2, ...; ten levels as 0 to 9 (:func:`~askance.models.replies.numbers.scale_of`)."""
     role: str = "rater"
 
     def __post_init__(self) -> None:
@@ -114,13 +114,13 @@ class Rater:
             yield make_request(self.model.identity, messages, parameters, replicate, framing=framing)
 
     def _block(self, rate: ToRate) -> str:
-        levels = str(self.levels)
+        low, high = map(str, scale_of(self.levels))
         if rate.question is None:
-            return render("rate_overall", levels=levels)
+            return render("rate_overall", low=low, high=high)
         if rate.given is None:
-            return render("rate_question", question=question_block(rate.question), levels=levels)
+            return render("rate_question", question=question_block(rate.question), low=low, high=high)
         answer = "yes" if rate.given else "no"
-        return render("rate_given", question=rate.question.text, answer=answer, levels=levels)
+        return render("rate_given", question=rate.question.text, answer=answer, low=low, high=high)
 
     async def _rating(self, rate: ToRate) -> Rating:
         """Buy one rating; an unreadable reply is not kept, so that it is asked for again next time."""
@@ -157,11 +157,12 @@ class Rater:
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
         """Read a reply: the numbers that were likely as its first word, else the number said; else ValueError."""
-        masses = number_masses(answer.logprobs or (), 1, self.levels)
+        low, high = scale_of(self.levels)
+        masses = number_masses(answer.logprobs or (), low, high)
         if sum(masses) >= LEAST_MASS:
             return tuple(mass / sum(masses) for mass in masses), "logprob"
-        level = number_said(answer.text)
-        if level is None or not 1 <= level <= self.levels:
-            raise ValueError(f"{in_quotes(answer.text)} is no number from 1 to {self.levels}")
-        one = tuple(float(level == each) for each in range(1, self.levels + 1))
+        number = number_said(answer.text)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
+        one = tuple(float(number == each) for each in range(low, high + 1))
         return one, "sampled" if provenance == "sampled" else "hard"

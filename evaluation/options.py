@@ -410,7 +410,11 @@ class CompareOptions(OwnBeside, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
-        5, ge=2, le=10, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
+        5,
+        ge=2,
+        le=10,
+        description="Rating judges rate from 1 to this, where numbers are read from probabilities 0 to 9 for 10; agreement "
+        "and kappas are counted on this scale.",
     )
     agreement_tolerance: Annotated[int | None, Heading.COMPARED.at(3)] = Field(
         None, ge=0, description="Points that scores may differ by and still agree; default: a fifth of the scale."
