@@ -50,7 +50,7 @@ class FilledAsking(NumberAsking):
 
 
 class _FilledEvaluator(NumberEvaluator):
-    sheets: Sheets = {}
+    sheets: Sheets
 
     def _asking(self, provenance: Provenance) -> FilledAsking:
         plain = super()._asking(provenance)
