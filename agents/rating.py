@@ -187,7 +187,7 @@ class FillingAsking(BatchedAsking):
     """Ratings of the replies that were read."""
 
     @property
-    def form(self) -> str:  # type: ignore[override]
+    def form(self) -> str:
         """A JSON object keyed by question id, with the rating as its last field."""
         low, high = map(str, scale_of(self.levels))
         return render("answer_filled", format=super().form, kind=WHOLE, low=low, high=high)
