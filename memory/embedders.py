@@ -3,8 +3,8 @@ is asked for.
 
 What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases that averaged word
 vectors miss, and no model tells "answer no if" from "do not answer no merely because". Vectors therefore only pick
-*candidates*; a language model decides. The search for neighbours is exact on purpose: on 10,000 sentences an HNSW
-graph missed 17 % of the duplicates and was no faster.
+*candidates*; a language model decides. The search for neighbours is exact on purpose: among 20,000 vectors FAISS's HNSW
+graph missed 6 % of the near copies, and its exact index took as long as ours (``python -m tests.measured.neighbours``).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from ...agents.requests import each_format, question_block
 from ...evaluation.options import SelectOptions
 from ...evaluation.verdict_table import tabulate
 from ...models.budget import estimate_tokens
+from ...models.replies.numbers import scale_of
 from ...prompts.checklist import Checklist, Computed, Sees
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.prompt import frame
@@ -148,7 +149,8 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Sam
         ratings, expected = judged_ratings(bought.ratings, settings.rating_levels)
         codes = equal_groups(expected, settings.rating_levels)
         ways = sorted({str(each.source) for each in bought.ratings if each.source})
-        source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
+        low, high = scale_of(settings.rating_levels)
+        source = f"the judge, {low} to {high}, from {' and '.join(ways) or 'nothing'}"
     given = conditional_table(bought.given, examples, candidates, settings.rating_levels) if bought.given else None
     return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
 

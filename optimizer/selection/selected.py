@@ -423,7 +423,7 @@ def _prefixes(
     order = list(curve.order)
     ordered = [candidates.questions[place] for place in order]
     views = [None if isinstance(each, Computed) else each.sees for each in ordered]
-    alone = settings.mode != "batched"  # else those that see the same are one call
+    alone = settings.mode != "batched" and settings.filling == "apart"  # else those that see the same are one call
     around = [
         shared[sees] if sees is not None and (alone or sees not in views[:place]) else 0.0
         for place, sees in enumerate(views)
