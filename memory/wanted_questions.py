@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..prompts.criteria.wording import asks_yes_or_no
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import AskanceError
 from ..prompts.human_feedback import one_line, told
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
@@ -90,4 +90,3 @@ def add_wanted(run: Path, wanted: WantedQuestion) -> None:
         raise AskanceError(f"{file}: another window has been writing for {WAITS:g} seconds. Try again.") from None
     except OSError as error:
         raise AskanceError(f"{file}: cannot be written ({error.strerror}). What was there before is kept.") from None
-

@@ -13,7 +13,7 @@ from askance.memory.wanted_questions import WANTED_FILE, WantedQuestion, add_wan
 from askance.prompts.errors import InputError
 from tests.said import says
 
-from .conftest import DEAF, RULES, Desk, of_questions
+from .conftest import DEAF, RULES, MuteDesk, of_questions
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 TIME = "2026-01-01T00:00:00+00:00"
@@ -24,15 +24,8 @@ PRICE, ASKED = RULES["price"]
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose note-taker made no question of the comments on prices."""
     run = tmp_path_factory.mktemp("wanted") / "first"
-    _Mute(120).align(run, learn_from="development")
+    MuteDesk(120).align(run, learn_from="development")
     return run
-
-
-class _Mute(Desk):
-    """The note-taker has no question for a comment on prices."""
-
-    def questions_for(self, comment: str) -> str:
-        return "none" if comment == PRICE else super().questions_for(comment)
 
 
 @pytest.fixture
@@ -43,12 +36,12 @@ def run(first: Path, tmp_path: Path) -> Path:
 def wanted(run: Path, text: str, part: str = "development") -> WantedQuestion:
     """The question, made of the comments on prices in one part of the examples."""
     split = next(each for each in read_events(run / "journal.jsonl") if each["event"] == "split")
-    named = tuple(row["id"] for row in Desk(120).rows if row.get("comment") == PRICE and row["id"] in split[part])
+    named = tuple(row["id"] for row in MuteDesk(120).rows if row.get("comment") == PRICE and row["id"] in split[part])
     return WantedQuestion(comment=PRICE, text=text, dimension="overall", examples=named, by="anna", time=TIME)
 
 
 def go_on(run: Path, new: Path) -> askance.RunResult:
-    desk = _Mute(120)
+    desk = MuteDesk(120)
     settings = {"embedder": "words", "resamples": 400, "update": "questions", "learn_from": "development"}
     return askance.align(desk.rows, from_run=run, model=desk.model(), run=new, **of_questions(settings))
 
