@@ -24,6 +24,8 @@ from ..report.certificate_data import read_migration
 from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
 from ..report.run_page import render_report
+from . import examples_page
+from .examples_runs import RunExamples, add_runs
 from .found_runs import RUN_FILES, FoundRuns
 from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
@@ -34,9 +36,10 @@ from .validation_looks import ValidationLooks
 
 PAGE = {
     "": "runs.html",
-    **{name: f"{name}.html" for name in ("judge", "compare")},
+    **{name: f"{name}.html" for name in ("judge", "compare", "examples")},
     "start": "start.html",
     **{name: name for name in ("start.css", "start.js")},
+    **examples_page.FILES,
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
 }
 MOST_BYTES = 2_000_000
@@ -87,11 +90,19 @@ class Workbench:
 
     def report(self, run: str) -> str:
         """The report of a run, made of its files: a page that lies there may be anybody's."""
-        folder = self._runs.folder(run)
+        folder = self.folder(run)
         with shown_from(folder, "the files of this run"):
             if is_migration(folder):
                 return render_certificate(read_migration(folder), linked=False)
             return render_report(read_run(folder))
+
+    def folder(self, run: str) -> Path:
+        """Directory of a run by its name. Raises InputError where there is none."""
+        return self._runs.folder(run)
+
+    def bench(self, run: str, file: str) -> JudgeBench:
+        """A judge of a run, read once. Raises InputError where there is none, or a file is damaged."""
+        return self._bench(run, file)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:
         """A judge with its table and its agreement on development."""
@@ -194,6 +205,9 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
     app.router.add_post("/{token}/api/{name:" + "|".join(acts) + "}", act)
     app.router.add_get("/{token}/report", report)
     add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
+    examples = RunExamples(bench)
+    examples_page.add_examples(app, examples)
+    add_runs(app, examples)
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
     return app
 

@@ -34,11 +34,13 @@ function line(run) {
   const name = run.state === "finished" ? link(run.run === "." ? run.name : run.run, "report", run.run) : make("bdi", run.run === "." ? run.name : run.run);
   const judge = run.judge ? link("Judge", "judge", run.run) : null;
   if (judge) judge.setAttribute("aria-label", `Judge of ${run.run}`);
+  const examples = run.judge || run.command === "tune" ? link("Examples", "examples", run.run) : null;
+  if (examples) examples.setAttribute("aria-label", `Examples of ${run.run}`);
   const goOn = ["running", "stopped"].includes(run.state) ? link(run.state === "running" ? "Watch or stop" : "Go on", "start", run.run) : null;
   if (goOn) goOn.setAttribute("aria-label", `${goOn.textContent}: ${run.run}`);
   const gain = run.gain ? [drawn(run.gain, -1, 1, true), make("p", run.gain_of, "soft")] : [make("span", "–", "soft")];
   const cost = run.cost === undefined ? "–" : `${run.cost ?? "price unknown"}${run.calls == null ? "" : `, ${run.calls.toLocaleString()} calls`}`;
-  return row(cell("Compare", pick), cell("", name, about, judge, goOn), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
+  return row(cell("Compare", pick), cell("", name, about, judge, " ", examples, " ", goOn), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
 }
 
 function choose() {
