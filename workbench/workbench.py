@@ -32,7 +32,9 @@ from ..report.certificate_data import read_migration
 from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
 from ..report.run_page import render_report
+from . import examples_page
 from .disagreement_page import DisagreementPage
+from .examples_runs import RunExamples, add_runs
 from .found_runs import RUN_FILES, FoundRuns
 from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
@@ -44,9 +46,10 @@ from .validation_looks import ValidationLooks
 
 PAGE = {
     "": "runs.html",
-    **{name: f"{name}.html" for name in ("judge", "compare", "disagreements", "prompts")},
+    **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts")},
     "start": "start.html",
     **{name: name for name in ("start.css", "start.js")},
+    **examples_page.FILES,
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
     **{name: name for name in ("disagreements.js", "disagreements.css", "prompts.js", "prompts.css")},
 }
@@ -107,6 +110,10 @@ class Workbench:
     def folder(self, run: str) -> Path:
         """Directory of a run by its name. Raises InputError where there is none."""
         return self._runs.folder(run)
+
+    def bench(self, run: str, file: str) -> JudgeBench:
+        """A judge of a run, read once. Raises InputError where there is none, or a file is damaged."""
+        return self.judge_of(run, file)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:
         """A judge with its table and its agreement on development."""
@@ -199,6 +206,9 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
     add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
     DisagreementPage(lambda run: bench.judge_of(run, JUDGE_FILE), bench.by).add_to(app)
     PromptPage(bench.folder, bench.by).add_to(app)
+    examples = RunExamples(bench)
+    examples_page.add_examples(app, examples)
+    add_runs(app, examples)
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
     return app
 

@@ -41,6 +41,7 @@ function line(run) {
   const live = {running: "Watch or stop", stopped: "Go on"}[run.state];
   const pages = [
     offer(run.judge, "Judge", "judge", "Judge of"),
+    offer(run.judge || run.command === "tune", "Examples", "examples", "Examples of"),
     offer(live, live, "start", `${live}:`),
     offer(run.judge, "Disagreements", "disagreements", "Disagreements in"),
     offer(run.state === "finished" && ["tune", "migrate"].includes(run.command), "Prompt", "prompts", "Prompt of"),
