@@ -33,7 +33,7 @@ _HOMES = {
     "generate": ".evaluation.generate",
     "import_file": ".bridges.imported_table",
     "import_traces": ".bridges.trace_examples",
-    "label": ".labelling.label",
+    "label": ".workbench.label",
     "load_checklist": ".prompts.checklist",
     "load_examples": ".prompts.examples",
     "load_judge": ".evaluation.judge_file",
@@ -90,8 +90,6 @@ if TYPE_CHECKING:
     from .evaluation.write_questions import awrite_questions as awrite_questions
     from .evaluation.write_questions import questions_from as questions_from
     from .evaluation.write_questions import write_questions as write_questions
-    from .labelling.label import alabel as alabel
-    from .labelling.label import label as label
     from .memory.memory_directory import load_memory as load_memory
     from .models.named import NamedModel as NamedModel
     from .optimizer.run_result import RunResult as RunResult
@@ -119,6 +117,8 @@ if TYPE_CHECKING:
     from .runs import tune as tune
     from .training.train import atrain as atrain
     from .training.train import train as train
+    from .workbench.label import alabel as alabel
+    from .workbench.label import label as label
 
 
 def __getattr__(name: str) -> Any:

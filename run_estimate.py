@@ -33,6 +33,7 @@ from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
 from .prompts.formats.several import sections
 from .prompts.human_feedback import one_line
+from .typical_runs import TypicalRun, together, typical_runs
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,17 @@ class RunEstimate:
     last_calls: int
     """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
     learning questions, pruning, and stating failures in their own words."""
+    typical: tuple[TypicalRun, ...] = ()
+    """What measured runs of this kind took, scaled to these examples."""
 
     def __add__(self, other: RunEstimate) -> RunEstimate:
         parts = ("fixed", "wording_calls", "iteration_calls", "last_calls")
-        return RunEstimate(*(getattr(self, name) + getattr(other, name) for name in parts))
+        sums = (getattr(self, name) + getattr(other, name) for name in parts)
+        return RunEstimate(*sums, together(self.typical, other.typical))
+
+    def most(self, iterations: int) -> int:
+        """Calls that a run never goes beyond."""
+        return self.fixed.calls + self.wording_calls + iterations * self.iteration_calls + self.last_calls
 
 
 def estimate_runs(jobs: Sequence[Job]) -> RunEstimate:
@@ -81,6 +89,7 @@ def estimate_run(job: Job) -> RunEstimate:
     shared = options.shared if job.may_share else None
     shared = None if isinstance(shared, Path) and not shared.exists() else shared
     whole, finds_out = run_sync(judging(None, None))
+    typical = typical_runs(job, whole)
     fixed = whole if there is None and shared is None else run_sync(judging(there, shared))[0]
     if isinstance(options, AlignOptions) and options.calibrate:
         return RunEstimate(fixed, 0, 0, 0)
@@ -93,7 +102,7 @@ def estimate_run(job: Job) -> RunEstimate:
         questions = 2 * MOST_CALLS + len(splits.validation) * a_version  # written, with re-asks, and tried
     ends = (len(splits.test) + len(splits.development)) * a_version
     if options.paper:
-        return RunEstimate(fixed, 0, _papers_iteration(job, splits, a_version) + questions, ends)
+        return RunEstimate(fixed, 0, _papers_iteration(job, splits, a_version) + questions, ends, typical)
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
         words = most_calls(len(job.checklist.asked), len(splits.development), job.views)
@@ -101,7 +110,8 @@ def estimate_run(job: Job) -> RunEstimate:
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
     iteration = 0 if only_words else _iteration(job, splits, a_version) + questions
     learning = _all_learning(job, splits, a_version, finds_out=finds_out)
-    return RunEstimate(fixed, words, iteration, ends + _once(job, splits, a_version, questions) + learning)
+    ends += _once(job, splits, a_version, questions) + learning
+    return RunEstimate(fixed, words, iteration, ends, typical)
 
 
 def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:

@@ -182,6 +182,7 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
     rating_criterion: str | None
     rating_levels: int
     estimate: Literal["pooled", "per-example"]
+    filling: Literal["apart", "together"]
     per_token: bool
     halves: int
     ranking_resamples: int

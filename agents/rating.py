@@ -1,29 +1,33 @@
-"""Ratings on a scale 1..K by a judge: p(y|I) of the whole output, given an answer, or the degree of one criterion.
+"""Ratings on K levels by a judge: p(y|I) of the whole output, given an answer, or the degree of one criterion.
 
 From log-probabilities where the endpoint gives some, p(y|I) is the share of each number among the likely first tokens;
-otherwise it is what was said, or the shares among several samples.
+otherwise it is what was said, or the shares among several samples. :class:`Filler` buys the rating of the whole
+together with all answers to a questionnaire, in one reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.replies.numbers import number_masses, number_said
-from ..models.replies.yes_no import LEAST_MASS
+from ..models.replies.numbers import number_masses, number_said, scale_of, score_masses
+from ..models.replies.yes_no import LEAST_MASS, token_of_field
 from ..prompts.checklist import Question
+from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt, frame
 from ..prompts.templates import render
-from ..prompts.verdicts import Provenance, Status
+from ..prompts.verdicts import Provenance, Status, Verdict, VerdictColumns
 from .buying import NO_LOGPROBS, all_together
+from .evaluator import Evaluator
 from .judging import Judging
 from .measures.nearest import in_view
-from .replies import in_quotes
-from .requests import TOKENS, TOP_LOGPROBS, opening, question_block, shows_images
+from .replies import Reading, in_quotes, json_object
+from .requests import TOKENS, TOP_LOGPROBS, Ask, BatchedAsking, opening, question_block, shows_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,13 @@ class ToRate:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The distribution over 1..K, or why there is none. A failure is a status, never a rating."""
+    """The distribution over K levels, or why there is none. A failure is a status, never a rating."""
 
     example: str
     question: str | None
     given: bool | None
     distribution: tuple[float, ...] | None
-    """Probability of 1, 2, ..., K; sums to 1. None unless the status is ``ok``."""
+    """Probability of level 1, 2, ..., K; sums to 1. None unless the status is ``ok``."""
     source: Provenance | None = None
     status: Status = "ok"
     error: str | None = None
@@ -59,14 +63,15 @@ class Rating:
 
 @dataclass(frozen=True)
 class Rater:
-    """A model with a prompt that gives numbers from 1 to ``levels``."""
+    """A model with a prompt that gives numbers on ``levels`` levels."""
 
     gateway: Gateway
     model: Model
     prompt: Prompt
     judging: Judging
     levels: int = 5
-    """2 to 10: a number of one digit, or 10, is read from its tokens."""
+    """2 to 10. They are asked for as 1, 2, ...; ten levels as 0 to 9
+    (:func:`~askance.models.replies.numbers.scale_of`)."""
     role: str = "rater"
 
     def __post_init__(self) -> None:
@@ -114,13 +119,13 @@ class Rater:
             yield make_request(self.model.identity, messages, parameters, replicate, framing=framing)
 
     def _block(self, rate: ToRate) -> str:
-        levels = str(self.levels)
+        low, high = map(str, scale_of(self.levels))
         if rate.question is None:
-            return render("rate_overall", levels=levels)
+            return render("rate_overall", low=low, high=high)
         if rate.given is None:
-            return render("rate_question", question=question_block(rate.question), levels=levels)
+            return render("rate_question", question=question_block(rate.question), low=low, high=high)
         answer = "yes" if rate.given else "no"
-        return render("rate_given", question=rate.question.text, answer=answer, levels=levels)
+        return render("rate_given", question=rate.question.text, answer=answer, low=low, high=high)
 
     async def _rating(self, rate: ToRate) -> Rating:
         """Buy one rating; an unreadable reply is not kept, so that it is asked for again next time."""
@@ -157,11 +162,109 @@ class Rater:
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
         """Read a reply: the numbers that were likely as its first word, else the number said; else ValueError."""
-        masses = number_masses(answer.logprobs or (), 1, self.levels)
+        low, high = scale_of(self.levels)
+        masses = number_masses(answer.logprobs or (), low, high)
         if sum(masses) >= LEAST_MASS:
             return tuple(mass / sum(masses) for mass in masses), "logprob"
-        level = number_said(answer.text)
-        if level is None or not 1 <= level <= self.levels:
-            raise ValueError(f"{in_quotes(answer.text)} is no number from 1 to {self.levels}")
-        one = tuple(float(level == each) for each in range(1, self.levels + 1))
+        number = number_said(answer.text)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"{in_quotes(answer.text)} is no number from {low} to {high}")
+        one = tuple(float(number == each) for each in range(low, high + 1))
         return one, "sampled" if provenance == "sampled" else "hard"
+
+
+WHOLE = "overall_rating"
+"""Key of the rating in a filled questionnaire."""
+Filled = dict[tuple[str, int], tuple[tuple[float, ...], Provenance]]
+"""By example and replicate: the rating of a filled questionnaire, and where it comes from."""
+
+
+@dataclass(frozen=True)
+class FillingAsking(BatchedAsking):
+    """One call an example: all yes/no answers and, after them, the rating of the whole (EIG paper, Figure 10)."""
+
+    levels: int = 5
+    filled: Filled = field(default_factory=dict)
+    """Ratings of the replies that were read."""
+
+    @property
+    def form(self) -> str:
+        """A JSON object keyed by question id, with the rating as its last field."""
+        low, high = map(str, scale_of(self.levels))
+        return render("answer_filled", format=super().form, kind=WHOLE, low=low, high=high)
+
+    def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
+        """The answers, then the rating."""
+        whole = super().schema(questions)
+        low, high = scale_of(self.levels)
+        properties = whole["properties"] | {WHOLE: {"type": "integer", "enum": list(range(low, high + 1))}}
+        return whole | {"properties": properties, "required": list(properties)}
+
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """Read the answers and the rating; ValueError where there is no rating or no answer."""
+        readings = super().read(ask, answer)
+        self.filled[ask.example.id, ask.replicate] = self._rating(answer)
+        return readings
+
+    def _rating(self, answer: Answer) -> tuple[tuple[float, ...], Provenance]:
+        low, high = scale_of(self.levels)
+        said = json_object(answer, [WHOLE]).get(WHOLE)
+        if isinstance(said, bool) or not isinstance(said, int) or not low <= said <= high:
+            raise ValueError(f'"{WHOLE}" is no whole number from {low} to {high}')
+        masses = score_masses(token_of_field(answer.logprobs or (), WHOLE)[1], low, high) if self.logprobs else []
+        if sum(masses) >= LEAST_MASS:
+            return tuple(mass / sum(masses) for mass in masses), "logprob"
+        return tuple(float(said == each) for each in range(low, high + 1)), "hard"
+
+
+@dataclass(eq=False)
+class Filler(Evaluator):
+    """An evaluator whose replies hold the answers to all questions and the rating of the whole.
+
+    Several replicates or samples are the paper's rounds of simulated filling: their answers and ratings are averaged.
+    """
+
+    levels: int = 5
+    filled: Filled = field(default_factory=dict)
+    states: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check that one call can show what all questions see; InputError where it cannot."""
+        super().__post_init__()
+        views = {each.sees for each in self.checklist.asked}
+        if len(views) != 1 or "quote" in views:
+            raise InputError(
+                "filling together: all questions see the same part of an example in one reply, and none is answered "
+                f"with a quote; here they see {' and '.join(sorted(views)) or 'nothing'}. Leave it out (filling apart)."
+            )
+        if any(each.id == WHOLE for each in self.checklist.asked):
+            raise InputError(f"filling together: '{WHOLE}' is the name of the rating; give that question another id.")
+
+    async def fill(
+        self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
+    ) -> tuple[VerdictColumns, list[Rating]]:
+        """Buy verdicts as :meth:`judge`, and one rating per example, in their order."""
+        verdicts = await self.judge(examples, on_verdicts)
+        failed = {each.example: each for each in verdicts if each.status != "ok"}
+        read: dict[str, list[tuple[tuple[float, ...], Provenance]]] = {each.id: [] for each in examples}
+        for (example, _), rating in self.filled.items():
+            read[example].append(rating)
+        return verdicts, [self._mean_rating(name, found, failed.get(name)) for name, found in read.items()]
+
+    def _mean_rating(
+        self, example: str, read: Sequence[tuple[tuple[float, ...], Provenance]], failed: Verdict | None
+    ) -> Rating:
+        if not read:
+            assert failed is not None, "a reply with all answers has a rating"
+            return Rating(example, None, None, None, status=failed.status, error=failed.error)
+        mean = tuple(sum(column) / len(read) for column in zip(*(each for each, _ in read), strict=True))
+        sources: set[Provenance] = {source for _, source in read}
+        source: Provenance = sources.pop() if len(sources) == 1 else "hard"
+        return Rating(example, None, None, mean, "sampled" if source == "hard" and len(read) > 1 else source)
+
+    def _asking(self, provenance: Provenance) -> FillingAsking:
+        judging, asked = self.judging, self.checklist.asked
+        form = judging.form(provenance, len(asked), thinks=False)
+        common = (self.prompt, asked, form.explained, form.logprobs, judging.temperature_of(provenance), judging.seed)
+        more = (judging.seed, self.answers, form.stated, form.by_number)
+        return FillingAsking(*common, *more, levels=self.levels, filled=self.filled)

@@ -386,6 +386,10 @@ class BatchedAsking:
         one = (100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)
         return one * len(questions) + sum(len(each.id) for each in questions) + 50
 
+    def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
+        """JSON schema of the reply about several questions."""
+        return batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated)
+
     def block(self, questions: Sequence[Question]) -> str:
         """Blocks of several questions, in their order."""
         return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
@@ -406,7 +410,7 @@ class BatchedAsking:
             self.temperature,
             self.seed,
             5 if self.logprobs else 0,
-            batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated),
+            self.schema(questions),
         )
         parameters = for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from ..labelling.label import Labelled, is_run, label
 from ..labelling.label_options import LabelOptions
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.errors import as_typed
+from ..workbench.label import Labelled, is_run, label
 from .command_options import GroupedCommand, common_options, config_option, need, settings, settings_options
 from .output import echo_json
 from .terminal import echo

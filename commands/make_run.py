@@ -36,6 +36,7 @@ from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
 from ..run_estimate import estimate_run, estimate_runs
 from ..settings import flag, load_config
+from ..typical_runs import MOVED, TypicalRun, typical_lines, typical_record
 from .command_options import (
     Function,
     GroupedCommand,
@@ -147,7 +148,7 @@ def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
 
 
 def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
-    most = estimate.fixed.calls + estimate.wording_calls + iterations * estimate.iteration_calls + estimate.last_calls
+    most = estimate.most(iterations)
     if as_json:
         echo_json(
             {
@@ -159,13 +160,16 @@ def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
                 "calls_per_iteration_at_most": estimate.iteration_calls,
                 "last_calls": estimate.last_calls,
                 "calls_at_most": most,
+                **typical_record(estimate.typical),
             }
         )
         return
     there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
     echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
     if most > estimate.fixed.calls:
-        echo(f"The whole run: never more than {most:,} calls, most runs far fewer; --call-budget caps it.")
+        for line in typical_lines(estimate.typical):
+            echo(line)
+        echo(f"The whole run: never more than {most:,} calls; --call-budget caps it.")
     echo("Nothing was bought.")
 
 
@@ -268,15 +272,17 @@ def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     """Say what a migration would take; nothing is bought."""
     estimate = estimate_migration(migration)
     questions = estimate.calls_per_question
+    writing = estimate.writing
+    tokens = writing.tokens / max(1, writing.calls) * (writing.calls + writing.stored)
+    typical = [TypicalRun.like(MOVED, writing.calls + writing.stored, tokens)] if not questions else []
     if as_json:
-        figures = {
-            "calls": estimate.writing.calls,
-            "stored": estimate.writing.stored,
-            "tokens": estimate.writing.tokens,
-        }
-        echo_json({**figures, "cost_usd": estimate.writing.cost_usd, "calls_per_question": questions})
+        figures = {"calls": writing.calls, "stored": writing.stored, "tokens": writing.tokens}
+        money = {"cost_usd": writing.cost_usd, "calls_per_question": questions}
+        echo_json({**figures, **money, **typical_record(typical)})
         return
-    echo(f"{estimate.writing.calls:,} calls ({estimate.writing.size}) to write all outputs with the old prompt.")
+    echo(f"{writing.calls:,} calls ({writing.size}) to write all outputs with the old prompt.")
+    for line in typical_lines(typical):
+        echo(line)
     if questions:
         echo(f"Each question among the requirements takes {questions:,} calls more.")
     echo(f"{estimate.power} Nothing was bought.")

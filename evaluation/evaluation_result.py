@@ -18,7 +18,7 @@ from ..prompts.rows import column
 from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
-from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells
+from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells, labels_lines
 from .raters.by_rater import by_rater_lines, by_rater_rows
 from .raters.steps import StepThresholds, steps_line
 from .scoring import coverage_line, mean_score, score_on, to_scale, whole_name, whole_of, yes_rates
@@ -241,6 +241,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         f"{count(len(data['scores']), 'example')} by {data['model']}",
         [
             *pass_fail_lines(data),
+            *(labels_lines(raters) if "accuracy" in data else ()),
             *([steps_line(data["steps"])] if "steps" in data else []),
             f"mean score {mean} on a scale from {low:g} to {high:g}",
             *([_own_line(data["own_questions"])] if "own_questions" in data else []),

@@ -410,7 +410,11 @@ class CompareOptions(OwnBeside, ScoreOptions):
     """Settings of ``compare``; those of ``evaluate`` hold for the judges that ask yes/no questions."""
 
     points: Annotated[int, Heading.COMPARED.at(3)] = Field(
-        5, ge=2, le=10, description="Rating judges rate from 1 to this; agreement and kappas are counted on this scale."
+        5,
+        ge=2,
+        le=10,
+        description="Rating judges rate from 1 to this, where numbers are read from probabilities 0 to 9 for 10; agreement "
+        "and kappas are counted on this scale.",
     )
     agreement_tolerance: Annotated[int | None, Heading.COMPARED.at(3)] = Field(
         None, ge=0, description="Points that scores may differ by and still agree; default: a fifth of the scale."
@@ -538,6 +542,11 @@ class SelectOptions(JudgeOptions, Where):
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
     )
+    filling: Annotated[Literal["apart", "together"], Heading.CHOSEN] = Field(
+        "apart",
+        description="Answers and the judge's rating in a call each, or together: all of an example in one reply, as in "
+        "the paper's simulations (EIG Figure 10).",
+    )
     per_token: Annotated[bool, Heading.CHOSEN] = Field(
         False, description="Choose by information per token of the question."
     )
@@ -564,6 +573,8 @@ class SelectOptions(JudgeOptions, Where):
             where(answer_levels=(3, 5, 10)),
             "an answer on a scale is one call, given once and without an explanation (answer_levels 2)",
         ),
+        Idle(("filling",), beside("verdicts"), _ASKED),
+        Idle(("mode",), where(filling="together"), "one reply has all answers (filling together)"),
         Idle(
             ("sample", "sampling", "clusters"),
             beside("verdicts"),
@@ -580,6 +591,13 @@ class SelectOptions(JudgeOptions, Where):
             raise ValueError("scores: a selection has answers instead (soft, hard, split)")
         if self.answer_levels > 2 and self.answers == "split":
             raise ValueError("answers: split is for yes/no answers (answer_levels 2)")
+        if self.filling == "together":
+            if self.answer_levels > 2 or self.estimate == "per-example":
+                raise ValueError(
+                    "filling: one reply has yes/no answers and one rating (answer_levels 2, estimate pooled)"
+                )
+            if self.rated_by == "people":
+                raise ValueError("rated_by: the reply has the judge's own rating (filling together)")
         if self.estimate == "per-example":
             if self.answer_levels > 2 or self.answers == "split":
                 raise ValueError("estimate: per-example is for yes/no answers, soft or hard")

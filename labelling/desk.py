@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -76,6 +77,18 @@ class Desk:
         self._back: str | None = None
         """The example that was taken back last, and is asked about again."""
 
+    def seat(self, rater: str) -> Desk:
+        """The same desk with another rater at it: whatever is said at either is known at both."""
+        other = copy(self)
+        other.rater, other._back = rater, None
+        return other
+
+    def as_now(self) -> Desk:
+        """A copy that later labels do not change, for figures that take a while."""
+        other = copy(self)
+        other.said = AllSaid({name: [*each] for name, each in self.said.history.items()}, {**self.said.drafts})
+        return other
+
     # what is asked
 
     def next(self) -> tuple[Example, Why] | None:
@@ -114,19 +127,33 @@ class Desk:
             [self.dimension in each.human or bool(theirs.get(each.id)) for each in self.asked], dtype=np.bool_
         )
 
-    def _labels(self) -> dict[str, list[Entry]]:
+    def _labels(self, *, blind: bool = False) -> dict[str, list[Entry]]:
         """By example, the entries that hold a label on the dimension."""
-        found: dict[str, list[Entry]] = {}
+        entries = self.entries(blind=blind)
+        found = {name: [each for each in theirs if self.dimension in each.human] for name, theirs in entries.items()}
+        return {name: theirs for name, theirs in found.items() if theirs}
+
+    def entries(self, *, blind: bool = False) -> dict[str, list[Entry]]:
+        """By example, the raters' labels, answers and comments as they stand, this rater's among them.
+
+        ``blind`` leaves out an example that this rater has not labelled: raters do not see each other's labels before.
+        """
+        mine, found = self.labelled_by(self.rater), dict[str, list[Entry]]()
         for rater in self.said.raters:
             for name, entry in self.said.standing(rater).items():
-                if entry.kind == "label" and self.dimension in entry.human:
+                if entry.kind == "label" and (name in mine or not blind):
                     found.setdefault(name, []).append(entry)
         return found
 
-    def people(self) -> list[float | None]:
+    def labelled_by(self, rater: str) -> set[str]:
+        """Ids of the examples with a label, an answer or a comment of a rater."""
+        return {name for name, entry in self.said.standing(rater).items() if entry.kind == "label"}
+
+    def people(self, *, blind: bool = False) -> list[float | None]:
         """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a
-        tie. Of ordinal labels the better half of the steps passes, by their mean."""
-        theirs = self._labels()
+        tie. Of ordinal labels the better half of the steps passes, by their mean. ``blind`` is that of
+        :meth:`entries`."""
+        theirs = self._labels(blind=blind)
         found: list[float | None] = []
         for each in self.asked:
             given = [float(entry.human[self.dimension]) for entry in theirs.get(each.id, ())]
@@ -223,9 +250,11 @@ class Desk:
         Raters have names there as soon as there are several, or some in the data have.
         """
         named = len(self.said.raters) > 1 or any(column(self.examples, "raters"))
-        if named != self._named:
-            self._named, self._rows = named, {}
         standing = [(rater, self.said.standing(rater)) for rater in self.said.raters]
+        if named != self._named:
+            self._named = named
+            for name in {name for _, theirs in standing for name in theirs}:
+                self._rows.pop(name, None)
         for each in self.examples:
             if each.id not in self._rows:
                 entries = [theirs[each.id] for _, theirs in standing if each.id in theirs]
@@ -240,18 +269,22 @@ class Desk:
     def item(self) -> dict[str, Any] | None:
         """The output that is asked about, as the page gets it."""
         asked = self.next()
-        if asked is None:
-            return None
-        example, why = asked
+        return None if asked is None else self.shown(asked[0]) | {"why": WORDS[asked[1]]}
+
+    def shown(self, example: Example) -> dict[str, Any]:
+        """An example with what this rater said of it, as the page gets it."""
         draft = self.draft(example.id) or self.said.standing(self.rater).get(example.id)
-        shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
-        images = {name: found for name, text in shown.items() if (found := pictures_of(text))}
-        return shown | {
-            **({"images": images} if images else {}),
-            "why": WORDS[why],
+        return shown_texts(example) | {
             "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
             "comment": draft.comment if draft else "",
         }
+
+
+def shown_texts(example: Example) -> dict[str, Any]:
+    """The id, the texts and the images of an example, as the page gets them."""
+    shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
+    images = {name: found for name, text in shown.items() if (found := pictures_of(text))}
+    return shown | ({"images": images} if images else {})
 
 
 def majority(ratings: Sequence[float]) -> bool | None:

@@ -67,6 +67,12 @@ class LabelOptions(BaseModel):
     @field_validator("rater", "dimension")
     @classmethod
     def _is_a_name(cls, name: str) -> str:
-        if not name.strip() or not name.isprintable():
-            raise ValueError("a name in plain signs is needed")
-        return name.strip()
+        return plain_name(name)
+
+
+def plain_name(name: str) -> str:
+    """The name without spaces around it. Raises ValueError where there is nothing in it, or signs that cannot be
+    read."""
+    if not name.strip() or not name.isprintable():
+        raise ValueError("a name in plain signs is needed")
+    return name.strip()

@@ -6,12 +6,10 @@ is all that counts.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +24,7 @@ from ..prompts.formatting import count
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text import sendable
+from ..prompts.text_files import append_line
 from .steps import LabelSteps
 
 logger = logging.getLogger(__name__)
@@ -149,18 +148,8 @@ class LabelsFile:
     def append(self, entry: Entry) -> None:
         """Write one entry; when this returns it is on the disk. Raises AskanceError where it could not be written; the
         file is as it was."""
-        line = (json.dumps(entry.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n").encode()
         try:
-            with self.path.open("ab", buffering=0) as file:
-                size = file.seek(0, os.SEEK_END)
-                try:
-                    if file.write(line) < len(line):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file.fileno())
-                except OSError:
-                    with suppress(OSError):
-                        os.truncate(self.path, size)
-                    raise
+            append_line(self.path, entry.model_dump(exclude_defaults=True))
         except OSError as error:
             raise self._unwritable(error) from None
 

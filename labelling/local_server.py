@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -91,6 +91,34 @@ async def told(request: web.Request, record: type[Message], do: Callable[[Messag
     except AskanceError as error:
         logger.error("%s", error)
         return problem(507, str(error))
+
+
+def add_read(app: web.Application, name: str, make: Callable[..., Any], fields: Sequence[str] = ()) -> None:
+    """Answer ``api/NAME`` by what ``make``, in a thread, gives of these fields of the query; a missing one is empty."""
+
+    async def read(request: web.Request) -> web.StreamResponse:
+        return await answered(lambda: make(*(request.query.get(each, "") for each in fields)), web.json_response)
+
+    app.router.add_get(f"/{{token}}/api/{name}", read)
+
+
+def add_act(app: web.Application, name: str, record: type[Message], do: Callable[[Message], Any]) -> None:
+    """Answer the messages to ``api/NAME`` by what ``do``, in a thread, gives."""
+
+    async def act(request: web.Request) -> web.StreamResponse:
+        return await told(request, record, lambda message: asyncio.to_thread(do, message))
+
+    app.router.add_post(f"/{{token}}/api/{name}", act)
+
+
+async def answered(make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse]) -> web.StreamResponse:
+    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words."""
+    try:
+        return answer(await asyncio.to_thread(make))
+    except InputError as error:
+        return problem(400, str(error))
+    except AskanceError as error:
+        return problem(500, str(error))
 
 
 def problem(status: int, text: str) -> web.Response:

@@ -3,8 +3,8 @@ is asked for.
 
 What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases that averaged word
 vectors miss, and no model tells "answer no if" from "do not answer no merely because". Vectors therefore only pick
-*candidates*; a language model decides. The search for neighbours is exact on purpose: on 10,000 sentences an HNSW
-graph missed 17 % of the duplicates and was no faster.
+*candidates*; a language model decides. The search for neighbours is exact on purpose: among 20,000 vectors FAISS's HNSW
+graph missed 6 % of the near copies, and its exact index took as long as ours (``python -m tests.measured.neighbours``).
 """
 
 from __future__ import annotations
@@ -262,6 +262,9 @@ class NeighbourIndex:
         return list(islice((id for place in ordered if fits(id := self._ids[place])), k))
 
 
+_BLOCK = 256
+
+
 def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
     """Keep each row unless its cosine with an earlier kept row is at least ``threshold``.
 
@@ -271,11 +274,16 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
     """
     _check_cosine(threshold)
     rows = _unit_vectors(vectors)
-    unique, kept = np.empty_like(rows), list[int]()
-    for place, row in enumerate(rows):
-        if not (unique[: len(kept)] @ row >= threshold - ROUNDING).any():
-            unique[len(kept)] = row
-            kept.append(place)
+    kept: list[int] = []
+    for start in range(0, len(rows), _BLOCK):  # in blocks, as one product of matrices is far quicker than many of rows
+        block = rows[start : start + _BLOCK]
+        like_earlier = (block @ rows[kept].T >= threshold - ROUNDING).any(axis=1)
+        like_each_other = block @ block.T >= threshold - ROUNDING
+        here: list[int] = []
+        for place in np.flatnonzero(~like_earlier).tolist():
+            if not like_each_other[place, here].any():
+                here.append(place)
+        kept += [start + place for place in here]
     return kept
 
 

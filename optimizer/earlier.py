@@ -20,6 +20,7 @@ from ..memory.journal import has_ended, read_events
 from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..memory.wanted_questions import read_wanted
 from ..models.budget import CAPS
 from ..prompts.errors import InputError, as_typed
 from ..prompts.examples import Example, document_of, load_examples
@@ -67,6 +68,8 @@ class Remembered(BaseModel):
     waiting: tuple[CriterionRecord, ...] = ()
     """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
     otherwise."""
+    wanted: tuple[CriterionRecord, ...] = ()
+    """Questions that a person made of a comment after the run: they are tried whatever was seen before."""
     disputed: tuple[tuple[str, str], ...] = ()
     """Example and question of the disagreements of this judge that were read."""
     lessons: tuple[Lesson, ...] = ()
@@ -133,10 +136,11 @@ class EarlierRun:
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
     def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[CriterionRecord, ...]:
-        """Questions to be tried again: none where the same judge has ``seen`` the same examples."""
+        """Questions to be tried: those that a person wants, and those that wait for new evidence, unless the same judge
+        has ``seen`` the same examples."""
         if same_judge and len(self.unchanged(seen)) == len(seen):
-            return ()
-        return self.remembered.waiting
+            return self.remembered.wanted
+        return (*self.remembered.wanted, *self.remembered.waiting)
 
     def said(self, examples: Sequence[Example]) -> str:
         """A sentence about the examples that are taken over."""
@@ -191,10 +195,13 @@ def earlier_run(path: str | Path) -> Earlier:
     before = read_earlier(directory)
     remembered, events = _remembered(directory, result, before)
     refused = [each for each in result.questions if not each.joined]
+    wanted = _wanted(remembered.wanted, directory, result, judge)
+    dropped = remembered.dropped | {each.text: each.origin for each in refused if not each.may_return}
     further = {
         "comments": tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
         "contrasted": result.read.contrasted,
-        "dropped": remembered.dropped | {each.text: each.origin for each in refused if not each.may_return},
+        "dropped": {text: origin for text, origin in dropped.items() if text not in {each.text for each in wanted}},
+        "wanted": wanted,
         "waiting": _waiting(remembered.waiting, result, judge),
         "disputed": _disputed(events, remembered.disputed),
     }
@@ -283,6 +290,18 @@ def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJu
             found[each.text] = CriterionRecord.model_validate(each.model_dump(include=STILL_KNOWN))
     asked = {each.text for each in judge.checklist.questions}
     return tuple(each for text, each in found.items() if text not in asked)
+
+
+def _wanted(
+    before: Sequence[CriterionRecord], directory: RunDirectory, result: RunRecord, judge: KeptJudge
+) -> tuple[CriterionRecord, ...]:
+    """Questions that a person wants and the judge does not ask; those from before the run only where it did not try
+    them, as when a budget ended it."""
+    tried = {each.text for each in result.questions}
+    asked = {each.text for each in judge.checklist.questions}
+    found = [each for each in before if each.text not in tried]
+    found += [each.candidate for each in read_wanted(directory.path).values()]
+    return tuple({each.text: each for each in found if each.text not in asked}.values())
 
 
 def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

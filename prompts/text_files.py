@@ -5,13 +5,14 @@ YAML may come from others: an error names file and line whatever is in it, and r
 
 from __future__ import annotations
 
+import errno
 import filecmp
 import json
 import math
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -97,6 +98,22 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             f"{file}: cannot be written ({error.strerror}). What was there before is kept; mend this and run the "
             "command again."
         ) from None
+
+
+def append_line(file: Path, row: Mapping[str, Any]) -> None:
+    """Append a row of JSON as a line; when this returns it is on the disk. Raises OSError where it could not be
+    written; the file is as it was."""
+    line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
+    with file.open("ab", buffering=0) as out:
+        size = out.seek(0, os.SEEK_END)
+        try:
+            if out.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(out.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.truncate(file, size)
+            raise
 
 
 def read_text(path: str | Path, *, as_it_is: bool = False) -> str:

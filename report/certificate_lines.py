@@ -66,7 +66,7 @@ def lines_of(target: ShownTarget) -> LinesOfTarget:
         raise ValueError(f"{target.name} has no run here")
     tried = candidates(run)
     accepted = [
-        (each, [_line(run, edit) for edit in each.edits if edit.pruning is None or not edit.pruning.removed])
+        (each, [shown_line(run, edit) for edit in each.edits if edit.pruning is None or not edit.pruning.removed])
         for each in tried
         if each.accepted
     ]
@@ -112,7 +112,8 @@ def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
     ]
 
 
-def _line(run: RunData, edit: EditView) -> ShownLine:
+def shown_line(run: RunData, edit: EditView) -> ShownLine:
+    """One change with its causes and effects."""
     lessons = {each.id: each for each in run.result.lessons}
     added = "".join(each.text for each in edit.pieces if each.kind == "added")
     causes = []

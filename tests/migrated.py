@@ -32,6 +32,7 @@ REQUIREMENTS = (
     KeptRequirement(id="rare", text="Does it end with a full stop?", origin="contract", support=0.6, enforced=False),
 )
 LESSON = "Write one short sentence of your own."
+START = "Write the facts of the article as JSON.\nBe brief."
 
 
 def share(value: float | None, spread: float = 0.05, n: int = 40) -> ShareRecord:
@@ -164,6 +165,7 @@ def _write_run(folder: Path, target: Target, requirements: Sequence[KeptRequirem
     questions = [Question(id=each.id, text=each.text) for each in requirements]
     _write(folder / "inputs" / "checklist.yaml", dump_checklist(Checklist(task="Write.", questions=questions)))
     _lines(folder / "inputs" / "examples.jsonl", [{"id": each.id, "input": each.input} for each in target.tests])
+    _write(folder / "inputs" / "prompt.md", START)
     _lines(folder / "journal.jsonl", [{"event": "finished", "best": best, "time": "2026-11-01T10:00:00+00:00"}])
     _write(folder / "report.html", "<!doctype html><title>the target's own</title>")
     for number, side in ((0, 0), (best, 1)):
@@ -186,7 +188,6 @@ def _verdict(row: Written, name: str, passed: bool, model: str) -> Verdict:
 
 
 def _result(target: Target, requirement: str) -> dict[str, Any]:
-    start = "Write the facts of the article as JSON.\nBe brief."
     gain = {"value": 0.12, "low": 0.05, "high": 0.19, "p_value": 0.001, "n": 40}
     edit = {"old": "Be brief.", "new": f"Be brief.\n{target.line}", "lessons": ["l1"]}
     tried = (
@@ -208,8 +209,8 @@ def _result(target: Target, requirement: str) -> dict[str, Any]:
         "finish_reason": "max_iterations",
         "iterations": 2,
         "yardstick": "mean score",
-        "baseline": {"prompt": start},
-        "best": {"prompt": start + (f"\n{target.line}" if target.line else "")},
+        "baseline": {"prompt": START},
+        "best": {"prompt": START + (f"\n{target.line}" if target.line else "")},
         "accepted_edits": tried,
         "rejected_edits": [refused | {"gain": gain | {"value": 0.01, "low": -0.06, "high": 0.08}}],
         "lessons": [lesson],

@@ -34,7 +34,8 @@ from askance.testing import BatchServer, ServerReply, StandInServer, completion
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+SKILL = ROOT / "bridges" / "coding" / "SKILL.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", SKILL, *DOCS]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SNIPPET = re.compile(
     r"(?:^<!-- needs: (?P<needs>[\w ]+) -->\n)?^```(?P<kind>\w+)(?: title=\"(?P<file>[\w./]+)\")?\n(?P<text>.*?)^```",
@@ -54,7 +55,9 @@ FOREIGN_OPTIONS = {
     "--only",
 }
 """Options of other programs, and of measurements, that the pages speak of."""
-PROGRAMS = 'askance() { "$PYTHON" -m askance "$@"; }; pytest() { "$PYTHON" -m pytest "$@"; }'
+PROGRAMS = (
+    'askance() { "$PYTHON" -m askance "$@"; }; pytest() { "$PYTHON" -m pytest "$@"; }; python() { "$PYTHON" "$@"; }'
+)
 """Those of this Python, whatever else is installed."""
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..agents.checks import computed_verdicts
 from ..evaluation.calibration_fit import platt
+from ..evaluation.raters.agreement import agreement_of_raters
 from ..evaluation.scoring import complete_mean, human_targets, measure, score_examples, source_targets
 from ..models.trained.scored_text import scored_text
 from ..models.trained.trained_scorer import DIGITS, expected_scores
@@ -172,6 +173,8 @@ def figures_on_test(
             name: measure(each, people, examples, **sampling).to_dict()
             for name, each in ({"scorer": scores} | apart).items()
         }
+        if raters := agreement_of_raters(examples, people.dimensions, Resampling(documents(examples), **sampling)):
+            found["rater_agreement"] = raters.by_dimension()
         found["beyond"] = {
             name: difference_dict(_ahead(other, scores, people, examples, sampling)) for name, other in apart.items()
         }

@@ -13,6 +13,7 @@ import numpy as np
 from ..evaluation.judge_file import accepted_on
 from ..evaluation.kept_judge import THIS_FOLDER, JudgeFigures, KeptJudge
 from ..evaluation.pass_fail import figures_of, pass_labels, threshold_for
+from ..evaluation.raters.agreement_view import ceiling_cells, ceiling_lines, ceiling_of_all
 from ..evaluation.scoring import human_targets, measure, score_examples
 from ..evaluation.view import Shown, View, correlation_figures
 from ..memory.records import MeasureRecord
@@ -120,6 +121,8 @@ class TrainResult(Shown):
             alone = data["test"]["people"]["scorer"]
             whole_text, alone_text = (Figure.of(each, key="spearman") for each in (both, alone))
             yield f"With its measures its rank correlation with people is {whole_text}, with its questions alone {alone_text}."
+        for line in ceiling_lines(data["test"].get("rater_agreement", {})):
+            yield f"On test, {line}."
         if self.kept_share is not None:
             yield f"It keeps {self.kept_share:.0%} of its teacher's rank correlation with people."
         yield from rationales_said(data)
@@ -142,11 +145,12 @@ class TrainResult(Shown):
 
     def _rows(self) -> Rows:
         test = self.data["test"]
+        raters = test.get("rater_agreement", {})
         rows: list[dict[str, Any]] = []
         for name, found in test.get("people", {}).items():
-            rows += _rows_of(f"{_OTHERS.get(name, name)} with people", found)
+            rows += _rows_of(f"{_OTHERS.get(name, name)} with people", found, raters)
         if "with_measures" in test:
-            rows += _rows_of("scorer and its measures, with people", test["with_measures"])
+            rows += _rows_of("scorer and its measures, with people", test["with_measures"], raters)
         if "verdicts" in test:
             found = test["verdicts"]
             rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
@@ -205,11 +209,13 @@ def _rows_otherwise(reasons: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _rows_of(f"scorer {way}, with teacher", found["teacher"])
 
 
-def _rows_of(what: str, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row over all dimensions, and one for each where there are several."""
+def _rows_of(what: str, found: Mapping[str, Any], raters: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """One row over all dimensions, and one for each where there are several; ``raters`` are shown beside people."""
+    raters = raters or {}
     several = found["dimensions"] if len(found["dimensions"]) > 1 else {}
     for name, row in {"all": found, **several}.items():
-        yield {"what": what, "on": name, "n": row["n"], **correlation_figures(row)}
+        beside = ceiling_of_all(raters) if name == "all" else ceiling_cells(raters, name)
+        yield {"what": what, "on": name, "n": row["n"], **correlation_figures(row), **beside}
 
 
 # --- scorer.json and judge.yaml ---

@@ -100,6 +100,12 @@ class FoundRuns:
 
 def run_folders(root: Path) -> Iterator[Path]:
     """Directories of runs under a directory, itself included. Links are not followed, nor are hidden folders."""
+    return (here for here, _, is_run in shown_folders(root) if is_run)
+
+
+def shown_folders(root: Path) -> Iterator[tuple[Path, list[str], bool]]:
+    """Folders under a directory, itself included, with the names of their files and whether each is a run's; the parts
+    of a run are left out, and hidden folders. Links are not followed."""
     depth = len(root.parts)
     for place, folders, names in os.walk(root):
         here = Path(place)
@@ -107,8 +113,7 @@ def run_folders(root: Path) -> Iterator[Path]:
         hidden = [each for each in folders if each.startswith((".", "__")) or each == "node_modules"]
         left_out = {*hidden, *(PARTS_OF_A_RUN if is_run else ())}
         folders[:] = [] if len(here.parts) - depth >= MOST_DEEP else sorted(set(folders) - left_out)
-        if is_run:
-            yield here
+        yield here, names, is_run
 
 
 def _is_run(here: Path, folders: list[str], names: list[str]) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..evaluation.judge_file import load_judge
 from ..evaluation.pass_fail import CELLS, pass_labels
-from ..evaluation.scoring import human_targets, question_worth, scores_of_worth
+from ..evaluation.scoring import TabledScores, Targets, human_targets, question_worth, scores_of_worth
 from ..labelling.next_output import verdicts_of_run
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
@@ -82,6 +82,8 @@ class BenchPart:
     groups: Sequence[str] | None
     reason: str | None = None
     """Why there are no scores of people."""
+    targets: Targets | None = None
+    """People's scores by dimension; None where ``reason`` says why."""
 
     @cached_property
     def of_people(self) -> Cells:
@@ -102,6 +104,13 @@ class JudgeBench:
 
     def state(self, judge: KeptJudge, split: Split) -> JudgeState:
         """Scores of the judge, or of one that was edited from it."""
+        table = self.table(judge, split)
+        scores = table.on(self.parts[split].dimensions or ("overall",))
+        threshold = HALF if judge.threshold is None else judge.threshold
+        return JudgeState(scores, table.on(judge.threshold_of), threshold)
+
+    def table(self, judge: KeptJudge, split: Split) -> TabledScores:
+        """Scores of the judge, or of one that was edited from it, overall and by dimension."""
         part, before = self.parts[split], self.judge.checklist.questions
         columns = [self.places[each.id] for each in judge.checklist.questions]
         worth = part.worth[:, columns]
@@ -109,10 +118,7 @@ class JudgeBench:
             each.good != before[place].good for each, place in zip(judge.checklist.questions, columns, strict=True)
         ]
         worth[:, turned] = 1.0 - worth[:, turned]
-        table = scores_of_worth(part.examples, judge.checklist, worth)
-        scores = table.on(part.dimensions or ("overall",))
-        threshold = HALF if judge.threshold is None else judge.threshold
-        return JudgeState(scores, table.on(judge.threshold_of), threshold)
+        return scores_of_worth(part.examples, judge.checklist, worth)
 
     def figures(self, split: Split, changed: KeptJudge | None = None) -> dict[str, Any]:
         """Agreement with people on one split, as the page draws it; of a changed judge with the difference."""
@@ -260,7 +266,9 @@ def bench_part(judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictC
     labels = pass_labels(examples, targets)
     wanted = np.array([targets.overall(each) for each in ids], dtype=np.float64)
     passed = None if labels is None else np.array(labels.of(ids), dtype=np.float64)
-    return BenchPart(examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale())
+    return BenchPart(
+        examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale(), targets
+    )
 
 
 def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example] | None = None) -> JudgeBench:

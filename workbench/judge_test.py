@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..optimizer.acceptance import PairedAcceptance, Scores
+from ..optimizer.acceptance import BiasGuard, CorrelationYardstick, PairedAcceptance, Scores
+from ..optimizer.options import LoopOptions
 from ..stats.differences import Difference, difference_dict
 
 if TYPE_CHECKING:
@@ -45,19 +46,22 @@ def acceptance_test(bench: JudgeBench, changed: KeptJudge, look: int, config: Ma
 
     Kappa at the judges' thresholds decides where people gave labels, else Spearman's correlation. ``look`` counts the
     looks at validation, from 1: each is tested at half of the level that is left, so that all looks together let no
-    more through than one.
+    more through than one. A judge that only became severer or more lenient is refused, by the run's ``max_bias``.
     """
     part = bench.parts["validation"]
     row = bench.figures("validation", changed)
-    if part.reason is not None:
+    if part.reason is not None or part.targets is None:
         return {"accepted": False, "reason": part.reason, "look": look, "figures": row}
     before, after = bench.kept["validation"], bench.state(changed, "validation")
     gains = bench.differences(part, before, after, bench.known(part, before, after))
     name = "kappa" if "kappa" in gains else "spearman"
     level = float(config.get("alpha") or USUAL_LEVEL)
-    test = PairedAcceptance(MeasuredGain("kappa" if name == "kappa" else "Spearman", gains[name]), part.examples, level)
-    test = test.at_look(look, look + 1)  # there may always be another one
-    decision = test.decide((), ())
+    limit = float(config.get("max_bias", LoopOptions.model_fields["max_bias"].default))
+    # the guard reads the correlation's difference and no interval of it, so nothing is resampled
+    guard = BiasGuard(CorrelationYardstick(part.targets, resamples=1, seed=0), limit)
+    gain = MeasuredGain("kappa" if name == "kappa" else "Spearman", gains[name])
+    test = PairedAcceptance(gain, part.examples, level, guard).at_look(look, look + 1)  # there may always be another
+    decision = test.decide(*(bench.table(each, "validation") for each in (bench.judge, changed)))
     return {
         "accepted": decision.accepted,
         "reason": decision.reason,

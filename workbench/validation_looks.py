@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.tables import read_rows
+from ..prompts.text_files import append_line
 
 LOOKS_FILE = "validation-looks.jsonl"
 """The file in the directory of the run; it only grows."""
@@ -38,11 +37,8 @@ class ValidationLooks:
         if judge in known:
             return known.index(judge) + 1
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        line = json.dumps({"judge": judge, "time": time, "what": list(what)}, ensure_ascii=False) + "\n"
         try:
-            with self.file.open("ab", buffering=0) as file:
-                file.write(line.encode())
-                os.fsync(file.fileno())
+            append_line(self.file, {"judge": judge, "time": time, "what": list(what)})
         except OSError as error:
             raise AskanceError(
                 f"{self.file}: cannot be written ({error.strerror}), so the look would not be counted, and validation "

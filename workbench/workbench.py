@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,7 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..evaluation.compare.run_difference import run_difference
 from ..evaluation.view import View, columns
-from ..labelling.local_server import POLICY, guarded_application, new_token, page_files, problem, serve, told
+from ..labelling.local_server import (
+    POLICY,
+    add_act,
+    add_read,
+    answered,
+    guarded_application,
+    new_token,
+    page_files,
+    serve,
+)
 from ..memory.certificate_file import is_migration
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.event_loops import run_sync
@@ -24,17 +32,26 @@ from ..report.certificate_data import read_migration
 from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
 from ..report.run_page import render_report
+from . import examples_page
+from .disagreement_page import DisagreementPage
+from .examples_runs import RunExamples, add_runs
 from .found_runs import RUN_FILES, FoundRuns
 from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
 from .judge_test import acceptance_test
+from .prompt_page import PromptPage
 from .saved_judges import judge_files, save_changed_judge
+from .start_form import StartForm, add_start
 from .validation_looks import ValidationLooks
 
 PAGE = {
     "": "runs.html",
-    **{name: f"{name}.html" for name in ("judge", "compare")},
+    **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts")},
+    "start": "start.html",
+    **{name: name for name in ("start.css", "start.js")},
+    **examples_page.FILES,
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
+    **{name: name for name in ("disagreements.js", "disagreements.css", "prompts.js", "prompts.css")},
 }
 MOST_BYTES = 2_000_000
 MOST_BENCHES = 4
@@ -84,15 +101,23 @@ class Workbench:
 
     def report(self, run: str) -> str:
         """The report of a run, made of its files: a page that lies there may be anybody's."""
-        folder = self._runs.folder(run)
+        folder = self.folder(run)
         with shown_from(folder, "the files of this run"):
             if is_migration(folder):
                 return render_certificate(read_migration(folder), linked=False)
             return render_report(read_run(folder))
 
+    def folder(self, run: str) -> Path:
+        """Directory of a run by its name. Raises InputError where there is none."""
+        return self._runs.folder(run)
+
+    def bench(self, run: str, file: str) -> JudgeBench:
+        """A judge of a run, read once. Raises InputError where there is none, or a file is damaged."""
+        return self.judge_of(run, file)[0]
+
     def judge(self, run: str, file: str) -> dict[str, Any]:
         """A judge with its table and its agreement on development."""
-        bench, folder = self._bench(run, file)
+        bench, folder = self.judge_of(run, file)
         judge, looks = bench.judge, ValidationLooks(folder)
         warnings = [BATCHED] if judge.settings.get("mode") == "batched" else []
         if (folder / "result.json").is_file() and RunDirectory(folder).read_result().crossed:
@@ -142,13 +167,14 @@ class Workbench:
         return {"file": file.name, "path": str(file)}
 
     def _edited(self, asked: AskedJudge) -> tuple[JudgeBench, Path, Any, tuple[str, ...]]:
-        bench, folder = self._bench(asked.run, asked.file)
+        bench, folder = self.judge_of(asked.run, asked.file)
         edit = asked.edit
         if bench.judge.threshold is None and edit.threshold == bench.threshold:
             edit = edit.model_copy(update={"threshold": None})  # the page shows .5 where a judge has none
         return bench, folder, *edited_judge(bench.judge, edit)
 
-    def _bench(self, run: str, file: str) -> tuple[JudgeBench, Path]:
+    def judge_of(self, run: str, file: str) -> tuple[JudgeBench, Path]:
+        """The judge of a run, or one in a file of its directory, with its verdicts; and the directory."""
         folder = self._runs.folder(run)
         if file not in judge_files(folder):
             raise InputError(f"There is no judge '{file}' in the run '{run}'.")
@@ -166,41 +192,25 @@ class Workbench:
 def workbench_application(token: str, bench: Workbench) -> web.Application:
     """The pages and what they ask for, below a token."""
     app = guarded_application(token, MOST_BYTES)
-    reads: Mapping[str, Callable[..., dict[str, Any]]] = {
-        "runs": bench.runs,
-        "judge": bench.judge,
-        "compare": bench.compare,
-    }
-    needed = {"runs": (), "judge": ("run", "file"), "compare": ("before", "after")}
-    acts = {"figures": bench.figures, "test": bench.test, "save": bench.save}
-
-    async def read(request: web.Request) -> web.StreamResponse:
-        name = request.match_info["name"]
-        given = [request.query.get(each, JUDGE_FILE if each == "file" else "") for each in needed[name]]
-        return await _said(lambda: reads[name](*given), web.json_response)
-
-    async def act(request: web.Request) -> web.StreamResponse:
-        do = acts[request.match_info["name"]]
-        return await told(request, AskedJudge, lambda asked: asyncio.to_thread(do, asked))
+    add_read(app, "runs", bench.runs)
+    add_read(app, "judge", lambda run, file: bench.judge(run, file or JUDGE_FILE), ("run", "file"))
+    add_read(app, "compare", bench.compare, ("before", "after"))
+    for name, do in (("figures", bench.figures), ("test", bench.test), ("save", bench.save)):
+        add_act(app, name, AskedJudge, do)
 
     async def report(request: web.Request) -> web.StreamResponse:
         run = request.query.get("run", "")
-        return await _said(lambda: bench.report(run), _report_page)
+        return await answered(lambda: bench.report(run), _report_page)
 
-    app.router.add_get("/{token}/api/{name:" + "|".join(reads) + "}", read)
-    app.router.add_post("/{token}/api/{name:" + "|".join(acts) + "}", act)
     app.router.add_get("/{token}/report", report)
+    add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
+    DisagreementPage(lambda run: bench.judge_of(run, JUDGE_FILE), bench.by).add_to(app)
+    PromptPage(bench.folder, bench.by).add_to(app)
+    examples = RunExamples(bench)
+    examples_page.add_examples(app, examples)
+    add_runs(app, examples)
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
     return app
-
-
-async def _said(make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse]) -> web.StreamResponse:
-    try:
-        return answer(await asyncio.to_thread(make))
-    except InputError as error:
-        return problem(400, str(error))
-    except AskanceError as error:
-        return problem(500, str(error))
 
 
 def _report_page(html: str) -> web.Response:

@@ -30,6 +30,7 @@ from ...optimizer.options import AlignOptions
 from ...prompts.errors import AskanceError, InputError, import_optional
 from ...run_estimate import estimate_run
 from ...runs import run_and_report
+from ...typical_runs import typical_record
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -193,8 +194,13 @@ def make_server(allowed: Allowance) -> MCPServer:
         if not buy:
             ready = job({})
             found = estimate_run(ready)
-            most = found.fixed.calls + ready.options.max_iterations * found.iteration_calls + found.last_calls
-            return {"estimate": asdict(found.fixed), "calls_at_most": most, "bought": 0}
+            most = found.most(ready.options.max_iterations)
+            return {
+                "estimate": asdict(found.fixed),
+                **typical_record(found.typical),
+                "calls_at_most": most,
+                "bought": 0,
+            }
         place = allowed.run(run)
         with allowed.buying() as (caps, spent):
             done = run_and_report(job(caps), place, spent)

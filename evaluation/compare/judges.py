@@ -21,6 +21,7 @@ from ...prompts.examples import Example
 from ...prompts.templates import render
 from ...stats.coding_rate import spread_by_rate
 from .checkeval import CheckEval, evenly_weighted
+from .filled import Filled, questionnaire
 from .measures_alone import MeasuresAlone
 from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
 from .questionnaire import (
@@ -276,6 +277,8 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
         "geval": GEval,
         "direct": direct,
         "cot": cot,
+        "questionnaire": questionnaire,
+        Filled.name: Filled,
         "poll": poll,
         "checkeval": CheckEval,
         "checkeval_seeds": checkeval_seeds,

@@ -269,7 +269,7 @@ class Meter(Gateway):
 
 OWN = "own"
 """The judge in people's own words, which has a prompt of its own."""
-OWN_WORDS = ("geval", "direct", "cot", "poll")
+OWN_WORDS = ("geval", "direct", "cot", "poll", "questionnaire")
 """Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
 
 

@@ -17,6 +17,7 @@ from ...agents.own_words import own_checklist
 from ...agents.replies import Reading, in_quotes
 from ...agents.requests import Ask, OneByOne
 from ...models.base import Answer, ModelError, Parameters
+from ...models.replies.numbers import scale_of
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
@@ -63,7 +64,7 @@ class Questionnaire:
         except ModelError as error:  # the very first call, which settles what the endpoint can do, failed on all
             if error.fatal:
                 raise
-            return self._all_failed(examples, str(error))
+            return self.all_failed(examples, str(error))
         cells: dict[tuple[str, int], list[Verdict]] = {}
         for verdict in verdicts:
             ratings = (verdict.replicate // self.draws,) if verdict.model is not None else range(self.repeat)
@@ -76,7 +77,8 @@ class Questionnaire:
             for rating in self._ratings(example, cells[example.id, replicate], replicate)
         ]
 
-    def _all_failed(self, examples: Sequence[Example], error: str) -> list[JudgeScore]:
+    def all_failed(self, examples: Sequence[Example], error: str) -> list[JudgeScore]:
+        """Scores of examples on which the endpoint failed."""
         return [
             JudgeScore(example.id, dimension, None, "api_error", error, replicate)
             for example in examples
@@ -283,7 +285,7 @@ class NumberEvaluator(Evaluator):
 
 @dataclass(frozen=True)
 class ExpectedNumbers:
-    """Each question is answered with a number from 1 to ``points``, read as Σ k·P(k) (G-Eval; LMUnit §3.3).
+    """Each question is answered with a number on ``points`` levels, read as Σ k·P(k) (G-Eval; LMUnit §3.3).
 
     An endpoint without log-probabilities is asked ``samples`` times (``--samples``; G-Eval uses 20) at temperature 1,
     and the mean of what it says is taken; with one sample, what it says at the judge's own temperature.
@@ -322,7 +324,9 @@ class ExpectedNumbers:
 
     def _expected(self) -> Questionnaire:
         setup, options = self.setup, self.setup.options
-        judging = replace(options.judging, mode="each", explain="never", p_yes="auto", score_scale=(1, options.points))
+        judging = replace(
+            options.judging, mode="each", explain="never", p_yes="auto", score_scale=scale_of(options.points)
+        )
         evaluator = Evaluator(setup.gateway, setup.model, self.prompt, self.checklist, judging, role=self.name)
         return Questionnaire(self.name, evaluator, setup.dimensions, options.repeat)
 
@@ -358,15 +362,23 @@ def rating_checklist(setup: Setup, template: str, **more: Mapping[str, str]) -> 
 
 
 def number_judge(
-    name: str, setup: Setup, template: str, judging: Judging | None = None, thinking: int | None = None
+    name: str,
+    setup: Setup,
+    template: str,
+    judging: Judging | None = None,
+    thinking: int | None = None,
+    **more: Mapping[str, str],
 ) -> Questionnaire:
-    """A judge that says a number for each dimension; asked as the options say unless ``judging`` is given."""
+    """A judge that says a number for each dimension; asked as the options say unless ``judging`` is given.
+
+    ``more`` are further variables of the template, by dimension.
+    """
     options = setup.options
     evaluator = NumberEvaluator(
         setup.gateway,
         setup.model,
         setup.layout,
-        rating_checklist(setup, template),
+        rating_checklist(setup, template, **more),
         judging or options.judging,
         role=name,
         points=options.points,

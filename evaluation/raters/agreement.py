@@ -193,6 +193,20 @@ def agreement_of_raters(
     return RaterAgreement(len(examples), found) if found else None
 
 
+def ceiling_of(columns: Ratings, resampling: Resampling) -> dict[str, Any] | None:
+    """One rater with another and the ceiling alone, as in ``rater_agreement``; None where no output has two ratings."""
+    counts = _counts(columns)
+    if not (counts > 1).any():
+        return None
+    per_output = float(counts[counts > 0].mean())
+    r = one_with_another(list(columns.values()), resampling)
+    return {
+        "raters_per_output": per_output,
+        "one_rater": statistic_dict(r),
+        "ceiling": statistic_dict(ceiling(r, per_output)),
+    }
+
+
 def _counts(columns: Ratings) -> NDArray[np.int64]:
     """How many raters rated each output."""
     given = zip(*columns.values(), strict=True)

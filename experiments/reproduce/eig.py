@@ -17,7 +17,7 @@ from ...stats.resampling import Resampling
 from ..command_line import says_errors
 from .common import parser, run
 
-JUDGES = "binary,direct,cot,poll,checkeval,random_k,all_candidates"
+JUDGES = "binary,questionnaire,filled,direct,cot,poll,checkeval,random_k,all_candidates"
 PAPER: dict[str, Any] = {
     "table": "1, 7 and 10, means over six data sets that are not ours, GPT-4.1",
     "direct": {"kappa_self": 0.7361, "observed_agreement": 0.6122, "qwk": 0.3610},

@@ -96,6 +96,15 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
     return masses
 
 
+def scale_of(levels: int) -> tuple[int, int]:
+    """Lowest and highest number of a scale with so many levels, 2 to 10: 1 to ``levels``, and 0 to 9 for ten levels.
+
+    Many tokenizers write 10 as two tokens, so that its probability cannot be told from that of 1 where another number
+    was said. Every number from 0 to 9 is one token.
+    """
+    return (0, 9) if levels == 10 else (1, levels)
+
+
 def expected_score(masses: Sequence[float]) -> float:
     """The expected number, Σ k·P(k) over the numbers of the scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
 

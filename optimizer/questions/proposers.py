@@ -5,6 +5,7 @@ A finder asks one proposer after the other and names each question once.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -151,13 +152,13 @@ class Finder:
         return [each for each, cosine in zip(new, cosines, strict=True) if cosine < SAME_MEANING - ROUNDING]
 
 
-def first_of_meaning(vectors: NDArray[np.float32]) -> dict[int, int]:
-    """Map each question to its representative: the nearest earlier question with the same meaning, or itself."""
-    kept = greedy_unique(vectors, SAME_MEANING)
+def first_of_meaning(vectors: NDArray[np.float32], threshold: float = SAME_MEANING) -> dict[int, int]:
+    """Map each text to its representative: the nearest earlier text with the same meaning, or itself."""
+    kept = greedy_unique(vectors, threshold)
     asked_as = {place: place for place in kept}
     for place in set(range(len(vectors))).difference(kept):
-        before = [each for each in kept if each < place]
-        asked_as[place] = max(before, key=lambda each: float(vectors[place] @ vectors[each]))
+        before = kept[: bisect_left(kept, place)]
+        asked_as[place] = before[int(np.argmax(vectors[before] @ vectors[place]))]
     return asked_as
 
 

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from ...agents.rating import Rating
 from ...agents.requests import each_format, question_block
 from ...evaluation.options import SelectOptions
+from ...evaluation.raters.agreement import agreement_of_raters
 from ...evaluation.verdict_table import tabulate
 from ...models.budget import estimate_tokens
+from ...models.replies.numbers import scale_of
 from ...prompts.checklist import Checklist, Computed, Sees
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.prompt import frame
@@ -148,7 +150,8 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Sam
         ratings, expected = judged_ratings(bought.ratings, settings.rating_levels)
         codes = equal_groups(expected, settings.rating_levels)
         ways = sorted({str(each.source) for each in bought.ratings if each.source})
-        source = f"the judge, 1 to {settings.rating_levels}, from {' and '.join(ways) or 'nothing'}"
+        low, high = scale_of(settings.rating_levels)
+        source = f"the judge, {low} to {high}, from {' and '.join(ways) or 'nothing'}"
     given = conditional_table(bought.given, examples, candidates, settings.rating_levels) if bought.given else None
     return SampleTables(answers, scores, ratings, codes, people, given, documents(examples)), source
 
@@ -211,6 +214,18 @@ def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int
         )
         for name, places in sets.items()
     }
+
+
+def raters_of_sample(examples: Sequence[Example], settings: SelectOptions) -> dict[str, Any]:
+    """One rater with another, and the ceiling, on what people said of the whole; empty where each output has one
+    rating."""
+    rated = human_dimensions(examples)
+    if not rated:
+        return {}
+    name, _ = human_scores(examples, settings.rating_dimension, settings.human_scale)
+    wanted = [name] if name in rated else rated
+    found = agreement_of_raters(examples, wanted, Resampling(documents(examples), _RESAMPLES, seed=settings.seed))
+    return {} if found is None else found.by_dimension()
 
 
 @dataclass(frozen=True, eq=False)

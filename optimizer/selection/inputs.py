@@ -391,7 +391,7 @@ def _sample(examples: list[Example], settings: SelectOptions) -> list[Example]:
 
 
 def _by_people(examples: Sequence[Example], settings: SelectOptions) -> bool:
-    if settings.rated_by == "judge" or settings.estimate == "per-example":
+    if settings.rated_by == "judge" or settings.estimate == "per-example" or settings.filling == "together":
         return False
     if not human_dimensions(examples):
         if settings.rated_by == "people":

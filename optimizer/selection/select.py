@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from ...agents.buying import NOTHING, Estimate
 from ...agents.evaluator import Evaluator
 from ...agents.question_writer import QuestionProposer
-from ...agents.rating import Rater, Rating, ToRate
+from ...agents.rating import Filler, Rater, Rating, ToRate
 from ...agents.requests import TOKENS
 from ...evaluation.options import SelectOptions
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
@@ -188,6 +188,12 @@ async def _buy(
     examples = inputs.examples
     verdicts: Sequence[Verdict] = ()
     degrees: Sequence[Rating] = ()
+    if settings.filling == "together":
+        total = len(examples) * len(candidates.asked) * settings.repeat
+        watcher.phase(f"having {judge.name} fill {len(candidates.asked)} questions", total)
+        filler = _filler(inputs, judge, candidates, gateway, settings)
+        verdicts, ratings = await filler.fill(examples, watcher.advance)
+        return Bought(candidates, pool, verdicts, (), ratings, ())
     if settings.answer_levels == 2:
         total = len(examples) * len(candidates.asked) * settings.repeat
         watcher.phase(f"asking {judge.name} {len(candidates.asked)} questions", total)
@@ -214,6 +220,10 @@ def _rater(inputs: Inputs, judge: Model, gateway: Gateway, settings: SelectOptio
     return Rater(gateway, judge, inputs.prompt, settings.judging, levels=levels)
 
 
+def _filler(inputs: Inputs, judge: Model, candidates: Checklist, gateway: Gateway, settings: SelectOptions) -> Filler:
+    return Filler(gateway, judge, inputs.prompt, candidates, settings.judging, levels=settings.rating_levels)
+
+
 def _given(examples: Sequence[Example], candidates: Checklist) -> list[ToRate]:
     return [
         ToRate(example, question, answer)
@@ -237,6 +247,8 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         written = calls * 120 * QUESTIONS_PER_ROUND
         found += Estimate.priced(0, calls, 0, calls * asked, written, writer, gateway)
     examples, questions = inputs.examples, candidates.questions
+    if settings.filling == "together":
+        return found + _filler(inputs, judge, candidates, gateway, settings).estimate(examples)
     rater = _rater(inputs, judge, gateway, settings, settings.rating_levels)
     if settings.answer_levels == 2:
         found += Evaluator(gateway, judge, inputs.prompt, candidates, settings.judging).estimate(examples)

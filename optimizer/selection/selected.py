@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...evaluation.options import SelectOptions
+from ...evaluation.raters.agreement_view import ceiling_lines, ceiling_of_all
 from ...evaluation.scoring import Coverage
 from ...evaluation.view import Shown, View, correlation_figures
 from ...models.budget import Budget
@@ -28,6 +29,7 @@ from .analysis import (
     gather,
     less_all_questions,
     question_tokens,
+    raters_of_sample,
     shared_tokens,
 )
 from .information import Convergence, Floats, ranking_convergence
@@ -137,6 +139,8 @@ class Selection(Shown):
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]
     """Correlation with people on the whole sample of the ``chosen`` and of ``all`` questions; empty without people."""
+    raters: Mapping[str, Any]
+    """``rater_agreement`` of the sample; empty where nobody rated, or one person each output."""
     settings: Mapping[str, Any]
     models: Mapping[str, str]
     budget: Budget
@@ -151,7 +155,8 @@ class Selection(Shown):
 
     def sentences(self) -> list[str]:
         """Provenance, shares and warnings, in words."""
-        return [*self._provenance(), *self._shares(), *self._warnings()]
+        ceilings = [f"{each[:1].upper()}{each[1:]}." for each in ceiling_lines(self.raters)]
+        return [*self._provenance(), *self._shares(), *ceilings, *self._warnings()]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as in ``selection.json``."""
@@ -170,6 +175,7 @@ class Selection(Shown):
             "coverage": self.coverage.to_dict(),
             "problems": list(self.problems),
             "agreement": {name: correlations_dict(each) for name, each in self.agreement.items()},
+            **({"rater_agreement": dict(self.raters)} if self.raters else {}),
             "settings": dict(self.settings),
             "models": dict(self.models),
             **self.budget.to_dict(),
@@ -273,6 +279,7 @@ def selection_view(data: Mapping[str, Any]) -> View:
         "agreement": lambda: [
             {"questions": f"the {data['k']} kept" if name == "chosen" else f"all {len(curve)}"}
             | correlation_figures(row)
+            | ceiling_of_all(data.get("rater_agreement", {}))
             for name, row in data["agreement"].items()
         ],
         "convergence": lambda: [
@@ -404,6 +411,7 @@ def build_selection(
         coverage=bought.coverage,
         problems=bought.problems,
         agreement=agreement,
+        raters=raters_of_sample(inputs.examples, settings),
         settings=settings.model_dump(mode="json"),
         models=models,
         budget=budget,
@@ -423,7 +431,7 @@ def _prefixes(
     order = list(curve.order)
     ordered = [candidates.questions[place] for place in order]
     views = [None if isinstance(each, Computed) else each.sees for each in ordered]
-    alone = settings.mode != "batched"  # else those that see the same are one call
+    alone = settings.mode != "batched" and settings.filling == "apart"  # else those that see the same are one call
     around = [
         shared[sees] if sees is not None and (alone or sees not in views[:place]) else 0.0
         for place, sees in enumerate(views)

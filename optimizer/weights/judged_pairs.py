@@ -31,6 +31,7 @@ from ...prompts.human_feedback import Labels, is_missing, known_ratings, parse_l
 from ...prompts.mapping.table import proposes_mapping
 from ...prompts.preferences import KNOWN_FIELDS, SIDES, Preference, preference_of, with_our_names
 from ...prompts.prompt import Prompt
+from ...prompts.raters import rater_columns
 from ...prompts.rows import source_rows
 from ...prompts.verdicts import Verdict
 from .score_tables import (
@@ -255,6 +256,7 @@ class RatingsJob:
                 context_name(each.metadata.get("group"), named_document(each.metadata), each.input, each.id)
                 for each in self.examples
             ],
+            raters=rater_columns(self.examples, self.rated),
         )
 
 

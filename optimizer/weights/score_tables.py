@@ -17,9 +17,9 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
+from itertools import compress, islice, zip_longest
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,15 @@ from ...evaluation.scoring import Scale
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.field_map import FieldMap, id_of_texts, numbered_id
 from ...prompts.formatting import count
-from ...prompts.human_feedback import HumanValues, Labels, are_labels, is_missing, rating_of, refuse_mixed_labels
+from ...prompts.human_feedback import (
+    HumanValues,
+    Labels,
+    are_labels,
+    is_missing,
+    known_ratings,
+    rating_of,
+    refuse_mixed_labels,
+)
 from ...prompts.json_documents import at
 from ...prompts.preferences import document_in, has_chosen, with_our_names
 from ...prompts.rows import source_rows
@@ -345,6 +353,8 @@ class RatingScores:
     groups: tuple[str, ...]
     """Name of each output's context; outputs of one context never straddle development and test."""
     left_out: tuple[LeftOut, ...] = ()
+    raters: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    """Ratings by rater, one an output; empty where each has one rating."""
 
 
 def rating_scores(
@@ -354,11 +364,12 @@ def rating_scores(
     ratings: Sequence[float | None] | Floats,
     *,
     groups: Sequence[str] | None = None,
+    raters: Mapping[str, Sequence[float | None]] | None = None,
 ) -> RatingScores:
     """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
 
-    An output without a rating or one of its scores (None or NaN) is left out and counted. Raises InputError, which
-    names the first problem."""
+    ``raters`` are the ratings of each rater, one an output. An output without a rating or one of its scores (None or
+    NaN) is left out and counted. Raises InputError, which names the first problem."""
     table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
     rated = np.asarray(ratings, dtype=np.float64)
     names = list(ids) if groups is None else list(groups)
@@ -372,6 +383,7 @@ def rating_scores(
         ratings=rated[keep],
         groups=tuple(each for each, used in zip(names, keep, strict=True) if used),
         left_out=_left_out(ids, tests, missing, np.flatnonzero(~keep).tolist()),
+        raters={name: list(compress(each, keep)) for name, each in (raters or {}).items()},
     )
 
 
@@ -395,19 +407,22 @@ def load_ratings(
     columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []
     rated: list[tuple[str, dict[str, list[float]]]] = []
+    given_ratings: list[list[float | None]] = []
     groups = []
     for where, identity, row in identified_rows(path, limit, "rated outputs"):
         ids.append(identity)
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
         columns.add(scores_of(given, "scores", where))
-        rated.append((where, {dimension or "rating": _ratings(row, dimension, where, human)}))
+        given_ratings.append(_ratings(row, dimension, where, human))
+        rated.append((where, {dimension or "rating": known_ratings(given_ratings[-1])}))
         groups.append(group_of(row, identity, where))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
     by_place = [(where, each) for where, by in rated for each in by.values()]
     ratings = on_scale([float(np.mean(each)) for _, each in by_place], by_place, human_scale)
-    return rating_scores(ids, columns.tests, scores, ratings, groups=groups)
+    raters = {f"rater {place}": list(each) for place, each in enumerate(zip_longest(*given_ratings), 1)}
+    return rating_scores(ids, columns.tests, scores, ratings, groups=groups, raters=raters)
 
 
 def on_scale(
@@ -459,8 +474,8 @@ def _field(dimension: str | None) -> str:
     return "rating" if dimension is None else f"human.{dimension}"
 
 
-def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float]:
-    """The ratings of one output, one a rater."""
+def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float | None]:
+    """The ratings of one output, one a rater; None where a rater gave none."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []
@@ -469,9 +484,10 @@ def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: Huma
         raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]
     try:
-        ratings = [rating_of(each, name) for each in several if each is not None]
+        ratings = [None if each is None else rating_of(each, name) for each in several]
     except ValueError as error:
         raise InputError(f"{where}, field '{field}': {error}.") from None
-    if not ratings or not all(isfinite(each) for each in ratings):
+    known_here = known_ratings(ratings)
+    if not known_here or not all(isfinite(each) for each in known_here):
         raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
     return ratings

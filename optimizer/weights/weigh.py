@@ -13,6 +13,7 @@ import numpy as np
 
 from ...agents.buying import NOTHING, Estimate
 from ...evaluation.evaluation_result import Evaluation
+from ...evaluation.raters.agreement import ceiling_of
 from ...evaluation.view import Shown, View
 from ...evaluation.weights_file import ScoreKind
 from ...models.base import Model
@@ -27,6 +28,7 @@ from ...prompts.preferences import KNOWN_FIELDS
 from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
 from ...settings import flag, parse_options, refuse_idle
+from ...stats.resampling import Resampling
 from ..options import WeighOptions
 from .evidence import (
     SCORE_TIE,
@@ -350,7 +352,14 @@ def learn_weights(
         failed_resamples=samples.failed if samples else 0,
         confidence=CONFIDENCE,
         seed=seed,
+        raters={} if ratings is None else _raters(ratings, resamples, seed),
     )
+
+
+def _raters(ratings: RatingScores, resamples: int, seed: int) -> dict[str, Any]:
+    """One rater with another, and the ceiling, by dimension; empty where each output has one rating."""
+    found = ceiling_of(ratings.raters, Resampling(ratings.groups, resamples, seed=seed)) if ratings.raters else None
+    return {} if found is None else {"ratings": found}
 
 
 def _splits(data: Evidence, folds: int | None, quick: bool, seed: int) -> list[PairFold]:

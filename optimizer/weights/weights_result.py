@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ...evaluation.raters.agreement_view import ceiling_lines
 from ...evaluation.view import View
 from ...prompts.formatting import Figure
 from .evidence import Floats
@@ -175,6 +176,8 @@ class WeighResult:
     failed_resamples: int
     confidence: float
     seed: int
+    raters: Mapping[str, Any] = field(default_factory=dict)
+    """Of ratings by several raters: one rater with another, and the ceiling, as in ``rater_agreement`` of a result."""
 
     @property
     def held_out(self) -> LearnerScore:
@@ -200,7 +203,8 @@ def weights_report(result: WeighResult) -> dict[str, Any]:
         "intervals_reason": result.no_interval,
         "learners": [_learner(result, score) for score in result.learners],
     }
-    tail = {"resamples": result.resamples, "confidence": result.confidence, "seed": result.seed}
+    beside = {"rater_agreement": dict(result.raters)} if result.raters else {}
+    tail = {**beside, "resamples": result.resamples, "confidence": result.confidence, "seed": result.seed}
     if isinstance(result.counts, RatingCounts):
         return head | asdict(result.counts) | tail
     return {
@@ -225,6 +229,7 @@ def sentences(result: WeighResult) -> list[str]:
         said = [_verdict(result, counts.outputs - counts.without_order)]
         if result.learner == "uniform" != result.method:
             said.append("The weights given are uniform: learning is not worth it on these ratings.")
+        said += [f"{line}." for line in ceiling_lines(result.raters)]
         return said + _counted_ratings(counts)
     said = [_verdict(result, counts.held_out)]
     if result.uniform.high is not None and result.uniform.high < 0.5 and (result.held_out.low or 0.0) <= 0.5:

@@ -36,7 +36,6 @@ OURS = frozenset(
         "known",
         "lesson",
         "lessons",
-        "levels",
         "like",
         "listed",
         "low",

@@ -56,16 +56,19 @@ async def test_an_endpoint_without_log_probabilities_is_taken_at_its_word() -> N
     assert len(model.requests) == 3, "one call finds out, and is asked again as a hard one"
 
 
-@pytest.mark.parametrize(("zero", "said"), [(0.75, "10"), (0.0, "1")])
-async def test_ten_is_read_from_the_token_1_and_the_0_behind_it(zero: float, said: str) -> None:
-    first = (("1", math.log(0.6)), ("9", math.log(0.4)))
-    after = (("0", math.log(zero)), (".", math.log(1 - zero))) if zero else ((".", 0.0),)
-    one, model = rater(lambda _: Answer(said, (("1", first), (after[0][0], after)), 10, 2))
-    (found,) = await replace(one, levels=10).rate([ToRate(EXAMPLES[0])])
-    assert found.distribution is not None and len(found.distribution) == 10
-    assert found.distribution[-1] == pytest.approx(0.6 * zero)
-    assert found.distribution[0] == pytest.approx(0.6 * (1 - zero))
-    assert "from 1 (very poor) to 10 (excellent)" in model.requests[0].messages[-1][1]
+@pytest.mark.parametrize(
+    "rate", [ToRate(EXAMPLES[0]), ToRate(EXAMPLES[0], QUESTION), ToRate(EXAMPLES[0], QUESTION, True)]
+)
+async def test_ten_levels_are_asked_for_as_0_to_9_as_10_is_two_tokens_in_some_tokenizers(rate: ToRate) -> None:
+    one, model = rater(lambda _: number(n8=0.6, n9=0.3, n0=0.1))
+    (found,) = await replace(one, levels=10).rate([rate])
+    assert found.distribution == pytest.approx((0.1, *[0] * 7, 0.6, 0.3))
+    assert found.expected == pytest.approx(0.1 * 1 + 0.6 * 9 + 0.3 * 10)
+    shown = model.requests[0].messages[-1][1]
+    assert "from 0 (" in shown and "from 0 to 9" in shown and "10" not in shown
+    spoken, _ = rater(lambda _: "10", p_yes="hard")
+    (found,) = await replace(spoken, levels=10).rate([rate])
+    assert (found.status, found.distribution) == ("parse_error", None)
 
 
 async def test_samples_are_counted() -> None:

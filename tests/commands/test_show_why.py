@@ -10,9 +10,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from askance.commands.show_run import question_lines
 from askance.memory.why import QuestionStory
 from askance.models.base import Request
+from askance.report.question_history import question_lines
 
 from ..said import says
 

@@ -35,6 +35,7 @@ SITUATIONS: list[dict[str, Any]] = [
     {"engine": "batch"},
     {"no_cache": True},
     {"answer_levels": 3},
+    {"filling": "together"},
     {"reads": "score 1-5"},
     {"additions": False},
 ]

@@ -20,6 +20,7 @@ from .conftest import (
     STEPS,
     asked,
     distribution,
+    p_of,
     rate,
     setup,
 )
@@ -28,6 +29,46 @@ from .conftest import (
 def test_direct_reads_the_number_it_is_told() -> None:
     ratings = rate("direct", setup(["1", "2", " **5**.", "Score: 3/5"])[0])
     assert [each.score for each in ratings] == [0, 0.25, 1, 0.5]
+
+
+def script_of_answers_and_numbers(request: Request) -> Reply:
+    text = asked(request)
+    if "whole number from" in text:
+        return str(5 - 2 * text.count("Answer: no"))
+    return p_of(request)
+
+
+def test_questionnaire_shows_the_questions_and_filled_the_answers_to_them_too() -> None:
+    given, model = setup(script_of_answers_and_numbers, dimensions=("consistency", "fluency"))
+    assert [each.score for each in rate("questionnaire", given, EXAMPLES[:1])] == [1, 1]
+    assert len(model.requests) == 2, "a call a dimension"
+    assert "1. Are the facts right?\n2. Are the names right?\n" in asked(model.requests[0])
+    assert "Are the words right?" not in asked(model.requests[0]) and "Answer: " not in asked(model.requests[0])
+
+    given, model = setup(script_of_answers_and_numbers, dimensions=("consistency", "fluency"))
+    assert [each.score for each in rate("filled", given, EXAMPLES[:1])] == [0.5, 0.5]
+    assert len(model.requests) == 3 + 2, "a call a question, then one a dimension"
+    assert "1. Are the facts right? Answer: yes\n2. Are the names right? Answer: no\n" in asked(model.requests[3])
+    assert "1. Are the words right? Answer: no\n" in asked(model.requests[4])
+
+
+def test_filled_takes_each_evaluations_own_answers_and_no_number_for_a_sheet_with_a_gap() -> None:
+    def script(request: Request) -> Reply:
+        text = asked(request)
+        if "whole number from" not in text and "Summary 1" in text and "names" in text:
+            return ModelError("down")
+        if "whole number from" not in text and "names" in text:
+            return "yes" if request.replicate else "no"
+        return script_of_answers_and_numbers(request) if "whole number from" in text else "yes"
+
+    given, _ = setup(script, repeat=2, p_yes="hard")
+    found = rate("filled", given, EXAMPLES[:2])
+    assert [(each.example, each.replicate, each.score, each.status) for each in found] == [
+        ("e0", 0, 0.5, "ok"),
+        ("e0", 1, 1.0, "ok"),
+        ("e1", 0, None, "api_error"),
+        ("e1", 1, None, "api_error"),
+    ]
 
 
 def test_direct_is_told_the_task_and_what_the_dimension_means() -> None:

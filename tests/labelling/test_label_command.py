@@ -16,9 +16,9 @@ import pytest
 
 import askance
 from askance.commands.label import _tell
-from askance.labelling.label import Labelled
 from askance.labelling.next_output import SIGNALS
 from askance.prompts.errors import InputError
+from askance.workbench.label import Labelled
 
 from ..said import naming, says
 from .conftest import examples
@@ -38,7 +38,7 @@ class Labelling:
 
     def send(self, action: str, **said: Any) -> Any:
         request = urllib.request.Request(f"{self.address}api/{action}")
-        if action != "state":
+        if action not in ("state", "progress"):
             request = urllib.request.Request(
                 f"{self.address}api/{action}", json.dumps(said).encode(), {"Content-Type": "application/json"}
             )
@@ -156,10 +156,10 @@ def test_judges_decide_the_order_and_their_agreement_is_shown(begin: Any, place:
     state = one.send("state")
     assert [each["id"] for each in state["questions"]] == ["promises", "answers"]
     assert state["item"]["why"] in SIGNALS.values()
-    assert state["agreement"] is None
+    assert one.send("progress")["agreement"] is None
     for _ in range(3):
         one.label()
-    found = one.send("state")["agreement"]
+    found = one.send("progress")["agreement"]
     assert (found["judge"], found["figures"]["all"]["n"], found["figures"]["random"]["n"]) == ("m/one", 3, 1)
     done = one.end()
     assert says(done.stdout, "m/one", "agrees")

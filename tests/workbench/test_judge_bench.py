@@ -12,7 +12,7 @@ import pytest
 
 from askance.evaluation.judge_file import load_judge
 from askance.evaluation.kept_judge import KeptJudge
-from askance.evaluation.scoring import score_examples
+from askance.evaluation.scoring import human_targets, score_examples
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
@@ -24,6 +24,7 @@ from askance.stats.correlation import spearman
 from askance.stats.pass_fail import passes
 from askance.workbench.judge_bench import BenchPart, JudgeBench, load_bench
 from askance.workbench.judge_edits import JudgeEdit, edited_judge
+from askance.workbench.judge_test import acceptance_test
 from askance.workbench.saved_judges import judge_files, save_changed_judge
 from askance.workbench.validation_looks import ValidationLooks
 from askance.workbench.workbench import AskedJudge, Workbench
@@ -172,3 +173,25 @@ def test_ten_thousand_outputs_follow_a_change_within_a_fifth_of_a_second() -> No
         took.append(time.thread_time() - began)
     assert row["n"] == many and row["difference"]["kappa"]["low"] is not None
     assert min(took) < 0.2, took
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(0.05, True), (0.5, False)])
+def test_a_judge_that_only_became_more_lenient_is_refused_by_the_rule_of_the_commands(
+    limit: float, refused: bool
+) -> None:
+    many, rng = 400, np.random.default_rng(0)
+    questions = (Question(id="a", text="Is it?"), Question(id="strict", text="Is it perfect?"))
+    judge = KeptJudge("m", Prompt("Judge."), Checklist(questions=questions), threshold=0.575)
+    labels = (rng.random(many) < 0.5).astype(float)
+    examples = [Example(id=f"e{n}", input="i", output="o", human={"overall": (bool(labels[n]),)}) for n in range(many)]
+    # turned off, the second question leaves the ranking of the outputs as it is, and moves the mean score away
+    worth = np.column_stack([0.5 + 0.2 * labels + 0.1 * rng.random(many), np.full(many, 0.4)])
+    targets = human_targets(examples, judge.checklist, None)
+    part = BenchPart(examples, VerdictColumns(), worth, ("overall",), labels, labels, None, None, targets)
+    bench = JudgeBench(judge, {"validation": part})
+    rows = (bench.start.questions[0], bench.start.questions[1].model_copy(update={"on": False}))
+    changed, _ = edited_judge(judge, bench.start.model_copy(update={"questions": rows, "threshold": 0.65}))
+    told = acceptance_test(bench, changed, 1, {"alpha": 0.05, "max_bias": limit})
+    assert told["gain"]["value"] > 0
+    assert told["accepted"] is not refused, told
+    assert says(told["reason"], "lenient" if refused else "better on validation")

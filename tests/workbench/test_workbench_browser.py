@@ -62,7 +62,7 @@ async def test_a_person_changes_a_judge_by_keyboard_sees_it_tests_it_and_saves_i
     async with opened(runs, browser, port) as tab:
         await until(tab, "document.querySelectorAll('#rows tr').length === 1")
         assert all(name for _, name in await names(tab))
-        await tab.run("[...document.querySelectorAll('#rows a')].at(-1).click()")
+        await tab.run("[...document.querySelectorAll('#rows a')].find((each) => each.href.includes('judge?')).click()")
         await until(tab, "document.querySelectorAll('#questions tr').length === 2")
         assert all(name for _, name in await names(tab))
         assert await tab.run("document.getElementById('save').disabled")

@@ -93,7 +93,7 @@ async def test_a_full_disk_keeps_validation_shut(send: Any, runs: Path, monkeypa
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("askance.workbench.validation_looks.os.fsync", full)
+    monkeypatch.setattr("askance.prompts.text_files.os.fsync", full)
     edit = judge["edit"] | {"threshold": 0.9}
     status, told, _ = await send("POST", f"{TOKEN}/api/figures", json={"run": RUN, "edit": edit, "validation": True})
     assert status == 507 and says(told["error"], "No space left", "shut")

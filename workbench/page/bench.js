@@ -32,7 +32,7 @@ async function ask(name, given, body) {
   try {
     answer = await fetch(`api/${name}${query}`, how);
   } catch {
-    throw new Error("The workbench has ended in the terminal. Start it again there, and open the address that it prints.");
+    throw new Error("The command has ended in the terminal, so this was not done. Start it again there, and open the address that it prints; what was saved before is there.");
   }
   const told = await answer.json();
   if (!answer.ok) throw new Error(told.error || `It did not work (${answer.status}).`);

@@ -130,7 +130,7 @@ function confusion(found) {
   const made = make("table", null, "confusion");
   made.append(make("caption", "Confusion matrix", "hidden"));
   const head = make("tr");
-  for (const each of ["", "People passed", "People failed"]) head.append(make("th", each));
+  for (const each of ["", "People passed", "People failed"]) head.append(make(each ? "th" : "td", each));
   made.append(head);
   for (const [name, cells] of [["The judge passes", ["true_positive", "false_positive"]], ["The judge fails", ["false_negative", "true_negative"]]]) {
     const each = make("tr");
@@ -149,7 +149,7 @@ function split(name, found) {
     return box;
   }
   const table = make("table"), head = make("tr");
-  for (const each of ["", ...(found.before ? ["Before", "Now", "Change"] : ["Now"])]) head.append(make("th", each));
+  for (const each of ["", ...(found.before ? ["Before", "Now", "Change"] : ["Now"])]) head.append(make(each ? "th" : "td", each));
   table.append(head);
   for (const [key, title] of Object.entries(NAMES)) {
     const now = found.now[key];

@@ -32,11 +32,23 @@ function line(run) {
   });
   const about = make("p", [run.command, run.model].filter(Boolean).join(" · "), "soft");
   const name = run.state === "finished" ? link(run.run === "." ? run.name : run.run, "report", run.run) : make("bdi", run.run === "." ? run.name : run.run);
-  const judge = run.judge ? link("Judge", "judge", run.run) : null;
-  if (judge) judge.setAttribute("aria-label", `Judge of ${run.run}`);
+  const offer = (there, text, page, name) => {
+    if (!there) return [];
+    const made = link(text, page, run.run);
+    made.setAttribute("aria-label", `${name} ${run.run}`);
+    return [made, " "];
+  };
+  const live = {running: "Watch or stop", stopped: "Go on"}[run.state];
+  const pages = [
+    offer(run.judge, "Judge", "judge", "Judge of"),
+    offer(run.judge || run.command === "tune", "Examples", "examples", "Examples of"),
+    offer(live, live, "start", `${live}:`),
+    offer(run.judge, "Disagreements", "disagreements", "Disagreements in"),
+    offer(run.state === "finished" && ["tune", "migrate"].includes(run.command), "Prompt", "prompts", "Prompt of"),
+  ].flat();
   const gain = run.gain ? [drawn(run.gain, -1, 1, true), make("p", run.gain_of, "soft")] : [make("span", "–", "soft")];
   const cost = run.cost === undefined ? "–" : `${run.cost ?? "price unknown"}${run.calls == null ? "" : `, ${run.calls.toLocaleString()} calls`}`;
-  return row(cell("Compare", pick), cell("", name, about, judge), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
+  return row(cell("Compare", pick), cell("", name, about, ...pages), cell("", ...decided(run)), cell("Gained", ...gain), cell("Cost", make("span", cost)), cell("When", make("time", when(run.when))));
 }
 
 function choose() {

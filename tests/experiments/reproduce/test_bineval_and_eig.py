@@ -76,7 +76,7 @@ def test_the_table_of_the_eig_paper_has_every_judge_judge_twice(tmp_path: Path, 
     found = json.loads(capsys.readouterr().out)
     assert found["repeat"] == 2
     assert found["temperature"] == 1.0
-    assert len(found["judges"]) == 7
+    assert len(found["judges"]) == len(eig.JUDGES.split(","))
     assert all("kappa_self" in row["dimensions"]["consistency"] for row in found["judges"])
 
 

@@ -160,6 +160,56 @@ def test_answers_on_a_scale(facts: Any, levels: int) -> None:
     assert sorted(question.dimension for question in found.checklist.questions) == ["clear", "polite", "short", "true"]
 
 
+def test_one_reply_fills_the_questionnaire_and_the_rating(facts: Any) -> None:
+    model = facts.model()
+    found = choose(facts, model, filling="together", choice="joint")
+    assert len(model.requests) == 80, "a call an example"
+    shown = model.requests[0].messages[-1][1]
+    assert all(f"[{each.id}] Question: {each.text}" in shown for each in facts.candidates.questions)
+    assert '"overall_rating"' in shown and "from 1 (very poor) to 5 (excellent)" in shown
+    assert list(model.requests[0].parameters.schema["properties"])[-1] == "overall_rating", "after the answers"
+    assert sorted(question.dimension for question in found.checklist.questions) == ["clear", "polite", "short", "true"]
+    assert says(found.rating_source, "the judge", "1 to 5", "logprob")
+    apart = choose(facts, choice="joint")
+    assert [each.id for each in found.questions if each.kept] == [each.id for each in apart.questions if each.kept]
+    assert found.coverage.answered == apart.coverage.answered == 80 * 8
+    assert found.rating_counts == apart.rating_counts
+
+
+def test_rounds_of_filling_are_averaged_and_the_estimate_is_exact(facts: Any) -> None:
+    model = facts.model()
+    rounds: dict[str, Any] = {"filling": "together", "repeat": 2, "temperature": 1.0, "p_yes": "hard", "sample": 20}
+    job = prepare(facts.rows(), model, facts.candidates, None, "", (), FAST | rounds | {"no_cache": True})
+    assert job.estimate().calls == 40
+    found = choose(facts, model, **rounds)
+    assert len(model.requests) == 40 and {request.parameters.temperature for request in model.requests} == {1.0}
+    assert says(found.rating_source, "sampled")
+
+
+def test_a_reply_without_a_rating_is_asked_for_again_and_then_missing(facts: Any) -> None:
+    def script(request: Any) -> Any:
+        reply = facts.fill(request)
+        if "[e005]" not in request.messages[0][1]:
+            return reply
+        return reply._replace(text=reply.text.replace("overall_rating", "score"))
+
+    model = facts.model(script)
+    found = choose(facts, model, filling="together", retries=0)
+    assert len(model.requests) == 81, "one is asked again"
+    assert found.rated == 79 and found.rating_counts["parse_error"] == 1
+    assert says("\n".join(found.problems), "overall_rating", "no whole number from 1 to 5")
+
+
+def test_filling_together_takes_questions_that_see_the_same(facts: Any) -> None:
+    first, *others = facts.candidates.questions
+    alone = first.model_copy(update={"sees": "output"})
+    facts.candidates = facts.candidates.model_copy(update={"questions": (alone, *others)})
+    model = facts.model()
+    with pytest.raises(InputError, match=naming("see the same", "all", "output")):
+        choose(facts, model, filling="together")
+    assert not model.requests
+
+
 def test_a_judge_that_always_says_yes_is_told_apart_by_its_median(facts: Any) -> None:
     def script(request: Any) -> Any:
         reply = facts.reply(request)
@@ -268,6 +318,8 @@ def test_a_clustered_sample(facts: Any) -> None:
         ({"answer_levels": 4}, "answer_levels"),
         ({"answer_levels": 3, "answers": "split"}, "split is for yes/no answers"),
         ({"estimate": "per-example", "rated_by": "people"}, "needs the judge's ratings"),
+        ({"filling": "together", "rated_by": "people"}, "judge's own rating"),
+        ({"filling": "together", "answer_levels": 3}, "yes/no answers and one rating"),
         ({"candidates": None, "max_candidates": 3}, "--max-candidates 3 would leave too few"),
         ({"smaple": 10}, "Did you mean 'sample'?"),
     ],

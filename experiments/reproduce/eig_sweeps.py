@@ -1,0 +1,239 @@
+"""The EIG paper's sweeps: the size k, who proposes and who judges, the kind of answers, and how questionnaires are
+filled.
+
+    python -m askance.experiments.reproduce.eig_sweeps k topical_chat --data tc_usr_data.json -o k.json
+
+``k`` (Appendix A.4): κ_self and agreement with people by the number of questions. ``grid`` (Table 8): the same for each
+model that proposes and estimates beside each that judges. ``levels`` (Appendix A.2): how stable the ranking of
+questions is with yes/no answers and with scales. ``filling`` (Figure 10): a call an answer beside all of an example in
+one reply.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...evaluation.compare.compare import compare
+from ...optimizer.selection.inputs import human_scores
+from ...optimizer.selection.select import select
+from ...optimizer.selection.selected import Selection
+from ...prompts.checklist import Checklist, load_checklist
+from ...prompts.errors import InputError
+from ...prompts.examples import Example
+from ...stats.correlation import kendall
+from ..command_line import says_errors, write_result
+from ..datasets import load_rated
+from ..datasets.rated import DIMENSIONS
+from .common import CHECKLISTS, add_common, endpoint_options
+
+Row = dict[str, Any]
+PAPER: Mapping[str, Any] = {
+    "k": "Appendix A.4: κ_self is level up to five questions and falls beyond, agreement rises and falls; k = 5",
+    "grid": "Table 8, GPT-4.1 judges: κ_self .7786 and agreement .6810 where it proposes, .7695 to .7804 and .6728 to "
+    ".6806 where five others do",
+    "levels": "Appendix A.2: more options give less stable rankings; yes/no answers the most stable",
+    "filling": "Figure 10: all answers and the overall score in one reply",
+}
+"""What the paper found."""
+
+
+@says_errors
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one sweep."""
+    given = _parser().parse_args(arguments)
+    run(given, {})
+    return 0
+
+
+def run(given: argparse.Namespace, models: Mapping[str, Any], **more: Any) -> Row:
+    """Run the sweep and write it; ``models`` may hold objects that can be asked in place of their names.
+
+    Raises InputError for bad data, candidates or settings, and AskanceError where the endpoint is down or a cap was
+    reached.
+    """
+    examples = rated_as_a_whole(load_rated(given.dataset, given.data)[: given.limit])
+
+    def by(name: str) -> Any:
+        return models.get(name, name)
+
+    rows = SWEEPS[given.sweep](given, examples, by, endpoint_options(given) | more)
+    result = {"sweep": given.sweep, "dataset": given.dataset, "examples": len(examples), "paper": PAPER[given.sweep]}
+    write_result(given.output, result | {"rows": rows})
+    return result | {"rows": rows}
+
+
+def rated_as_a_whole(examples: Sequence[Example]) -> list[Example]:
+    """Examples with one score of the whole, the mean over the dimensions that people rated; without unrated ones."""
+    _, scores = human_scores(examples)
+    return [
+        example.model_copy(update={"human": {"overall": (float(score),)}})
+        for example, score in zip(examples, scores, strict=True)
+        if score == score  # NaN is not equal to itself
+    ]
+
+
+def sweep_k(
+    given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
+) -> list[Row]:
+    """One row for each size and judge; the questions are those with most information one by one, as in the paper."""
+    chosen = _chosen(given, examples, by(given.model), options, candidates=_candidates(given), k=1)
+    order = [each.id for each in sorted(chosen.questions, key=lambda each: each.rank_top)]
+    rows = []
+    for k in given.sizes:
+        if k > len(order):
+            raise InputError(f"--sizes {k}: there are only {len(order)} candidates.")
+        rows += _agreement(given, examples, by(given.model), options, _first(chosen.candidates, order[:k]), {"k": k})
+    return rows
+
+
+def sweep_models(
+    given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
+) -> list[Row]:
+    """One row for each proposing model, judging model and judge."""
+    rows = []
+    for proposer in given.proposers:
+        chosen = _chosen(given, examples, by(proposer), options, k=given.k)
+        for judge in given.evaluators or [given.model]:
+            about = {"proposer": proposer, "model": judge}
+            rows += _agreement(given, examples, by(judge), options, chosen.checklist, about)
+    return rows
+
+
+def sweep_levels(
+    given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
+) -> list[Row]:
+    """One row for each number of answers: bits, and Kendall's tau of rankings from m examples with that from all."""
+    rows = []
+    for levels in given.levels:
+        more = {"candidates": _candidates(given), "answer_levels": levels, "k": given.k}
+        found = _chosen(given, examples, by(given.model), options, **more)
+        bits = [each.bits for each in found.questions if each.bits is not None]
+        steps = [{"m": each.m, "tau": each.tau} for each in found.convergence.steps]
+        spread = float(np.ptp(bits)) if bits else None
+        rows.append({"levels": levels, "bits": _mean(bits), "spread": spread, "calls": _calls(found), "ranking": steps})
+    return rows
+
+
+def sweep_filling(
+    given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
+) -> list[Row]:
+    """One row for each way to fill; ``tau`` and ``same`` hold the second beside the first."""
+    ways = ("apart", "together")
+    chosen = {
+        way: _chosen(given, examples, by(given.model), options, candidates=_candidates(given), filling=way, k=given.k)
+        for way in ways
+    }
+    return filling_rows(chosen["apart"], chosen["together"])
+
+
+def filling_rows(apart: Selection, together: Selection) -> list[Row]:
+    """Calls, tokens and bits of both ways, Spearman of the kept questions with people, and how alike the rankings are.
+
+    ``tau`` is Kendall's, of the two rankings of all candidates; ``same`` is the share of kept questions in common.
+    """
+    first, second = ([each.bits or 0.0 for each in found.questions] for found in (apart, together))
+    kept = [{each.id for each in found.checklist.questions} for found in (apart, together)]
+    alike = {"tau": kendall(first, second).value, "same": len(kept[0] & kept[1]) / len(kept[0])}
+    return [
+        {
+            "filling": way,
+            "calls": _calls(found),
+            "bits": _mean(bits),
+            "spearman": found.agreement["chosen"].spearman.value if found.agreement else None,
+            "kept": sorted(each.id for each in found.checklist.questions),
+            **(alike if way == "together" else {}),
+        }
+        for way, found, bits in (("apart", apart, first), ("together", together, second))
+    ]
+
+
+SWEEPS: Mapping[str, Callable[..., list[Row]]] = {
+    "k": sweep_k,
+    "grid": sweep_models,
+    "levels": sweep_levels,
+    "filling": sweep_filling,
+}
+
+
+def _chosen(given: argparse.Namespace, examples: Sequence[Example], model: Any, options: Row, **more: Any) -> Selection:
+    """Questions by the judge's own ratings, one by one, as in the paper."""
+    how = {"choice": "top", "rated_by": "judge", "sample": max(len(examples), 4)}
+    return select(examples, model=model, progress=False, **options | how | more)
+
+
+def _agreement(
+    given: argparse.Namespace, examples: Sequence[Example], model: Any, options: Row, checklist: Checklist, about: Row
+) -> list[Row]:
+    """κ_self and agreement with people of each judge, both with intervals, and its calls."""
+    found = compare(
+        examples,
+        model=model,
+        judges=given.judges,
+        checklist=checklist,
+        dimensions=["overall"],
+        repeat=2,
+        temperature=given.temperature,
+        resamples=given.resamples,
+        progress=False,
+        **options,
+    ).to_dict()
+    rows = []
+    for row in found["judges"]:
+        on = row["dimensions"]["overall"]
+        figures = {name: on.get(name) for name in ("kappa_self", "observed_agreement")}
+        questions = [each.id for each in checklist.questions]
+        rows.append(about | {"judge": row["kind"], **figures, "cost": row["cost"], "questions": questions})
+    return rows
+
+
+def _first(candidates: Checklist, ids: Sequence[str]) -> Checklist:
+    questions = tuple(candidates.question(each).model_copy(update={"weight": 1.0}) for each in ids)
+    return Checklist(task=candidates.task, questions=questions, answers=candidates.answers)
+
+
+def _candidates(given: argparse.Namespace) -> Checklist:
+    return load_checklist(given.checklist or str(CHECKLISTS / f"{given.dataset}.yaml"))
+
+
+def _calls(found: Selection) -> int:
+    return found.budget.calls + found.budget.cached_calls
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m askance.experiments.reproduce.eig_sweeps",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names: Callable[[str], list[str]] = lambda text: text.split(",")  # noqa: E731
+    made.add_argument("sweep", choices=list(SWEEPS))
+    made.add_argument("dataset", choices=list(DIMENSIONS))
+    made.add_argument("--data", help="the file; without one: from the Hugging Face hub")
+    made.add_argument("--checklist", help="candidates; default: a short checklist of ours")
+    made.add_argument("--sizes", type=_whole_numbers, default=[1, 2, 3, 5], help="numbers of questions, with commas")
+    made.add_argument("--levels", type=_whole_numbers, default=[2, 3, 5], help="numbers of answers, with commas")
+    made.add_argument("--judges", type=names, default=["binary", "questionnaire", "filled"], help="with commas")
+    made.add_argument("--proposers", type=names, default=[], help="models of `grid` that propose, with commas")
+    made.add_argument("--evaluators", type=names, default=[], help="models of `grid` that judge; default: --model")
+    made.add_argument("-k", type=int, default=5, help="size of the questionnaire")
+    made.add_argument("--limit", type=int, help="only the first so many examples")
+    made.add_argument("--temperature", type=float, default=1.0)
+    made.add_argument("--resamples", type=int, default=2000)
+    add_common(made)
+    return made
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

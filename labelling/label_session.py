@@ -1,0 +1,213 @@
+"""Labelling while a page is served: raters at one desk, each label saved at once, the labelled data soon after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+
+from ..prompts.checklist import Checklist, Question
+from ..prompts.errors import AskanceError, InputError, as_typed
+from ..prompts.examples import Example, human_dimensions
+from ..prompts.human_feedback import are_labels, known_ratings
+from ..prompts.text_files import write_whole
+from .desk import Desk
+from .label_figures import agreement, enough_for
+from .label_options import LabelOptions, plain_name
+from .labels_file import MOST_COMMENT, Entry, LabelsFile, known_entries, with_numbers
+from .next_output import Opinions, Queue
+from .steps import LabelSteps
+
+logger = logging.getLogger(__name__)
+
+
+class Labeller(BaseModel):
+    """A message of the page: who labels, and outputs of which run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str = ""
+    rater: Annotated[str, AfterValidator(plain_name), Field(max_length=80)] | None = None
+    """The rater that the page was opened for where it is None."""
+
+
+class Said(Labeller):
+    """A message of the page: what a rater says of an output."""
+
+    example: str
+    human: dict[str, StrictBool | StrictFloat | StrictInt] = {}
+    comment: str = Field("", max_length=MOST_COMMENT)
+
+
+class LabelSession:
+    """One file of labels while a page is served; its methods may be called from any thread."""
+
+    def __init__(
+        self, desk: Desk, file: LabelsFile, target: Path, opinions: Opinions | None, gain: float, order: str = ""
+    ) -> None:
+        """``target`` gets the labelled data; ``file`` is open. A judge's ``opinions`` say what is asked first."""
+        self.desk, self.file, self.target, self.opinions, self.gain = desk, file, target, opinions, gain
+        self.lock = Lock()
+        """Held while the desk changes or is read."""
+        self.order = order
+        """The order in which outputs are asked about, in words."""
+        self._seats = {desk.rater: desk}
+        self._changed = file.path.exists()
+        self.alone = False
+        """Whether nobody but the rater of the desk may label here."""
+        self.problem: str | None = None
+        """Why the labelled data could not be written last time; the labels themselves are safe."""
+
+    def seat(self, rater: str | None) -> Desk:
+        """The desk with this rater at it, by default the one that it was opened for. Raises InputError where another
+        one may not label here."""
+        name = self.desk.rater if rater is None else rater
+        if self.alone and name != self.desk.rater:
+            raise InputError(f"rater: {self.desk.rater} alone labels here; another one begins with --rater.")
+        return self._seats.setdefault(name, self.desk.seat(name))
+
+    def say(self, action: str, said: Labeller) -> dict[str, Any]:
+        """Do what a rater does (``label``, ``draft``, ``skip``, ``undo``, or only look: ``state``); returns what the
+        page is to show. Raises as :meth:`.Desk.save` does."""
+        with self.lock:
+            desk = self.seat(said.rater)
+            if action == "undo":
+                desk.undo()
+            elif isinstance(said, Said):
+                desk.save(said.example, said.human, said.comment, kind=action)
+            if action == "draft":
+                return {}
+            self._changed |= action != "state"
+            return self._state(desk)
+
+    def _state(self, desk: Desk) -> dict[str, Any]:
+        return {
+            "item": desk.item(),
+            **self.about(desk),
+            "count": vars(desk.count()),
+            "outputs": len(desk.asked),
+            "can_undo": desk.can_undo,
+            "problem": self.problem,
+        }
+
+    def about(self, desk: Desk) -> dict[str, Any]:
+        """Who labels what."""
+        steps = [] if desk.steps is None else [*map(list, zip(desk.steps.names, desk.steps.values, strict=True))]
+        questions = [{"id": each.id, "text": each.text} for each in desk.questions]
+        return {"rater": desk.rater, "dimension": desk.dimension, "steps": steps, "questions": questions}
+
+    def figures(self) -> dict[str, Any]:
+        """How many labels are missing, and how far the judge agrees with people."""
+        with self.lock:
+            desk = self.desk.as_now()
+        needed = enough_for(desk, self.opinions, self.gain)
+        return {
+            "enough": {"more": needed.more, "sentence": needed.sentence, "assumed": needed.assumed},
+            "agreement": agreement(desk, self.opinions),
+        }
+
+    def write(self) -> None:
+        """Write the labelled data where labels have changed. Raises AskanceError where that fails; it is tried
+        again."""
+        with self.lock:
+            if not self._changed:
+                return
+            text, self._changed = self.desk.to_jsonl(), False
+        try:
+            write_whole(self.target, text)
+            self.problem = None
+        except AskanceError as error:
+            self._changed, self.problem = True, str(error)
+            raise
+
+
+def open_session(
+    examples: Sequence[Example],
+    target: Path,
+    settings: LabelOptions,
+    checklist: Checklist | None,
+    opinions: Opinions | None,
+) -> LabelSession:
+    """Open the labels file beside ``target`` and sit down. Close its ``file`` in the end.
+
+    Raises:
+        InputError: The labels do not fit the data, or ``target`` is there and labelling did not make it.
+        AskanceError: Another process is labelling into the file, or nothing can be written.
+    """
+    steps = label_steps(examples, settings)
+    if checklist is not None:
+        _check_dimension(examples, checklist, settings.dimension)
+    asked = [each for each in examples if each.output is not None]
+    queue = Queue(settings.order, asked, opinions, settings.seed)
+    file = LabelsFile(target.with_suffix(".labels.jsonl"))
+    if target.exists() and not file.path.exists():
+        raise InputError(f"{target}: this file is there, and labelling did not make it. Choose another -o.")
+    said = file.open()
+    try:
+        entries = known_entries(file.path, with_numbers(file.path, said, steps), asked)
+        _check_entries(file.path, entries, settings.dimension, steps)
+        questions = _single(checklist, settings.dimension)
+        desk = Desk(examples, entries, file, queue, settings.rater, settings.dimension, questions, steps)
+        desk.to_jsonl()  # its rows are kept, so that later ones hold nobody up
+    except BaseException:
+        file.close()
+        raise
+    return LabelSession(desk, file, target, opinions, settings.gain, queue.sentence)
+
+
+def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:
+    """The steps of the label; None where it is pass or fail. Refuses to mix labels with scores on a scale."""
+    steps = LabelSteps.of(settings.human_scale, settings.label_scale)
+    rated = [(each, known_ratings(each.human.get(settings.dimension, ()))) for each in examples]
+    labels = are_labels(rating for _, ratings in rated for rating in ratings)
+    if steps is not None and labels and settings.human_scale is None:
+        return None  # the words are those of another dimension
+    for each, ratings in rated:
+        odd = [rating for rating in ratings if isinstance(rating, bool) or rating not in steps.values] if steps else []
+        if odd:
+            given = ("pass" if odd[0] else "fail") if isinstance(odd[0], bool) else f"{odd[0]:g}"
+            raise InputError(
+                f"Example '{each.id}', field 'human.{settings.dimension}': {given} is no step of "
+                f"{', '.join(steps.names if steps else ())}. Name another dimension with --dimension."
+            )
+        if ratings and steps is None and not are_labels([*ratings, True]):
+            raise InputError(
+                f"Example '{each.id}', field 'human.{settings.dimension}': {max(ratings):g} is a score on a scale, and "
+                "what is labelled is pass or fail. Say which steps there are (--human-scale 1 5), or name another "
+                "dimension with --dimension."
+            )
+    return steps
+
+
+def _check_entries(path: Path, entries: Sequence[Entry], dimension: str, steps: LabelSteps | None) -> None:
+    """Refuse to go on with steps where pass and fail were given before, or the other way round."""
+    for each in entries:
+        said = each.human.get(dimension)
+        if said is not None and isinstance(said, bool) is (steps is not None):
+            before = "pass or fail" if isinstance(said, bool) else f"steps, such as {said:g}"
+            now = "pass or fail" if steps is None else ", ".join(steps.names)
+            raise InputError(
+                f"{path}: labels on '{dimension}' are {before}, and {now} would be given now. Choose another -o or "
+                "--dimension."
+            )
+
+
+def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimension: str) -> None:
+    """Refuse to label on the whole where other commands would go by another dimension, that people rated before."""
+    rated = [each for each in human_dimensions(examples, checklist) if each in checklist.dimensions]
+    if rated and dimension not in checklist.dimensions:
+        raise InputError(
+            f"People rated {', '.join(rated)} in these data, and the checklist asks about that, so other commands "
+            f"would not read labels on '{dimension}'. Name the dimension: --dimension {as_typed(rated[0])}."
+        )
+
+
+def _single(checklist: Checklist | None, dimension: str) -> list[Question]:
+    """The questions that can be answered one by one: a name that is a dimension too means the dimension."""
+    if checklist is None:
+        return []
+    return [each for each in checklist.asked if each.id not in (*checklist.dimensions, "overall", dimension)]

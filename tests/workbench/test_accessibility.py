@@ -1,0 +1,78 @@
+"""Every page of the workbench under axe: names, roles, focus order and contrast, light and dark, narrow and wide."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from askance.workbench.workbench import PAGE
+
+from .test_workbench_browser import RUN, opened
+
+AXE = Path(__file__).parent.parent / "vendor" / "axe-core"
+PAGES = sorted(name for name, file in PAGE.items() if file.endswith(".html"))
+WIDTHS, SCHEMES = (390, 1600), ("light", "dark")
+STATES = {
+    "judge": "document.querySelector('#questions input').click(); document.getElementById('validation').click();"
+    "document.getElementById('threshold').value = .9;"
+    "document.getElementById('threshold').dispatchEvent(new Event('input'))",
+}
+"""What a person does on a page before it is looked at again."""
+CHECKED = """axe.run(document, {resultTypes: ['violations']}).then((found) => JSON.stringify(found.violations.map(
+  (each) => [each.id, each.help, ...each.nodes.slice(0, 5).map((node) => [node.target.join(' '), node.failureSummary])])))"""
+
+
+async def settled(tab: Any) -> None:
+    """Wait until the page changes no more."""
+    before, same = None, 0
+    for _ in range(200):
+        now = await tab.run("document.body.innerHTML")
+        same = same + 1 if now == before else 0
+        if same == 6:
+            return
+        before = now
+        await asyncio.sleep(0.05)
+
+
+async def faults(tab: Any, where: str) -> list[str]:
+    """What axe finds, at every width and in both colour schemes."""
+    found = []
+    for width in WIDTHS:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        await tab.call("Emulation.setDeviceMetricsOverride", **size)
+        for scheme in SCHEMES:
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            await tab.call("Emulation.setEmulatedMedia", features=features)
+            await settled(tab)
+            told = json.loads(await tab.run(CHECKED))
+            found += [f"{where}, {width} px, {scheme}: {each}" for each in told]
+            if await tab.run("document.documentElement.scrollWidth") > width:
+                found.append(f"{where}, {width} px: wider than the screen")
+    return found
+
+
+def test_axe_is_as_its_authors_published_it() -> None:
+    told = (AXE / "README.md").read_text("utf-8")
+    assert hashlib.sha256((AXE / "axe.min.js").read_bytes()).hexdigest() in told
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_has_names_roles_and_contrast(page: str, runs: Path, port: int, browser: Any) -> None:
+    told = urlencode({"run": RUN, "file": "judge.yaml", "before": RUN, "after": RUN})
+    async with opened(runs, browser, port, f"{page}?{told}") as tab:
+        await settled(tab)
+        assert await tab.run("document.getElementById('problem').textContent") == ""
+        await tab.run((AXE / "axe.min.js").read_text("utf-8") + ";0")
+        found = await faults(tab, page or "runs")
+        if page in STATES:
+            await tab.run(STATES[page] + ";0")
+            await settled(tab)
+            found += await faults(tab, f"{page}, changed")
+        assert not found, "\n".join(found)
+        assert {each.split("/")[2].split(":")[0] for each in tab.requests if each.startswith("http")} == {"127.0.0.1"}

@@ -1,0 +1,298 @@
+"""Answers to the page Disagreements: its groups, the outputs of a group, comments made questions, and further
+labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..labelling.desk import Desk
+from ..labelling.label_figures import enough_for
+from ..labelling.label_options import LabelOptions
+from ..labelling.labels_file import LabelsFile
+from ..labelling.local_server import add_act, add_read
+from ..labelling.next_output import WORDS, Queue, load_opinions
+from ..labelling.steps import LabelSteps
+from ..memory.run_directory import RunDirectory
+from ..memory.wanted_questions import WantedQuestion, add_wanted, question_of, read_wanted
+from ..optimizer.options import AlignOptions
+from ..prompts.errors import InputError, as_typed
+from ..prompts.messages import told
+from ..prompts.rows import validate_row
+from ..settings import parse_options
+from .disagreement_groups import PARTS, UNSEEN, CommentGroup, Disagreements, Output, outputs_of
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from ..memory.records import CriterionRecord
+    from ..memory.result_file import RunRecord
+    from ..prompts.checklist import Checklist
+    from ..prompts.examples import Example
+    from .judge_bench import JudgeBench, Split
+
+AT_ONCE = 20
+"""Outputs, or comments of a group, that are sent at once."""
+MOST_SHOWN = 4_000
+"""Characters of one text of an output that are sent."""
+MOST_NEXT = 20
+"""Outputs to be labelled next that are listed."""
+MOST_GROUPS = 200
+"""Groups of comments that are listed."""
+NOT_TEST = "The test examples stay shut, and so do the comments on them."
+
+
+class AskedComment(BaseModel):
+    """A message of the page: a comment becomes a candidate question, or is none any more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str
+    comment: str = Field(min_length=1)
+    text: str | None = None
+    """The question; empty takes it back. None words it from the comment."""
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A run as the page needs it."""
+
+    bench: JudgeBench
+    folder: Path
+    result: RunRecord
+    config: Mapping[str, Any]
+    splits: Sequence[Split]
+    found: Disagreements
+
+    @property
+    def examples(self) -> list[Example]:
+        return [example for split in self.splits for example in self.bench.parts[split].examples]
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Dimensions that people rated."""
+        return self.bench.parts["development"].dimensions
+
+    def tried(self, comments: Sequence[str]) -> list[dict[str, Any]]:
+        """What became of the questions that the run made of these comments, those that it asks first."""
+        texts = {*comments}
+        rows = [each for each in self.result.questions if texts & {*each.comments}]
+        return [_fate(each) for each in sorted(rows, key=lambda each: not each.joined)]
+
+
+@dataclass
+class DisagreementPage:
+    """Every method gives JSON and may be called from any thread."""
+
+    bench_of: Callable[[str], tuple[JudgeBench, Path]]
+    """The judge of a run by the run's name, and the run's directory."""
+    by: str
+    """Name of the person."""
+    _kept: dict[Path, _Opened] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def add_to(self, app: web.Application) -> None:
+        """Have an application answer what the page asks for."""
+        add_read(app, "disagreements", self.disagreements, ("run",))
+        add_read(app, "comment_groups", self.comment_groups, ("run",))
+        add_read(app, "disagreement_outputs", self.outputs, ("run", "group", "start"))
+        add_read(app, "disagreement_labels", self.labels, ("run",))
+        add_act(app, "want", AskedComment, self.want)
+
+    def disagreements(self, run: str) -> dict[str, Any]:
+        """How often the judge and people differ, and on which questions."""
+        opened = self._open(run)
+        found, parts = opened.found, [opened.bench.parts[each] for each in opened.splits]
+        return {
+            "run": run,
+            "model": opened.bench.judge.asked,
+            "splits": list(opened.splits),
+            "outputs": len(found.outputs),
+            "compared": sum(each.people is not None and each.score is not None for each in found.outputs),
+            "lenient": sum(each.off == "lenient" for each in found.outputs),
+            "strict": sum(each.off == "strict" for each in found.outputs),
+            "differ": len(found.group("all")),
+            "reason": next((each.reason for each in parts if each.reason is not None), None),
+            "distance": None if parts[0].labels is not None else _distance(opened.config),
+            "comments": len(found.by_comment),
+            "questions": self._questions(opened),
+            "wanted": self._wanted(opened),
+            "parts": dict(PARTS),
+            "next_run": f"askance align DATA --from {as_typed(opened.folder)} --run NEW_RUN",
+            "test": NOT_TEST,
+        }
+
+    def comment_groups(self, run: str) -> dict[str, Any]:
+        """Groups of like comments; the first call takes the time to group them."""
+        opened = self._open(run)
+        with self._lock:
+            groups = opened.found.comment_groups
+        rows = [self._group(opened, each) for each in [*groups.values()][:MOST_GROUPS]]
+        return {"groups": rows, "more": len(groups) - len(rows), "said": opened.found.said}
+
+    def outputs(self, run: str, group: str, start: str) -> dict[str, Any]:
+        """Some outputs of a group, from a place on."""
+        opened = self._open(run)
+        if group.startswith("comment:"):
+            self.comment_groups(run)
+        places, begin = opened.found.group(group), int(start) if start.isdecimal() else 0
+        rows = [self._output(opened.found.outputs[each], opened) for each in places[begin : begin + AT_ONCE]]
+        return {"group": group, "start": begin, "count": len(places), "at_once": AT_ONCE, "outputs": rows}
+
+    def want(self, asked: AskedComment) -> dict[str, Any]:
+        """Keep a comment as a candidate question of the next run, or take that back."""
+        opened = self._open(asked.run)
+        places = opened.found.by_comment.get(asked.comment)
+        if places is None:
+            raise InputError("There is no such comment on the outputs that the run learned from.")
+        text = question_of(asked.comment) if asked.text is None else asked.text.strip()
+        checklist = opened.bench.judge.checklist
+        if text in {each.text for each in checklist.questions}:
+            raise InputError("The judge asks this question already.")
+        first = opened.found.outputs[places[0]].example
+        row = {
+            "comment": asked.comment,
+            "text": text,
+            "dimension": _dimension(asked.comment, first, checklist, opened.dimensions),
+            "examples": [opened.found.outputs[place].example.id for place in places],
+            "by": self.by,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        add_wanted(opened.folder, validate_row(WantedQuestion, row, "This question"))
+        return {"wanted": self._wanted(opened)}
+
+    def labels(self, run: str) -> dict[str, Any]:
+        """How many labels are missing, and the outputs whose label would tell most, in the order of ``label``."""
+        opened = self._open(run)
+        examples, rated = opened.examples, opened.dimensions
+        dimension = rated[0] if len(rated) == 1 else "overall"
+        _, opinions = load_opinions([opened.folder], None, examples, dimension)
+        options, scale = parse_options(LabelOptions, {}), opened.bench.judge.settings.get("human_scale")
+        queue = Queue("auto", examples, opinions, options.seed)
+        steps = LabelSteps.of(scale, None) if opened.bench.parts["development"].labels is None else None
+        file = LabelsFile(opened.folder / "labels.jsonl")  # nothing is written: the desk only counts
+        desk = Desk(examples, (), file, queue, self.by, dimension, (), steps)
+        needed, labelled = enough_for(desk, opinions, options.gain), desk.labelled
+        left = np.flatnonzero(~labelled)
+        return {
+            "labelled": int(labelled.sum()),
+            "unlabelled": len(left),
+            "more": needed.more,
+            "sentence": f"{needed.sentence[:1].upper()}{needed.sentence[1:]}.",
+            "assumed": needed.assumed,
+            "order": queue.sentence,
+            "command": f"askance label DATA --judge {as_typed(opened.folder)}",
+            "next": _next(queue, examples, labelled, left),
+        }
+
+    def _open(self, run: str) -> _Opened:
+        bench, folder = self.bench_of(run)
+        with self._lock:
+            kept = self._kept.get(folder)
+            if kept is None or kept.bench is not bench:
+                directory = RunDirectory(folder)
+                result, config = directory.read_result(), directory.read_config()["config"]
+                both = config.get("learn_from") == "both"
+                splits: list[Split] = ["development", "validation"] if both else ["development"]
+                outputs = [*outputs_of(bench, splits, _distance(config))]
+                found = Disagreements(outputs, bench.judge.checklist.questions, str(config.get("embedder", "words")))
+                kept = _Opened(bench, folder, result, config, splits, found)
+                self._kept.clear()  # one run is looked at at a time; its examples are the bench's own
+                self._kept[folder] = kept
+        return kept
+
+    def _questions(self, opened: _Opened) -> list[dict[str, Any]]:
+        """The groups by question, those with most outputs first."""
+        found, rows = opened.found, []
+        known = {each.id: each for each in opened.bench.judge.checklist.questions}
+        for name, places in found.by_question.items():
+            each = known.get(name)
+            parts = [] if each is None else [found.outputs[place].parts[name] for place in places]
+            counts: dict[str, Any] = {part: parts.count(part) for part in PARTS}
+            rows.append(
+                {
+                    "id": name,
+                    "text": "No question saw what people reject" if each is None else each.text,
+                    "dimension": "" if each is None else each.dimension,
+                    "good": "" if each is None else each.good,
+                    "unseen": name == UNSEEN,
+                    "count": len(places),
+                    **counts,
+                }
+            )
+        return sorted(rows, key=lambda row: -row["count"])
+
+    def _wanted(self, opened: _Opened) -> list[dict[str, Any]]:
+        return [each.model_dump(mode="json") for each in read_wanted(opened.folder).values()]
+
+    def _group(self, opened: _Opened, group: CommentGroup) -> dict[str, Any]:
+        outputs = [opened.found.outputs[place] for place in group.outputs]
+        return {
+            "id": group.id,
+            "text": group.comments[0],
+            "comments": [
+                {"text": text, "count": len(opened.found.by_comment[text])} for text in group.comments[:AT_ONCE]
+            ],
+            "more": max(0, len(group.comments) - AT_ONCE),
+            "outputs": len(outputs),
+            "differ": sum(each.differs for each in outputs),
+            "tried": opened.tried(group.comments),
+        }
+
+    def _output(self, each: Output, opened: _Opened) -> dict[str, Any]:
+        example = each.example
+        return {
+            "id": example.id,
+            "split": each.split,
+            "score": None if each.score is None else round(each.score, 3),
+            "passes": each.passes,
+            "people": None if each.people is None else round(each.people, 3),
+            "off": each.off,
+            "parts": [{"id": name, "part": part} for name, part in each.parts.items()],
+            "comments": each.comments,
+            **{name: _shown(getattr(example, name)) for name in ("input", "context", "output")},
+        }
+
+
+def _fate(row: CriterionRecord) -> dict[str, Any]:
+    return {"text": row.text, "joined": row.joined, "reason": row.reason}
+
+
+def _distance(config: Mapping[str, Any]) -> float:
+    usual: float = AlignOptions.model_fields["disagreement_threshold"].default
+    return float(config.get("disagreement_threshold") or usual)
+
+
+def _shown(text: Any) -> str | None:
+    if text is None:
+        return None
+    said = str(told(text))
+    return said if len(said) <= MOST_SHOWN else f"{said[:MOST_SHOWN]} …"
+
+
+def _dimension(comment: str, example: Example, checklist: Checklist, rated: Sequence[str]) -> str:
+    """The dimension that a comment speaks of: its own, that of its question, else one that people rated."""
+    about = next((each.about for each in example.comment if " ".join(each.text.split()) == comment), None)
+    of_question = {each.id: each.dimension for each in checklist.questions}
+    named = [about or "", of_question.get(about or "", ""), *rated]
+    return next((each for each in named if each in checklist.dimensions), checklist.dimensions[0])
+
+
+def _next(queue: Queue, examples: Sequence[Example], labelled: Any, left: Any) -> list[dict[str, Any]]:
+    """The outputs that would be asked about one after the other, if each of them got its label."""
+    asked: dict[Any, int] = {}
+    labelled = labelled.copy()
+    rows: list[dict[str, Any]] = []
+    while len(left) and len(rows) < MOST_NEXT:
+        place, why = queue.pick(left, labelled, asked)
+        asked[why] = asked.get(why, 0) + 1
+        labelled[place], left = True, left[left != place]
+        rows.append({"id": examples[place].id, "why": WORDS[why], "output": _shown(examples[place].output)})
+    return rows

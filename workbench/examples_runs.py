@@ -1,0 +1,216 @@
+"""The examples of the workbench's runs: their judges' verdicts, their labels, and where a question comes from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict
+
+from ..labelling.label_options import LabelOptions
+from ..labelling.label_session import LabelSession, open_session
+from ..labelling.local_server import told
+from ..labelling.run_outputs import outputs_of_run
+from ..memory.journal import read_events
+from ..memory.provenance import build_graph
+from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
+from ..memory.why import why_question
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import human_dimensions
+from ..report.question_history import question_lines
+from .examples_judge import JudgeColumns, judge_columns
+from .examples_page import answered, write_labelled
+from .examples_table import AskedExamples, ExamplesTable
+from .judge_bench import Split
+from .saved_judges import judge_files
+from .validation_looks import ValidationLooks
+
+if TYPE_CHECKING:
+    from ..prompts.examples import Example
+    from .judge_bench import JudgeBench
+
+MOST_TABLES = 4
+"""Runs whose examples are kept in memory, and whose labels this process holds."""
+RUN_LABELS = "examples-labelled.jsonl"
+"""The examples of a run of a judge, with what people said of them on the page."""
+OPENED = ("every verdict on validation was opened, one by one",)
+
+
+class Benches(Protocol):
+    """What the workbench knows of its runs."""
+
+    by: str
+
+    def folder(self, run: str) -> Path:
+        """Directory of a run."""
+
+    def bench(self, run: str, file: str) -> JudgeBench:
+        """A judge of a run."""
+
+
+class OpenedLook(BaseModel):
+    """A message of the page: the verdicts of a judge on validation are to be opened."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str
+    file: str
+
+
+class RunExamples:
+    """Tables of the runs, the last ones used; its methods may be called from any thread."""
+
+    def __init__(self, benches: Benches) -> None:
+        self._benches, self._lock = benches, RLock()
+        self._tables: dict[Path, ExamplesTable] = {}
+        self._columns: dict[tuple[Path, str, str], tuple[JudgeBench, JudgeColumns]] = {}
+
+    def table(self, run: str) -> ExamplesTable:
+        """The examples of a run. Raises InputError where there is none, or a file of it is damaged."""
+        folder = self._benches.folder(run)
+        with self._lock:
+            table = self._tables.pop(folder, None) or self._open(run, folder)
+            self._tables[folder] = table  # the last one used is the last one let go of
+            while len(self._tables) > MOST_TABLES:
+                self._let_go(next(iter(self._tables)))
+        return table
+
+    def _let_go(self, folder: Path) -> None:
+        session = self._tables.pop(folder).session
+        if session is not None:
+            write_labelled([session])
+            session.file.close()
+        self._columns = {key: each for key, each in self._columns.items() if key[0] != folder}
+
+    def _open(self, run: str, folder: Path) -> ExamplesTable:
+        directory = RunDirectory(folder)
+        if directory.read_config()["config"].get("command") == "tune":  # people say what they think of its outputs
+            written, settings = outputs_of_run(folder), LabelOptions(rater=self._benches.by)
+            return _table(written, {}, lambda: open_session(written, folder / LABELLED_FILE, settings, None, None))
+        examples = [each for each in directory.read_inputs()[0] if each.output is not None]
+        bench = self._benches.bench(run, JUDGE_FILE)
+        checklist = bench.judge.checklist
+
+        def session() -> LabelSession:
+            opinions = judge_columns(bench, examples, shown_splits(bench)).opinions
+            known = None if np.isnan(opinions.judges[0].scores).all() else opinions
+            rated = human_dimensions(examples, checklist)
+            given = {"rater": self._benches.by, "dimension": rated[0] if rated else "overall"}
+            scale = {"human_scale": bench.judge.settings.get("human_scale")}
+            settings = LabelOptions.model_validate(given | scale)
+            return open_session(examples, folder / RUN_LABELS, settings, checklist, known)
+
+        return _table(examples, splits_of(folder), session)
+
+    def list(self, asked: AskedExamples) -> dict[str, Any]:
+        """The rows that pass the filters, and what the page says around them: judges, questions, who labels."""
+        table, (judge, before) = self.table(asked.run), self._judges(asked)
+        session = table.session
+        told = table.list(asked, judge, before) | {
+            "alone": False,
+            "labelling": None if session is None else session.about(session.seat(asked.rater)),
+            "why_shut": table.why_shut,
+            "file": None,
+        }
+        if judge is None:
+            return told
+        questions = [{"id": each.id, "text": each.text} for each in judge.judge.checklist.questions]
+        folder = self._benches.folder(asked.run)
+        return told | {
+            "file": asked.file or JUDGE_FILE,
+            "files": judge_files(folder),
+            "judge": judge.judge.asked,
+            "asks": questions,
+            "opened": "validation" in judge.shown,
+        }
+
+    def one(self, asked: AskedExamples) -> dict[str, Any]:
+        """One example."""
+        return self.table(asked.run).one(asked, *self._judges(asked))
+
+    def sessions(self) -> list[LabelSession]:
+        """All that is labelled in now."""
+        with self._lock:
+            return [each.session for each in self._tables.values() if each.session is not None]
+
+    def open_validation(self, opened: OpenedLook) -> dict[str, Any]:
+        """Count a look at a judge's verdicts on validation, which are shown from then on. Raises AskanceError where it
+        cannot be written: then they stay shut."""
+        bench = self._benches.bench(opened.run, opened.file)
+        return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
+
+    def why(self, run: str, question: str) -> dict[str, Any]:
+        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it."""
+        folder = self._benches.folder(run)
+        graph = build_graph(folder)
+        if f"question:{question}" not in graph:
+            raise InputError(f"The run '{run}' does not say where the question '{question}' comes from.")
+        story = why_question(graph, question)
+        examples = dict.fromkeys(name for each in story.comments for name in each.examples)
+        return {"lines": [[*each] for each in question_lines(story)], "examples": [*examples]}
+
+    def _judges(self, asked: AskedExamples) -> tuple[JudgeColumns | None, JudgeColumns | None]:
+        """The judge whose verdicts are shown, and the earlier one that it is compared with."""
+        folder = self._benches.folder(asked.run)
+        if not (folder / JUDGE_FILE).is_file():
+            return None, None
+        run, _, file = asked.since.rpartition("/")
+        before = self._columns_of(asked.run, run, file) if asked.since else None
+        return self._columns_of(asked.run, asked.run, asked.file or JUDGE_FILE), before
+
+    def _columns_of(self, run: str, of_run: str, file: str) -> JudgeColumns:
+        """Columns of a judge, which may be another run's, for the examples of a run."""
+        bench, key = self._benches.bench(of_run, file), (self._benches.folder(run), of_run, file)
+        shown = shown_splits(bench)
+        with self._lock:
+            kept = self._columns.get(key)
+            if kept is None or kept[0] is not bench or kept[1].shown != shown:
+                kept = self._columns[key] = bench, judge_columns(bench, self.table(run).examples, shown)
+        return kept[1]
+
+
+def shown_splits(bench: JudgeBench) -> frozenset[Split]:
+    """Splits whose verdicts may be seen one by one: development, and validation once that look was counted."""
+    opened = bench.judge.hash in ValidationLooks(_run_of(bench)).judges()
+    return frozenset(("development", "validation") if opened else ("development",))
+
+
+def splits_of(run: Path) -> dict[str, str]:
+    """The split of each example of a run, by its id, as its journal says it."""
+    events = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
+    names = ("development", "validation", "test")
+    return {each: name for name in names for each in (events[-1].get(name) or () if events else ())}
+
+
+def _run_of(bench: JudgeBench) -> Path:
+    if bench.run is None:
+        raise InputError("This judge has no run.")
+    return bench.run
+
+
+def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callable[[], LabelSession]) -> ExamplesTable:
+    """The table, also where nothing can be labelled: another process may be labelling there, or the disk is
+    read-only."""
+    try:
+        return ExamplesTable(examples, splits, sit_down())
+    except AskanceError as error:
+        return ExamplesTable(examples, splits, why_shut=str(error))
+
+
+def add_runs(app: web.Application, room: RunExamples) -> None:
+    """Let an application answer what the page asks of runs alone."""
+
+    async def why(request: web.Request) -> web.StreamResponse:
+        return await answered(lambda: room.why(request.query.get("run", ""), request.query.get("question", "")))
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        return await told(request, OpenedLook, partial(asyncio.to_thread, room.open_validation))
+
+    app.router.add_get("/{token}/api/why", why)
+    app.router.add_post("/{token}/api/look", look)

@@ -1,0 +1,270 @@
+"""The examples of a run, or of a file that is labelled, as the page Examples shows them: filters, rows, and one whole.
+
+Raters are blind to each other: what another one said of an output here is shown, and counted by a filter, once the
+rater who asks has labelled it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..labelling.desk import Desk, shown_texts
+from ..labelling.label_session import LabelSession
+from ..labelling.labels_file import Entry
+from ..prompts.errors import InputError
+from ..prompts.examples import Example
+from ..prompts.human_feedback import one_line
+from ..prompts.text import shorten
+from ..prompts.verdicts import Verdict
+from .examples_judge import UNSURE, JudgeColumns
+from .judge_bench import Cells
+
+Mask = NDArray[np.bool_]
+MOST_ROWS = 100
+"""Rows of the list that are sent at once."""
+MOST_CHARS = 110
+"""Characters of an output in the list."""
+BLIND = "The judge's verdicts and other people's labels are shown once you have labelled this output."
+SHUT = {
+    "test": "This is a test example, so the judge's verdicts stay shut. The run looked at them once, to say what its judge is "
+    "worth; a judge that is changed by what they show would only look better.",
+    "validation": "This is a validation example, so the judge's verdicts are shut. To open those of all validation examples is "
+    "one look, which is counted: a judge that you change after it has been shaped on validation.",
+}
+"""Why verdicts on a split are not shown."""
+
+
+class AskedExamples(BaseModel):
+    """What the page asks for, as its address has it: which judge, which filters, which example."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str = ""
+    file: str = ""
+    split: str = ""
+    disagree: bool = False
+    """The judge and people disagree."""
+    raters: bool = False
+    """Raters disagree."""
+    unsure: bool = False
+    """The judge is unsure."""
+    yes: str = ""
+    """The id of a question to which the answer is yes."""
+    since: str = ""
+    """An earlier judge, as RUN/FILE: its verdict is another."""
+    id: str = ""
+    """The example that is shown."""
+    start: int = Field(0, ge=0)
+    """Row from which the list is wanted where no example is shown."""
+    rater: str | None = None
+    blind: bool = False
+    """Whether verdicts and people's labels are wanted only of what this rater has labelled."""
+
+
+@dataclass
+class ExamplesTable:
+    """Examples with the desk at which they are labelled."""
+
+    examples: Sequence[Example]
+    """Those with an output."""
+    splits: Mapping[str, str] = field(default_factory=dict)
+    """By example; empty where nothing was split."""
+    session: LabelSession | None = None
+    why_shut: str | None = None
+    """Why nothing can be labelled, where there is no session."""
+    blind: bool = False
+    """Whether verdicts and people's labels are never shown before a rater's own."""
+
+    def __post_init__(self) -> None:
+        self.places = {each.id: place for place, each in enumerate(self.examples)}
+        self._texts = [shorten(one_line(each.output or ""), MOST_CHARS) for each in self.examples]
+        self._given = [_by_rater(each) for each in self.examples]
+        self._raters_differ = np.array([_differ([human for _, human in each]) for each in self._given], dtype=np.bool_)
+        self._split = np.array([self.splits.get(each.id, "") for each in self.examples])
+
+    def list(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
+        """The rows that pass the filters, around the example that is shown, and how many each filter has."""
+        with self._held():
+            desk = self._desk(asked)
+            people, entries = self._people(desk, judge), {} if desk is None else desk.entries(blind=True)
+            mine = set() if desk is None else desk.labelled_by(desk.rater)
+        masks = self._masks(asked, judge, before, people, entries)
+        inside = np.ones(len(self.examples), bool) if not asked.split else self._split == asked.split
+        wanted = np.logical_and.reduce([inside, *(mask for name, mask in masks.items() if getattr(asked, name))])
+        order = np.flatnonzero(wanted)
+        if asked.unsure and judge is not None:
+            order = order[np.argsort(judge.distance[order], kind="stable")]
+        found = np.flatnonzero(order == self.places.get(asked.id, -1))
+        place = int(found[0]) if len(found) else None
+        start = (asked.start if place is None else place) // MOST_ROWS * MOST_ROWS
+        rows = [
+            {
+                "id": self.examples[each].id,
+                "text": self._texts[each],
+                "passes": None if judge is None else _said(judge.passed[each]),
+                "people": _said(people[each]),
+                "mine": self.examples[each].id in mine,
+            }
+            for each in order[start : start + MOST_ROWS].tolist()
+        ]
+        return {
+            "total": len(order),
+            "examples": len(self.examples),
+            "counts": {name: int((mask & inside).sum()) for name, mask in masks.items()},
+            "splits": {name: int((self._split == name).sum()) for name in dict.fromkeys(self.splits.values())},
+            "start": start,
+            "place": place,
+            "previous": self._id(order, place - 1) if place else None,
+            "next": self._id(order, 0 if place is None else place + 1),
+            "rows": rows,
+        }
+
+    def one(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
+        """One example: its texts, every question's verdict, and what people said. Raises InputError where it is
+        none."""
+        if (place := self.places.get(asked.id)) is None:
+            raise InputError(f"There is no example '{asked.id}' with an output here.")
+        example = self.examples[place]
+        with self._held():
+            desk = self._desk(asked)
+            item = shown_texts(example) if desk is None else desk.shown(example)
+            entries = [] if desk is None else desk.entries().get(example.id, [])
+        has_mine = desk is not None and any(each.rater == desk.rater for each in entries)
+        told = {"item": item, "split": self.splits.get(example.id), "hidden": 0 if has_mine else len(entries)}
+        if (self.blind or asked.blind) and not has_mine:
+            return told | {"shut": BLIND, "judge": None, "verdicts": [], "people": [], "comments": []}
+        learned = {} if judge is None else _learned(judge)
+        here = [each for each in entries if has_mine and desk is not None and each.rater != desk.rater]
+        comments = [(each.text, each.rater) for each in example.comment]
+        comments += [(each.comment, each.rater) for each in here if each.comment]
+        people = [*self._given[place], *((each.rater, dict(each.human)) for each in here)]
+        return told | {
+            "shut": self._shut(example.id, judge),
+            "judge": None if judge is None else _sides(judge, before, place),
+            "verdicts": [] if judge is None else _verdicts(judge, before, place),
+            "people": [{"rater": name, "human": human} for name, human in people],
+            "comments": [
+                {"text": text, "rater": rater, "questions": learned.get(one_line(text), [])} for text, rater in comments
+            ],
+        }
+
+    def _shut(self, example: str, judge: JudgeColumns | None) -> str | None:
+        """Why the verdicts on an example are not shown; None where they are."""
+        split = self.splits.get(example)
+        if judge is None or split in judge.shown:
+            return None
+        return SHUT.get(split or "", "The run's journal does not say which split this example is in.")
+
+    def _held(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.session is None else self.session.lock
+
+    def _id(self, order: NDArray[np.intp], place: int) -> str | None:
+        return self.examples[int(order[place])].id if 0 <= place < len(order) else None
+
+    def _desk(self, asked: AskedExamples) -> Desk | None:
+        return None if self.session is None else self.session.seat(asked.rater)
+
+    def _people(self, desk: Desk | None, judge: JudgeColumns | None) -> Cells:
+        """1 where people pass an output, 0 where they fail it, NaN where neither, or this rater is not to see it
+        yet."""
+        if desk is not None:
+            return np.array([np.nan if each is None else each for each in desk.people(blind=True)], dtype=np.float64)
+        return np.full(len(self.examples), np.nan) if judge is None else judge.people
+
+    def _masks(
+        self,
+        asked: AskedExamples,
+        judge: JudgeColumns | None,
+        before: JudgeColumns | None,
+        people: Cells,
+        entries: Mapping[str, Sequence[Entry]],
+    ) -> dict[str, Mask]:
+        """By filter, whether each example passes it."""
+        masks = {"raters": self._raters_differ.copy()}
+        for name, theirs in entries.items():
+            place = self.places[name]
+            given = [human for _, human in self._given[place]]
+            masks["raters"][place] = _differ([*given, *(dict(each.human) for each in theirs)])
+        if judge is not None:
+            known = ~np.isnan(people) & ~np.isnan(judge.passed)
+            masks |= {"disagree": known & (people != judge.passed), "unsure": judge.distance <= UNSURE + 1e-9}
+            if asked.yes in judge.places:
+                masks["yes"] = judge.says_yes(asked.yes)
+            if before is not None:
+                masks["since"] = judge.changed_since(before)
+        return masks
+
+
+def _by_rater(example: Example) -> list[tuple[str, dict[str, Any]]]:
+    """What each rater said in the data, by name, or by place where there is none."""
+    places = max(map(len, example.human.values()), default=0)
+    names = [*(name or f"rater {place}" for place, name in enumerate(example.raters, 1))]
+    names = names or (["people"] if places == 1 else [f"rater {place}" for place in range(1, places + 1)])
+    return [
+        (
+            name,
+            {
+                each: said[place]
+                for each, said in example.human.items()
+                if len(said) > place and said[place] is not None
+            },
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+def _differ(given: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether two raters gave another label, or another answer to a question."""
+    names = {name for each in given for name in each}
+    return any(len({float(each[name]) for each in given if name in each}) > 1 for name in names)
+
+
+def _learned(judge: JudgeColumns) -> dict[str, list[str]]:
+    """Ids of the judge's questions by the comment that they were made of."""
+    found: dict[str, list[str]] = {}
+    for name, origin in judge.judge.origins.items():
+        for text in origin.comments:
+            found.setdefault(one_line(text), []).append(name)
+    return found
+
+
+def _sides(judge: JudgeColumns, before: JudgeColumns | None, place: int) -> dict[str, Any] | None:
+    if np.isnan(judge.scores[place]):
+        return None
+    now = {"score": float(judge.scores[place]), "threshold": judge.threshold, "passes": _said(judge.passed[place])}
+    return now | {"before": None if before is None else _sides(before, None, place)}
+
+
+def _verdicts(judge: JudgeColumns, before: JudgeColumns | None, place: int) -> list[dict[str, Any]]:
+    """Every question with its verdict; none of an example whose verdicts are shut."""
+    rows = []
+    for question in judge.judge.checklist.questions if judge.part_of[place] >= 0 else ():
+        now = judge.verdict(place, question.id)
+        was = None if before is None else before.verdict(place, question.id)
+        rows.append(
+            {
+                "id": question.id,
+                "text": question.text,
+                "good": question.good,
+                "says": None if now is None else now.explanation,
+                "error": None if now is None else now.error,
+                **_answer(now),
+                "before": None if was is None else _answer(was),
+            }
+        )
+    return rows
+
+
+def _answer(verdict: Verdict | None) -> dict[str, Any]:
+    return {"answer": verdict and verdict.answer, "p_yes": verdict and verdict.p_yes}
+
+
+def _said(value: float) -> bool | None:
+    return None if np.isnan(value) else bool(value)

@@ -1,0 +1,188 @@
+"""Changes of a prompt one by one: which words each brought and took away, and the prompt without some of them.
+
+A run changes its prompt by edits, one after the other. Each stretch of words that an edit brought or took away is a
+change, and each further line that it added. A later change may stand on words of an earlier one: both go together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from ..prompts.errors import InputError
+from ..prompts.lessons import Edit
+from ..prompts.prompt import EditRefusedError, Prompt
+from ..report.run_candidates import Piece, word_changes
+
+if TYPE_CHECKING:
+    from ..memory.result_file import RunRecord
+
+_FIRST_BREAK = re.compile(r"\n+[^\n]*")
+_LAST_BREAK = re.compile(r"[^\n]*\n+|[^\n]+")
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some words of the prompt, or that were in it."""
+
+    text: str
+    by: int = 0
+    """Number of the change that brought it; 0 for the start."""
+    gone: int = 0
+    """Number of the change that took it away; 0 where it is still there."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change."""
+
+    number: int
+    """From 1, in the order in which they were made."""
+    edit: int | None
+    """Place of the accepted edit that it is of, from 0; None where it is of none, as an addition or a rewritten
+    text."""
+    needs: tuple[int, ...] = ()
+    """Earlier changes whose words it changed or stands among: without one of them it cannot stay."""
+
+
+@dataclass
+class PromptChanges:
+    """All changes between two prompts."""
+
+    stretches: list[Stretch]
+    changes: list[Change] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, result: RunRecord) -> PromptChanges:
+        """The changes from a run's starting prompt to its accepted one.
+
+        Accepted edits that were taken out again are none. Where the edits do not account for all of the difference, the
+        rest is told by lines, before the edits.
+        """
+        gone = {each.edit for each in result.pruned_edits if each.removed}
+        edits = [edit for row in result.accepted_edits for edit in row.edits]
+        kept = [(place, edit.old, edit.new) for place, edit in enumerate(edits) if edit not in gone]
+        start, end = result.baseline.prompt, result.best.prompt
+        begun = end
+        for _, old, new in reversed(kept):  # the prompt that the edits began from, other changes in it
+            if not new or begun.count(new) != 1:
+                kept, begun = [], end
+                break
+            begun = begun.replace(new, old)
+        made = cls([Stretch(start)])
+        for offset, old, new in _by_lines(start, begun):
+            made._change(offset, old, new, None)
+        for place, old, new in kept:
+            text = made.text()
+            if text.count(old) != 1:
+                return cls.of(result.model_copy(update={"accepted_edits": ()}))
+            made._change(text.index(old), old, new, place)
+        return made
+
+    def text(self, vetoed: Collection[int] = ()) -> str:
+        """The prompt without some changes. Raises InputError where another one needs one of them."""
+        for each in self.changes:
+            if each.number not in vetoed and (missing := [name for name in each.needs if name in vetoed]):
+                raise InputError(f"Change {each.number} stands on change {missing[0]}: take out both, or neither.")
+        return "".join(
+            each.text for each in self.stretches if each.by not in vetoed and (not each.gone or each.gone in vetoed)
+        )
+
+    def _change(self, offset: int, old: str, new: str, edit: int | None) -> None:
+        """Make the changes of one edit at an offset of the present text."""
+        here = offset
+        for removed, added, before in _runs(word_changes(old, new)):
+            here += before
+            for part in [added] if removed else _lines(added) or [added]:
+                needs = self._replace(here, removed, part, len(self.changes) + 1)
+                self.changes.append(Change(len(self.changes) + 1, edit, tuple(sorted(needs))))
+                here += len(part)
+
+    def _replace(self, offset: int, removed: str, added: str, number: int) -> set[int]:
+        """Take words away and put others in their place; returns the changes that this one needs."""
+        before, rest = _cut(self.stretches, offset)
+        inside, after = _cut(rest, len(removed))
+        needs = {each.by for each in inside if not each.gone}
+        around = {_by([*reversed(before)]), _by(after)}
+        if not removed and len(around) == 1:  # within the words of one change
+            needs |= around
+        went = [each if each.gone else replace(each, gone=number) for each in inside]
+        came = [Stretch(added, number)] if added else []
+        self.stretches = [*before, *went, *came, *after]
+        return needs - {0}
+
+
+def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list[Stretch]]:
+    """Divide stretches after ``length`` characters of the words that are still there."""
+    first: list[Stretch] = []
+    for place, each in enumerate(stretches):
+        if not length:
+            return first, [*stretches[place:]]
+        if not each.gone and len(each.text) > length:
+            first.append(replace(each, text=each.text[:length]))
+            return first, [replace(each, text=each.text[length:]), *stretches[place + 1 :]]
+        length -= 0 if each.gone else len(each.text)
+        first.append(each)
+    return first, []
+
+
+def _by(stretches: Sequence[Stretch]) -> int:
+    """The change that the first words are of that are still there."""
+    return next((each.by for each in stretches if not each.gone), 0)
+
+
+def _runs(pieces: Sequence[Piece]) -> Iterator[tuple[str, str, int]]:
+    """The words that went and came at each place, and how many characters stay before it."""
+    removed, added, before = "", "", 0
+    for piece in [*pieces, Piece("")]:
+        if piece.kind == "removed":
+            removed += piece.text
+        elif piece.kind == "added":
+            added += piece.text
+        else:
+            if removed or added:
+                yield removed, added, before
+                removed, added, before = "", "", 0
+            before += len(piece.text)
+
+
+def _lines(text: str) -> list[str]:
+    """Added text by lines, each with its line break; a blank one stays with its neighbour."""
+    found = (_FIRST_BREAK if text.startswith("\n") else _LAST_BREAK).findall(text)
+    if "".join(found) != text or not all(each.strip() for each in found):
+        return [text]
+    return [str(each) for each in found]
+
+
+def _by_lines(start: str, end: str) -> Iterator[tuple[int, str, str]]:
+    """Lines that differ: offset in the text as changed so far, old and new lines."""
+    old, new = (re.findall(r"[^\n]+|\n", text) for text in (start, end))
+    ends = [0, *accumulate(len(each) for each in new)]
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield ends[c], "".join(old[a:b]), "".join(new[c:d])
+
+
+def without(prompt: Prompt, changes: PromptChanges, vetoed: Collection[int]) -> Prompt:
+    """A run's prompt without some of its changes. ``prompt`` is the one that the run began with.
+
+    Raises:
+        InputError: There is no such change, another one needs it, nothing of the new prompt would be left, or a
+            placeholder or a protected part would be lost.
+    """
+    known = {each.number for each in changes.changes}
+    if wrong := sorted({*vetoed} - known):
+        raise InputError(f"There is no change {wrong[0]} of this prompt.")
+    if not vetoed:
+        raise InputError("Every change is kept, so there is nothing to save: the prompt is the run's.")
+    text = changes.text(vetoed)
+    if text == prompt.text:
+        raise InputError("Every change is taken out: that is the prompt that the run began with.")
+    try:
+        return prompt.apply(Edit(old=prompt.text, new=text, lessons=()))
+    except EditRefusedError as error:
+        raise InputError(f"The prompt cannot be without this: {error}.") from None

@@ -1,0 +1,234 @@
+"""The form of the page Start: what a person chose there, as arguments of the ordinary command line.
+
+Only files under the directory of the workbench can be chosen, and only names of models: a program that writes is named
+in the settings file. The arguments are a list, which no shell reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..labelling.local_server import Handler, told
+from ..memory.run_directory import JUDGE_FILE
+from ..models.programs import is_program
+from ..prompts.checklist import READY
+from ..prompts.errors import InputError
+from .found_runs import shown_folders
+from .start_run import StartedRuns
+
+Command = Literal["align", "migrate", "tune"]
+Kind = Literal["data", "text", "checklist", "model", "run", "judge"]
+FIELDS: dict[Command, dict[str, Kind]] = {
+    "align": {"data": "data", "checklist": "checklist", "model": "model", "prompt": "text", "from": "run"},
+    "migrate": {
+        "data": "data",
+        "prompt": "text",
+        "source": "model",
+        "target": "model",
+        "judge": "judge",
+        "checklist": "checklist",
+        "requirements": "checklist",
+    },
+    "tune": {
+        "data": "data",
+        "prompt": "text",
+        "generator": "model",
+        "judge": "judge",
+        "checklist": "checklist",
+        "from": "run",
+    },
+}
+"""Options of each command that the page has; the settings file has the others."""
+SETTINGS_FILE = "askance.yaml"
+SUFFIXES: dict[str, tuple[str, ...]] = {
+    "data": (".jsonl", ".csv", ".tsv", ".json", ".xlsx", ".parquet"),
+    "text": (".md", ".txt", ".jinja", ".json", ".yaml", ".yml", ".prompty"),
+    "checklist": (".yaml", ".yml", ".json"),
+    "settings": (".yaml", ".yml"),
+}
+MOST_FILES = 2_000
+"""Files that can be chosen; more are not looked for."""
+MODEL = re.compile(r"[A-Za-z0-9][\w.@:+-]*(/[\w@:+-][\w.@:+-]*)*", re.ASCII)
+FOLDER = re.compile(r"\w[\w .-]*(/\w[\w .-]*)*")
+CAPS = ("call_budget", "cost_budget")
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class OneRun(_Message):
+    """A message of the page about a run."""
+
+    run: str = Field(min_length=1, max_length=200)
+    """Its directory, below that of the workbench."""
+    call_budget: int | None = Field(None, ge=1)
+    cost_budget: float | None = Field(None, gt=0)
+    yes: bool = False
+    """Whether requirements that a migration proposes are taken."""
+
+    def limits(self) -> list[str]:
+        """The caps as options. Raises InputError where there is none."""
+        given = [(name, value) for name in CAPS if (value := getattr(self, name)) is not None]
+        if not given:
+            raise InputError("A cap is needed: the most calls, or the most dollars, that the run may take.")
+        return [*(f"--{name.replace('_', '-')}={value}" for name, value in given), *(["--yes"] if self.yes else [])]
+
+
+class NewRun(OneRun):
+    """What a person chose on the page."""
+
+    command: Command
+    inputs: dict[str, str] = {}
+    """By option name; ``data`` is the command's argument."""
+    settings: str | None = None
+    """The settings file."""
+
+
+class StartForm:
+    """Checks what was chosen, and hands it to the commands."""
+
+    def __init__(self, root: Path, runs: Callable[[], list[dict[str, Any]]]) -> None:
+        """``runs`` gives the rows of the page Runs."""
+        self.root, self._runs, self._started = root, runs, StartedRuns(root)
+        self._estimated: set[tuple[str, ...]] = set()
+
+    def choices(self, _: _Message) -> dict[str, Any]:
+        """Commands with their fields, and what can be chosen for each kind of field."""
+        names = self._files()
+        rows = [row for row in self._runs() if row["run"] != "."]
+        chosen: dict[str, list[str]] = {kind: [*_ending(names, ends)] for kind, ends in SUFFIXES.items()}
+        chosen["checklist"] += READY
+        chosen["run"] = [row["run"] for row in rows if row["state"] == "finished"]
+        chosen["judge"] = [row["run"] for row in rows if row.get("judge")]
+        return {
+            "fields": FIELDS,
+            "choices": chosen,
+            "settings": SETTINGS_FILE if SETTINGS_FILE in chosen["settings"] else None,
+            "stopped": [row["run"] for row in rows if row["state"] == "stopped"],
+            "running": [row["run"] for row in rows if row["state"] == "running"],
+        }
+
+    def estimate(self, asked: NewRun) -> dict[str, Any]:
+        """What the run would take; it can be begun after that."""
+        arguments = self.arguments(asked)
+        said = self._started.estimate(arguments)
+        self._estimated.add(arguments)
+        return {"said": said}
+
+    def begin(self, asked: NewRun) -> dict[str, Any]:
+        """Start the run. Raises InputError where nobody has seen its estimate."""
+        arguments, limits = self.arguments(asked), asked.limits()
+        if arguments not in self._estimated:
+            raise InputError("Ask first what the run would take.")
+        self._started.begin(self._folder(asked.run), (arguments[0], *limits, *arguments[1:]))
+        return self.state(asked)
+
+    def resume(self, asked: OneRun) -> dict[str, Any]:
+        """Go on with a run that stopped, wherever it was begun, with what its directory holds."""
+        folder = self._folder(asked.run)
+        self._started.begin(folder, ("resume", *asked.limits(), "--", asked.run))
+        return self.state(asked)
+
+    def stop(self, asked: OneRun) -> dict[str, Any]:
+        """Interrupt a run; what was bought is kept."""
+        self._started.stop(self._folder(asked.run))
+        return self.state(asked)
+
+    def state(self, asked: OneRun) -> dict[str, Any]:
+        """How far a run is."""
+        folder = self._folder(asked.run)
+        if not folder.is_dir():
+            raise InputError(f"There is no run '{asked.run}' under {self.root}.")
+        return self._started.told(folder) | {"run": asked.run, "judge": (folder / JUDGE_FILE).is_file()}
+
+    def arguments(self, asked: NewRun) -> tuple[str, ...]:
+        """The command line, without its program and without caps. Raises InputError where something cannot be
+        chosen."""
+        fields, names = FIELDS[asked.command], self._files()
+        found: list[str] = [asked.command]
+        for name, value in asked.inputs.items():
+            if (kind := fields.get(name)) is None:
+                raise InputError(f"{asked.command} has no field '{name}' on this page.")
+            self._check(name, kind, value, names)
+            if name != "data":
+                found.append(f"--{name}={value}")
+        if asked.settings is not None:
+            self._check("settings", "settings", asked.settings, names)
+            found.append(f"--config={asked.settings}")
+        self._folder(asked.run)
+        data = ["--", asked.inputs["data"]] if "data" in asked.inputs else []
+        return (*found, f"--run={asked.run}", *data)
+
+    def _check(self, name: str, kind: str, value: str, names: list[str]) -> None:
+        """Refuse what the page does not offer for a field."""
+        is_judge = kind == "judge" and value in [row["run"] for row in self._runs() if row.get("judge")]
+        if kind in ("model", "judge") and not is_judge:
+            if is_program(value):
+                raise InputError(f"{name}: a program is named in the settings file, not on this page.")
+            if MODEL.fullmatch(value) is None or ".." in value:
+                raise InputError(f"{name}: a model is needed, as provider/model or a name in the settings file.")
+        elif kind == "run" and value not in [row["run"] for row in self._runs() if row["state"] == "finished"]:
+            raise InputError(f"{name}: there is no finished run '{value}' under {self.root}.")
+        elif kind in SUFFIXES and value not in (
+            *_ending(names, SUFFIXES[kind]),
+            *(READY if kind == "checklist" else ()),
+        ):
+            raise InputError(f"{name}: there is no such file under {self.root}: '{value}'.")
+
+    def _folder(self, run: str) -> Path:
+        """The directory of a run, which need not be there. Raises InputError where it is not below the workbench's, or
+        inside another run."""
+        folder = self.root / run
+        if FOLDER.fullmatch(run) is None or not folder.resolve().is_relative_to(self.root.resolve()):
+            raise InputError(
+                f"run: the name of a directory under {self.root} is needed, of letters, digits, blanks, '.', '-', "
+                f"'_' and '/', not '{run}'."
+            )
+        above = [each for each in folder.parents if each.is_relative_to(self.root) and each != self.root]
+        if inside := next((each for each in above if (each / "config.yaml").is_file()), None):
+            raise InputError(f"run: {inside.relative_to(self.root)} is a run itself. Choose a directory beside it.")
+        return folder
+
+    def _files(self) -> list[str]:
+        """Names of the files that can be chosen, relative to the workbench's directory."""
+        found: list[str] = []
+        for here, names, _ in shown_folders(self.root):
+            near = here.relative_to(self.root)
+            found += [
+                (near / name).as_posix()
+                for name in sorted(names)
+                if not name.startswith((".", "-")) and not (here / name).is_symlink()
+            ]
+            if len(found) >= MOST_FILES:
+                break
+        return found[:MOST_FILES]
+
+
+def _ending(names: list[str], suffixes: tuple[str, ...]) -> list[str]:
+    return [each for each in names if each.lower().endswith(suffixes)]
+
+
+def add_start(app: web.Application, form: StartForm) -> None:
+    """Answer to the page Start."""
+
+    def answers(record: type[_Message], do: Callable[[Any], dict[str, Any]]) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            return await told(request, record, lambda asked: asyncio.to_thread(do, asked))
+
+        return answer
+
+    acts: dict[str, tuple[type[_Message], Callable[[Any], dict[str, Any]]]] = {
+        "choices": (_Message, form.choices),
+        **{name: (NewRun, getattr(form, name)) for name in ("estimate", "begin")},
+        **{name: (OneRun, getattr(form, name)) for name in ("resume", "stop", "state")},
+    }
+    for name, (record, do) in acts.items():
+        app.router.add_post(f"/{{token}}/api/start/{name}", answers(record, do))
