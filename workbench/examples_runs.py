@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,7 +91,7 @@ class RunExamples:
     def _open(self, run: str, folder: Path) -> ExamplesTable:
         directory = RunDirectory(folder)
         if directory.read_config()["config"].get("command") == "tune":  # people say what they think of its outputs
-            written, settings = outputs_of_run(folder), LabelOptions(rater=self._benches.by)
+            written, settings = outputs_of_run(folder), LabelOptions.model_validate({"rater": self._benches.by})
             return _table(written, {}, lambda: open_session(written, folder / LABELLED_FILE, settings, None, None))
         examples = [each for each in directory.read_inputs()[0] if each.output is not None]
         bench = self._benches.bench(run, JUDGE_FILE)
@@ -108,11 +108,11 @@ class RunExamples:
 
         return _table(examples, splits_of(folder), session)
 
-    def list(self, asked: AskedExamples) -> dict[str, Any]:
+    def listed(self, asked: AskedExamples) -> dict[str, Any]:
         """The rows that pass the filters, and what the page says around them: judges, questions, who labels."""
         table, (judge, before) = self.table(asked.run), self._judges(asked)
         session = table.session
-        told = table.list(asked, judge, before) | {
+        told = table.listed(asked, judge, before) | {
             "alone": False,
             "labelling": None if session is None else session.about(session.seat(asked.rater)),
             "why_shut": table.why_shut,
@@ -146,12 +146,14 @@ class RunExamples:
         return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
 
     def why(self, run: str, question: str) -> dict[str, Any]:
-        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it."""
+        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth on
+        test is left out."""
         folder = self._benches.folder(run)
         graph = build_graph(folder)
         if f"question:{question}" not in graph:
             raise InputError(f"The run '{run}' does not say where the question '{question}' comes from.")
         story = why_question(graph, question)
+        story = replace(story, worth={split: gain for split, gain in story.worth.items() if split != "test"})
         examples = dict.fromkeys(name for each in story.comments for name in each.examples)
         return {"lines": [[*each] for each in question_lines(story)], "examples": [*examples]}
 
@@ -209,7 +211,7 @@ def add_runs(app: web.Application, room: RunExamples) -> None:
         return await answered(lambda: room.why(request.query.get("run", ""), request.query.get("question", "")))
 
     async def look(request: web.Request) -> web.StreamResponse:
-        return await told(request, OpenedLook, partial(asyncio.to_thread, room.open_validation))
+        return await told(request, OpenedLook, lambda opened: asyncio.to_thread(room.open_validation, opened))
 
     app.router.add_get("/{token}/api/why", why)
     app.router.add_post("/{token}/api/look", look)
