@@ -22,12 +22,12 @@ from ..memory.provenance import build_graph
 from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
 from ..memory.why import why_question
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import human_dimensions
+from ..prompts.examples import human_dimensions, load_examples
 from ..report.question_history import question_lines
 from .examples_judge import JudgeColumns, judge_columns
 from .examples_page import answered, write_labelled
 from .examples_table import AskedExamples, ExamplesTable
-from .judge_bench import Split
+from .judge_bench import Split, load_start
 from .saved_judges import judge_files
 from .validation_looks import ValidationLooks
 
@@ -39,6 +39,8 @@ MOST_TABLES = 4
 """Runs whose examples are kept in memory, and whose labels this process holds."""
 RUN_LABELS = "examples-labelled.jsonl"
 """The examples of a run of a judge, with what people said of them on the page."""
+START = "start"
+"""The judge that a run began with, in place of a file."""
 OPENED = ("every verdict on validation was opened, one by one",)
 
 
@@ -168,10 +170,14 @@ class RunExamples:
 
     def _columns_of(self, run: str, of_run: str, file: str) -> JudgeColumns:
         """Columns of a judge, which may be another run's, for the examples of a run."""
-        bench, key = self._benches.bench(of_run, file), (self._benches.folder(run), of_run, file)
+        key = self._benches.folder(run), of_run, file
+        kept = self._columns.get(key)
+        if file == START:  # what a run began with does not change
+            bench = load_start(self._benches.folder(of_run)) if kept is None else kept[0]
+        else:
+            bench = self._benches.bench(of_run, file)
         shown = shown_splits(bench)
         with self._lock:
-            kept = self._columns.get(key)
             if kept is None or kept[0] is not bench or kept[1].shown != shown:
                 kept = self._columns[key] = bench, judge_columns(bench, self.table(run).examples, shown)
         return kept[1]
@@ -188,6 +194,12 @@ def splits_of(run: Path) -> dict[str, str]:
     events = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
     names = ("development", "validation", "test")
     return {each: name for name in names for each in (events[-1].get(name) or () if events else ())}
+
+
+def labelled_examples(run: Path) -> dict[str, Example]:
+    """The examples of a run with what people said of them on the page, by id; none where nobody did."""
+    file = run / RUN_LABELS
+    return {each.id: each for each in load_examples(file, remarks=False)} if file.is_file() else {}
 
 
 def _run_of(bench: JudgeBench) -> Path:

@@ -238,6 +238,33 @@ def test_changed_since_has_what_another_judge_said_otherwise(room: RunExamples, 
         ids(room, since=f"{RUN}/judge-7.yaml")
 
 
+def test_changed_since_the_start_has_the_answers_that_the_run_changed(room: RunExamples, runs: Path) -> None:
+    first, last = (
+        {(each.example, each.question): each.answer for each in read_verdicts(file)}
+        for file in (lambda found: (found[0], found[-1]))(sorted((runs / RUN / "verdicts").glob("*-development.jsonl")))
+    )
+    turned = {name for name, question in first if first[name, question] != last[name, question]}
+    found = set(ids(room, since=f"{RUN}/start", split="development"))
+    assert turned and turned <= found
+    shown = one(room, min(turned), since=f"{RUN}/start")
+    assert any(each["answer"] != each["before"]["answer"] for each in shown["verdicts"])
+
+
+def test_labels_of_the_page_count_for_the_judge(room: RunExamples, runs: Path) -> None:
+    page = Workbench(runs, "anna")
+    before = page.judge(RUN, "judge.yaml")["development"]["now"]["confusion"]
+    names = ids(room, disagree=True, split="development")
+    for name in names:
+        for rater in ("anna", "ben"):  # two against the one of the data
+            say(room, name, rater, passed=one(room, name)["judge"]["passes"])
+    room.table(RUN).session.write()
+    told = page.judge(RUN, "judge.yaml")
+    after = told["development"]["now"]["confusion"]
+    assert any(says(each, "Examples", "count") for each in told["warnings"])
+    wrong = ("false_positive", "false_negative")
+    assert sum(before[each] for each in wrong) == len(names) and not any(after[each] for each in wrong)
+
+
 def test_why_says_where_a_question_comes_from(room: RunExamples) -> None:
     assert any(says(text, "began with") for _, text in room.why(RUN, "facts")["lines"])
     with pytest.raises(InputError, match="'nothing'"):
