@@ -102,14 +102,16 @@ def _is_of_run(judge: Path) -> bool:
 
 @click.command(name="ui")
 @click.argument("directory", required=False, default=".", type=click.Path(path_type=Path))
-@click.option("--by", default="me", show_default=True, help="Your name, for the history of a judge that you save.")
+@click.option(
+    "--by", default="me", show_default=True, help="Your name, for your labels and the history of a judge that you save."
+)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port of the pages; 0 takes a free one."
 )
 @click.option("--open", "to_open", is_flag=True, help="Open the pages in the browser.")
 def ui_command(directory: Path, by: str, port: int, to_open: bool) -> None:
-    """Open the workbench on the runs in DIRECTORY, the present one by default: look at runs, compare two, and change a
-    judge's checklist while its agreement with people follows, without a call.
+    """Open the workbench on the runs in DIRECTORY, the present one by default: look at runs, compare two, change a
+    judge's checklist while its agreement with people follows, without a call, and label examples beside its verdicts.
 
     It is on this machine alone, and asks nobody else for anything. Ctrl-C ends it.
     """

@@ -25,13 +25,17 @@ from .steps import LabelSteps
 logger = logging.getLogger(__name__)
 
 
+RaterName = Annotated[str, AfterValidator(plain_name), Field(max_length=80)]
+"""The name of a rater as the page gives it."""
+
+
 class Labeller(BaseModel):
     """A message of the page: who labels, and outputs of which run."""
 
     model_config = ConfigDict(extra="forbid")
 
     run: str = ""
-    rater: Annotated[str, AfterValidator(plain_name), Field(max_length=80)] | None = None
+    rater: RaterName | None = None
     """The rater that the page was opened for where it is None."""
 
 

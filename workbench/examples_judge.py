@@ -100,7 +100,7 @@ def judge_columns(bench: JudgeBench, examples: Sequence[Example], shown: frozens
             continue
         pairs = [(places[each.id], row) for row, each in enumerate(part.examples) if each.id in places]
         same = [pair for pair in pairs if texts_of(examples[pair[0]]) == texts_of(part.examples[pair[1]])]
-        here, rows = (np.array(each, dtype=np.intp) for each in zip(*same, strict=True)) if same else ([], [])
+        here, rows = np.array(same, dtype=np.intp).reshape(-1, 2).T
         state = bench.kept[split]
         scores[here], passed[here], p_good[here] = state.decided[rows], state.passed[rows], part.worth[rows]
         people[here] = np.where(part.of_people[rows] == HALF, np.nan, part.of_people[rows] > HALF)

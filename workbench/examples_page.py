@@ -31,7 +31,7 @@ class ExamplesRoom(Protocol):
     def table(self, run: str) -> ExamplesTable:
         """The examples of a run. Raises InputError where there is none."""
 
-    def list(self, asked: AskedExamples) -> dict[str, Any]:
+    def listed(self, asked: AskedExamples) -> dict[str, Any]:
         """The rows that pass the filters, and what the page says around them."""
 
     def one(self, asked: AskedExamples) -> dict[str, Any]:
@@ -53,10 +53,10 @@ class FileExamples:
         """The table, whatever the name."""
         return self._table
 
-    def list(self, asked: AskedExamples) -> dict[str, Any]:
+    def listed(self, asked: AskedExamples) -> dict[str, Any]:
         """The rows."""
         desk = self._session.seat(asked.rater)
-        return self._table.list(asked, None, None) | {"alone": True, "labelling": self._session.about(desk)}
+        return self._table.listed(asked, None, None) | {"alone": True, "labelling": self._session.about(desk)}
 
     def one(self, asked: AskedExamples) -> dict[str, Any]:
         """One example."""
@@ -72,7 +72,7 @@ def add_examples(app: web.Application, room: ExamplesRoom) -> None:
 
     async def read(request: web.Request) -> web.StreamResponse:
         does: Callable[[AskedExamples], dict[str, Any]] = getattr(
-            room, {"examples": "list", "example": "one"}[_name(request)]
+            room, {"examples": "listed", "example": "one"}[_name(request)]
         )
         return await answered(lambda: does(AskedExamples.model_validate(dict(request.query))))
 
@@ -87,10 +87,10 @@ def add_examples(app: web.Application, room: ExamplesRoom) -> None:
     async def act(request: web.Request) -> web.StreamResponse:
         action = _name(request)
 
-        def do(said: Labeller) -> dict[str, Any]:
-            return _session(room, said.run).say(action, said)
+        async def do(said: Labeller) -> dict[str, Any]:
+            return await asyncio.to_thread(lambda: _session(room, said.run).say(action, said))
 
-        return await told(request, Labeller if action == "undo" else Said, partial(asyncio.to_thread, do))
+        return await told(request, Labeller if action == "undo" else Said, do)
 
     app.router.add_get("/{token}/api/{name:examples|example}", read)
     app.router.add_get("/{token}/api/{name:state|progress}", state)

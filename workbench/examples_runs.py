@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,12 +22,12 @@ from ..memory.provenance import build_graph
 from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
 from ..memory.why import why_question
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import human_dimensions
+from ..prompts.examples import human_dimensions, load_examples
 from ..report.question_history import question_lines
 from .examples_judge import JudgeColumns, judge_columns
 from .examples_page import answered, write_labelled
 from .examples_table import AskedExamples, ExamplesTable
-from .judge_bench import Split
+from .judge_bench import Split, load_start
 from .saved_judges import judge_files
 from .validation_looks import ValidationLooks
 
@@ -39,6 +39,8 @@ MOST_TABLES = 4
 """Runs whose examples are kept in memory, and whose labels this process holds."""
 RUN_LABELS = "examples-labelled.jsonl"
 """The examples of a run of a judge, with what people said of them on the page."""
+START = "start"
+"""The judge that a run began with, in place of a file."""
 OPENED = ("every verdict on validation was opened, one by one",)
 
 
@@ -91,7 +93,7 @@ class RunExamples:
     def _open(self, run: str, folder: Path) -> ExamplesTable:
         directory = RunDirectory(folder)
         if directory.read_config()["config"].get("command") == "tune":  # people say what they think of its outputs
-            written, settings = outputs_of_run(folder), LabelOptions(rater=self._benches.by)
+            written, settings = outputs_of_run(folder), LabelOptions.model_validate({"rater": self._benches.by})
             return _table(written, {}, lambda: open_session(written, folder / LABELLED_FILE, settings, None, None))
         examples = [each for each in directory.read_inputs()[0] if each.output is not None]
         bench = self._benches.bench(run, JUDGE_FILE)
@@ -108,11 +110,11 @@ class RunExamples:
 
         return _table(examples, splits_of(folder), session)
 
-    def list(self, asked: AskedExamples) -> dict[str, Any]:
+    def listed(self, asked: AskedExamples) -> dict[str, Any]:
         """The rows that pass the filters, and what the page says around them: judges, questions, who labels."""
         table, (judge, before) = self.table(asked.run), self._judges(asked)
         session = table.session
-        told = table.list(asked, judge, before) | {
+        told = table.listed(asked, judge, before) | {
             "alone": False,
             "labelling": None if session is None else session.about(session.seat(asked.rater)),
             "why_shut": table.why_shut,
@@ -146,12 +148,14 @@ class RunExamples:
         return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
 
     def why(self, run: str, question: str) -> dict[str, Any]:
-        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it."""
+        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth on
+        test is left out."""
         folder = self._benches.folder(run)
         graph = build_graph(folder)
         if f"question:{question}" not in graph:
             raise InputError(f"The run '{run}' does not say where the question '{question}' comes from.")
         story = why_question(graph, question)
+        story = replace(story, worth={split: gain for split, gain in story.worth.items() if split != "test"})
         examples = dict.fromkeys(name for each in story.comments for name in each.examples)
         return {"lines": [[*each] for each in question_lines(story)], "examples": [*examples]}
 
@@ -166,10 +170,14 @@ class RunExamples:
 
     def _columns_of(self, run: str, of_run: str, file: str) -> JudgeColumns:
         """Columns of a judge, which may be another run's, for the examples of a run."""
-        bench, key = self._benches.bench(of_run, file), (self._benches.folder(run), of_run, file)
+        key = self._benches.folder(run), of_run, file
+        kept = self._columns.get(key)
+        if file == START:  # what a run began with does not change
+            bench = load_start(self._benches.folder(of_run)) if kept is None else kept[0]
+        else:
+            bench = self._benches.bench(of_run, file)
         shown = shown_splits(bench)
         with self._lock:
-            kept = self._columns.get(key)
             if kept is None or kept[0] is not bench or kept[1].shown != shown:
                 kept = self._columns[key] = bench, judge_columns(bench, self.table(run).examples, shown)
         return kept[1]
@@ -186,6 +194,12 @@ def splits_of(run: Path) -> dict[str, str]:
     events = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
     names = ("development", "validation", "test")
     return {each: name for name in names for each in (events[-1].get(name) or () if events else ())}
+
+
+def labelled_examples(run: Path) -> dict[str, Example]:
+    """The examples of a run with what people said of them on the page, by id; none where nobody did."""
+    file = run / RUN_LABELS
+    return {each.id: each for each in load_examples(file, remarks=False)} if file.is_file() else {}
 
 
 def _run_of(bench: JudgeBench) -> Path:
@@ -210,7 +224,7 @@ def add_runs(app: web.Application, room: RunExamples) -> None:
         return await answered(lambda: room.why(request.query.get("run", ""), request.query.get("question", "")))
 
     async def look(request: web.Request) -> web.StreamResponse:
-        return await told(request, OpenedLook, partial(asyncio.to_thread, room.open_validation))
+        return await told(request, OpenedLook, lambda opened: asyncio.to_thread(room.open_validation, opened))
 
     app.router.add_get("/{token}/api/why", why)
     app.router.add_post("/{token}/api/look", look)

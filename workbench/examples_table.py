@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..labelling.desk import Desk, shown_texts
-from ..labelling.label_session import LabelSession
+from ..labelling.label_session import LabelSession, RaterName
 from ..labelling.labels_file import Entry
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
@@ -63,7 +63,7 @@ class AskedExamples(BaseModel):
     """The example that is shown."""
     start: int = Field(0, ge=0)
     """Row from which the list is wanted where no example is shown."""
-    rater: str | None = None
+    rater: RaterName | None = None
     blind: bool = False
     """Whether verdicts and people's labels are wanted only of what this rater has labelled."""
 
@@ -89,7 +89,7 @@ class ExamplesTable:
         self._raters_differ = np.array([_differ([human for _, human in each]) for each in self._given], dtype=np.bool_)
         self._split = np.array([self.splits.get(each.id, "") for each in self.examples])
 
-    def list(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
+    def listed(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
         """The rows that pass the filters, around the example that is shown, and how many each filter has."""
         with self._held():
             desk = self._desk(asked)

@@ -24,7 +24,7 @@ from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
 from ..prompts.rows import column
-from ..prompts.verdicts import VerdictColumns
+from ..prompts.verdicts import VerdictColumns, read_verdicts
 from ..stats.closed_forms import (
     Influenced,
     figure_with_interval,
@@ -41,6 +41,7 @@ from .judge_edits import JudgeEdit
 if TYPE_CHECKING:
     from ..evaluation.kept_judge import KeptJudge
     from ..prompts.examples import Example
+    from ..prompts.verdicts import Verdict
 
 Split = Literal["development", "validation"]
 SPLITS: tuple[Split, ...] = ("development", "validation")
@@ -283,12 +284,39 @@ def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example]
         InputError: There is no such judge, the run is not finished, or a file is damaged.
     """
     judge = load_judge(run if file in (None, JUDGE_FILE) else run / str(file))
-    directory = RunDirectory(run)
-    examples, _, _ = directory.read_inputs()
+    return _bench_of(run, judge, verdicts_of_run(run, judge), people)
+
+
+def load_start(run: Path) -> JudgeBench:
+    """The bench of the judge that a run began with: its prompt and checklist, without threshold and calibration. Raises
+    InputError where the run kept nothing of it."""
+    judge, directory = load_judge(run), RunDirectory(run)
+    _, checklist, _ = directory.read_inputs()
+    files = sorted((run / "verdicts").glob("000-*.jsonl"))
+    if checklist is None or not files:
+        raise InputError(f"{run}: the run kept no verdicts of the judge that it began with.")
+    start = replace(
+        judge,
+        prompt=directory.read_start(),
+        checklist=checklist,
+        calibration=None,
+        threshold=None,
+        threshold_of=("overall",),
+        steps=None,
+        figures=None,
+        decision=None,
+        origins={},
+    )
+    said = [each for file in files for each in read_verdicts(file) if each.model in (None, judge.model)]
+    return _bench_of(run, start, said, None)
+
+
+def _bench_of(run: Path, judge: KeptJudge, said: Sequence[Verdict], people: Mapping[str, Example] | None) -> JudgeBench:
+    examples, _, _ = RunDirectory(run).read_inputs()
     by_id = {each.id: each for each in examples} | dict(people or {})
     splits = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
     if not splits:
         raise InputError(f"{run}: its journal does not say which examples are development and which validation.")
-    verdicts = VerdictColumns.of(verdicts_of_run(run, judge))
+    verdicts = VerdictColumns.of(said)
     parts = {name: bench_part(judge, [by_id[each] for each in splits[-1][name]], verdicts) for name in SPLITS}
     return JudgeBench(judge, parts, run)

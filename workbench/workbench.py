@@ -34,7 +34,7 @@ from ..report.run_data import read_run
 from ..report.run_page import render_report
 from . import examples_page
 from .disagreement_page import DisagreementPage
-from .examples_runs import RunExamples, add_runs
+from .examples_runs import RUN_LABELS, RunExamples, add_runs, labelled_examples
 from .found_runs import RUN_FILES, FoundRuns
 from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
@@ -64,6 +64,7 @@ BATCHED = (
     "This judge gets its questions together, in one call. Another checklist is another call, which may be answered "
     "otherwise: what you see here takes each answer as it was."
 )
+LABELLED = "Labels that people gave on the page Examples count here, too."
 CROSSED = "Validation has taught this judge, too: its own agreement there is too good. Go by development alone."
 _META = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 
@@ -87,7 +88,7 @@ class Workbench:
         """``by`` is the name of the person, for a judge's history."""
         self.root, self.by = root, by
         self._runs, self._lock = FoundRuns(root), Lock()
-        self._benches: dict[tuple[Path, str], tuple[tuple[float, ...], JudgeBench]] = {}
+        self._benches: dict[tuple[Path, str, bool], tuple[tuple[float, ...], JudgeBench]] = {}
 
     def runs(self) -> dict[str, Any]:
         """The runs under the directory."""
@@ -112,14 +113,15 @@ class Workbench:
         return self._runs.folder(run)
 
     def bench(self, run: str, file: str) -> JudgeBench:
-        """A judge of a run, read once. Raises InputError where there is none, or a file is damaged."""
-        return self.judge_of(run, file)[0]
+        """A judge of a run with the labels of the run's data alone. Raises InputError where there is none, or a file is damaged."""
+        return self.judge_of(run, file, labelled=False)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:
         """A judge with its table and its agreement on development."""
         bench, folder = self.judge_of(run, file)
         judge, looks = bench.judge, ValidationLooks(folder)
-        warnings = [BATCHED] if judge.settings.get("mode") == "batched" else []
+        warnings = [LABELLED] if (folder / RUN_LABELS).is_file() else []
+        warnings += [BATCHED] if judge.settings.get("mode") == "batched" else []
         if (folder / "result.json").is_file() and RunDirectory(folder).read_result().crossed:
             warnings.append(CROSSED)
         return {
@@ -173,17 +175,18 @@ class Workbench:
             edit = edit.model_copy(update={"threshold": None})  # the page shows .5 where a judge has none
         return bench, folder, *edited_judge(bench.judge, edit)
 
-    def judge_of(self, run: str, file: str) -> tuple[JudgeBench, Path]:
-        """The judge of a run, or one in a file of its directory, with its verdicts; and the directory."""
+    def judge_of(self, run: str, file: str, *, labelled: bool = True) -> tuple[JudgeBench, Path]:
+        """The judge of a run, or one in a file of its directory, with its verdicts; and the directory. ``labelled``
+        takes in the labels of the page Examples."""
         folder = self._runs.folder(run)
         if file not in judge_files(folder):
             raise InputError(f"There is no judge '{file}' in the run '{run}'.")
-        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, file))
+        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, file, *([RUN_LABELS] if labelled else ())))
         with self._lock:
-            kept = self._benches.pop((folder, file), None)
+            kept = self._benches.pop(key := (folder, file, labelled), None)
             if kept is None or kept[0] != stamp:
-                kept = stamp, load_bench(folder, file)
-            self._benches[folder, file] = kept  # the last one used is the last one let go of
+                kept = stamp, load_bench(folder, file, labelled_examples(folder) if labelled else None)
+            self._benches[key] = kept  # the last one used is the last one let go of
             while len(self._benches) > MOST_BENCHES:
                 del self._benches[next(iter(self._benches))]
         return kept[1], folder

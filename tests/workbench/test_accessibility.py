@@ -22,6 +22,7 @@ STATES = {
     "judge": "document.querySelector('#questions input').click(); document.getElementById('validation').click();"
     "document.getElementById('threshold').value = .9;"
     "document.getElementById('threshold').dispatchEvent(new Event('input'))",
+    "examples": "document.querySelector('[data-why]').click(); document.querySelector('#questions .mine button').click()",
 }
 """What a person does on a page before it is looked at again."""
 CHECKED = """axe.run(document, {resultTypes: ['violations']}).then((found) => JSON.stringify(found.violations.map(

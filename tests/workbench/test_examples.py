@@ -46,7 +46,7 @@ def room(runs: Path) -> Any:
 
 
 def ids(room: RunExamples, **asked: Any) -> list[str]:
-    return [each["id"] for each in room.list(AskedExamples(run=RUN, **asked))["rows"]]
+    return [each["id"] for each in room.listed(AskedExamples(run=RUN, **asked))["rows"]]
 
 
 def say(room: RunExamples, example: str, rater: str = "anna", passed: bool = True, comment: str = "") -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_each_filter_has_the_examples_that_its_name_says(room: RunExamples, runs
     yes = {each.example for each in verdicts if each.question == "facts" and each.answer}
     assert set(ids(room, yes="facts")) == yes
     assert set(ids(room, yes="facts", disagree=True)) == yes & wrong
-    told = room.list(AskedExamples(run=RUN, id=ids(room, disagree=True)[1], disagree=True))
+    told = room.listed(AskedExamples(run=RUN, id=ids(room, disagree=True)[1], disagree=True))
     assert (told["place"], told["previous"], told["counts"]["disagree"]) == (1, ids(room, disagree=True)[0], len(wrong))
     assert len(ids(room, split="test")) == told["splits"]["test"] > 0
 
@@ -172,9 +172,9 @@ def test_windows_that_label_at_once_lose_nothing(room: RunExamples, runs: Path) 
 def test_another_process_that_labels_there_leaves_the_page_to_be_looked_at(room: RunExamples, runs: Path) -> None:
     say(room, ids(room)[0])
     second = RunExamples(Workbench(runs, "ben"))
-    told = second.list(AskedExamples(run=RUN))
+    told = second.listed(AskedExamples(run=RUN))
     assert told["labelling"] is None and says(told["why_shut"], "another process") and len(told["rows"]) == 100
-    assert second.list(AskedExamples(run=RUN, disagree=True))["total"] > 0
+    assert second.listed(AskedExamples(run=RUN, disagree=True))["total"] > 0
 
 
 def test_a_full_disk_is_said_and_what_was_there_stays(room: RunExamples, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_a_kill_loses_nothing_and_a_damaged_line_is_named(askance_command: Any, 
         each.file.close()
     with (runs / RUN / "examples-labelled.labels.jsonl").open("a") as file:
         file.write("{}\n")
-    assert says(RunExamples(Workbench(runs, "anna")).list(AskedExamples(run=RUN))["why_shut"], "line 2")
+    assert says(RunExamples(Workbench(runs, "anna")).listed(AskedExamples(run=RUN))["why_shut"], "line 2")
 
 
 def test_changed_since_has_what_another_judge_said_otherwise(room: RunExamples, runs: Path) -> None:
@@ -236,6 +236,33 @@ def test_changed_since_has_what_another_judge_said_otherwise(room: RunExamples, 
     assert sides["passes"] is False and sides["before"]["passes"] is True
     with pytest.raises(InputError, match="no judge"):
         ids(room, since=f"{RUN}/judge-7.yaml")
+
+
+def test_changed_since_the_start_has_the_answers_that_the_run_changed(room: RunExamples, runs: Path) -> None:
+    first, last = (
+        {(each.example, each.question): each.answer for each in read_verdicts(file)}
+        for file in (lambda found: (found[0], found[-1]))(sorted((runs / RUN / "verdicts").glob("*-development.jsonl")))
+    )
+    turned = {name for name, question in first if first[name, question] != last[name, question]}
+    found = set(ids(room, since=f"{RUN}/start", split="development"))
+    assert turned and turned <= found
+    shown = one(room, min(turned), since=f"{RUN}/start")
+    assert any(each["answer"] != each["before"]["answer"] for each in shown["verdicts"])
+
+
+def test_labels_of_the_page_count_for_the_judge(room: RunExamples, runs: Path) -> None:
+    page = Workbench(runs, "anna")
+    before = page.judge(RUN, "judge.yaml")["development"]["now"]["confusion"]
+    names = ids(room, disagree=True, split="development")
+    for name in names:
+        for rater in ("anna", "ben"):  # two against the one of the data
+            say(room, name, rater, passed=one(room, name)["judge"]["passes"])
+    room.table(RUN).session.write()
+    told = page.judge(RUN, "judge.yaml")
+    after = told["development"]["now"]["confusion"]
+    assert any(says(each, "Examples", "count") for each in told["warnings"])
+    wrong = ("false_positive", "false_negative")
+    assert sum(before[each] for each in wrong) == len(names) and not any(after[each] for each in wrong)
 
 
 def test_why_says_where_a_question_comes_from(room: RunExamples) -> None:
@@ -273,7 +300,7 @@ def test_ten_thousand_examples_are_filtered_shown_and_labelled_within_a_fifth_of
         timed("label", lambda n=n: session.say("label", Said(example=f"e{n}", human={"overall": n % 2 == 0})))
     wanted = AskedExamples(disagree=True, raters=False, unsure=True, yes="q3", id="e5000")
     for _ in range(3):
-        assert timed("list", lambda: table.list(wanted, columns, columns))["counts"]["yes"] > 0
+        assert timed("list", lambda: table.listed(wanted, columns, columns))["counts"]["yes"] > 0
         assert len(timed("one", lambda: table.one(wanted, columns, columns))["verdicts"]) == asked
         session.say("label", Said(example="e7", human={"overall": True}))
         timed("write", session.desk.to_jsonl)

@@ -12,6 +12,7 @@ import pytest
 from askance.evaluation.judge_file import load_judge
 from askance.workbench.examples_runs import splits_of
 
+from .test_accessibility import AXE, faults
 from .test_workbench_browser import HOSTILE, RUN, names, opened, press, until
 
 LABELS = "examples-labelled.labels.jsonl"
@@ -93,6 +94,8 @@ async def test_blind_one_by_one_shows_no_verdict_and_the_splits_stay_shut(runs: 
         await until(tab, "document.body.classList.contains('single')")
         await until(tab, "document.getElementById('enough').textContent")
         assert await tab.run("document.querySelectorAll('[data-why], #people li').length") == 0
+        await tab.run((AXE / "axe.min.js").read_text("utf-8") + ";0")
+        assert not await faults(tab, "blind")
         first = await text(tab, "id")
         await other(tab, "p")
         assert (await text(tab, "progress")).startswith("1 of 120 by anna: 1 pass")

@@ -102,7 +102,7 @@ function drawFilters() {
   const named = (name) => (counts[name] === undefined ? "" : ` (${counts[name]})`);
   options(part("yes"), [["", "any question"], ...(told.asks || []).map((each) => [each.id, each.text + (each.id === now.get("yes") ? named("yes") : "")])], now.get("yes") || "");
   const own = (told.files || []).filter((each) => each !== told.file).map((each) => [`${now.get("run")}/${each}`, each]);
-  const since = [["", "no other judge"], ...own, ...others.filter((each) => each !== now.get("run")).map((each) => [`${each}/judge.yaml`, each])];
+  const since = [["", "no other judge"], [`${now.get("run")}/start`, "what the run began with"], ...own, ...others.filter((each) => each !== now.get("run")).map((each) => [`${each}/judge.yaml`, each])];
   options(part("since"), since.map(([value, text]) => [value, text + (value && value === now.get("since") ? named("since") : "")]), now.get("since") || "");
   options(part("split"), [["", `all ${told.examples} examples`], ...Object.entries(told.splits).map(([name, count]) => [name, `${name} (${count})`])], now.get("split") || "");
   options(part("file"), (told.files || []).map((each) => [each, each]), told.file);
