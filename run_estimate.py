@@ -53,9 +53,13 @@ class RunEstimate:
     """What measured runs of this kind took, scaled to these examples."""
 
     def __add__(self, other: RunEstimate) -> RunEstimate:
-        parts = ("fixed", "wording_calls", "iteration_calls", "last_calls")
-        sums = (getattr(self, name) + getattr(other, name) for name in parts)
-        return RunEstimate(*sums, together(self.typical, other.typical))
+        return RunEstimate(
+            self.fixed + other.fixed,
+            self.wording_calls + other.wording_calls,
+            self.iteration_calls + other.iteration_calls,
+            self.last_calls + other.last_calls,
+            together(self.typical, other.typical),
+        )
 
     def most(self, iterations: int) -> int:
         """Calls that a run never goes beyond."""
