@@ -148,8 +148,8 @@ class RunExamples:
         return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
 
     def why(self, run: str, question: str) -> dict[str, Any]:
-        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth on
-        test is left out."""
+        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth
+        on test is left out."""
         folder = self._benches.folder(run)
         graph = build_graph(folder)
         if f"question:{question}" not in graph:
