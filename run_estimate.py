@@ -18,7 +18,7 @@ from .memory.verdict_store import Place, VerdictStore
 from .models.event_loops import run_sync
 from .models.session import session
 from .optimizer.contest import most_tries
-from .optimizer.job import Job, SplitExamples, split_examples
+from .optimizer.job import Job, SplitExamples, model_name, split_examples
 from .optimizer.mode import mode_of
 from .optimizer.modes.migrate import without_source
 from .optimizer.options import AlignOptions, MigrateOptions, TuneOptions
@@ -187,6 +187,7 @@ def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool)
         asked=asked,
         grouped=grouped,
         views=job.views + (not grouped),  # a quote is a call of its own
+        rich=options.note_taker is not None and options.note_taker != model_name(job.models["model"]),
     )
 
 
@@ -201,12 +202,14 @@ def calls_at_most(
     asked: int,
     grouped: bool = False,
     views: int = 1,
+    rich: bool = False,
 ) -> int:
     """Calls beyond which learning cannot go.
 
     ``halves`` are the examples that teach: two are cross-fitted, one is tested on ``test`` others. ``asked`` are calls
     for one question on one example, or where questions are ``grouped`` for all of a group or judge; ``waiting`` are
-    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote.
+    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote. ``rich``
+    says whether the writer is asked for questions with a definition, too.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))
@@ -215,8 +218,12 @@ def calls_at_most(
         read = min(len(_comments(examples)), READ_FOR_ONE * most * rounds)
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
         # and once more beside the whole example, whose questions are not made more general
-        writing += (alone + beside) * (1 + MOST_QUESTIONS) + read + min(2 * DESCRIBED, len(examples)) * dimensions
-        candidates += (alone + beside) * of_remark + read * MOST_QUESTIONS + KINDS_FOR_ONE * most * dimensions + waiting
+        writing += (
+            (alone + beside) * (1 + MOST_QUESTIONS) + read * (1 + rich) + min(2 * DESCRIBED, len(examples)) * dimensions
+        )
+        candidates += (
+            (alone + beside) * of_remark + read * (MOST_QUESTIONS + rich) + KINDS_FOR_ONE * most * dimensions + waiting
+        )
     # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
     judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
     mended = 0 if grouped else most * (1 + MOST_TRIED * asked * every)

@@ -132,6 +132,34 @@ RELATION_SHOTS: tuple[tuple[str, Sees, str, str, str], ...] = (
     ("Many guests came on Sunday.", "input", "How was the concert?", "meh", ""),
 )
 """Texts from other fields, each with another text and which one that is, comments, and what is asked after each."""
+RICH_SHOTS: tuple[tuple[str, Sees | None, str, str, str], ...] = (
+    (
+        "The library opens at nine on Sundays, and children pay nothing.",
+        "input",
+        "When does the pool open on Sunday?",
+        "library?? she wants to swim",
+        "Kind: answers about another thing\n"
+        "Question: {opening} speak of the same thing as the question?\n"
+        "Means: the place, person or thing that the question names is what the text is about\n"
+        "Yes: asked for the bus to the mill, it names the bus to the mill\n"
+        "No: asked for the bus to the mill, it names the train to the mill\n"
+        "Looks at: input",
+    ),
+    (
+        "The mayor has made a fool of himself again. The council laughed for minutes.",
+        None,
+        "",
+        "sure, let's get sued",
+        "Kind: disrespect for a person\n"
+        "Question: {opening} make fun of somebody?\n"
+        "Means: a person or group is laughed at, insulted or made to look foolish\n"
+        "Yes: our new baker, who cannot count to ten\n"
+        "No: our new baker, who comes from the coast\n"
+        "Looks at: text",
+    ),
+    ("The choir sang in the town hall on Sunday.", None, "", "meh", "none"),
+)
+"""Texts from other fields, each with another text where there is one, comments, and the rich questions of these."""
 LONGEST_OUTPUT = 1200
 """Characters of an output that are shown."""
 COMMON_RELATIONS: Mapping[str, tuple[str, ...]] = {
@@ -172,7 +200,10 @@ FEWEST_WORDS = 3
 """Words of a sentence that is read alone."""
 MOST_WORDS = 25
 """Words of a question."""
+MOST_WORDS_OF_PART = 25
+"""Words of a definition, or of a case, that stand with a question."""
 _TOKENS = 60
+_RICH_TOKENS = 200
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
 _NEGATED = re.compile(r"\b(ca|wo|sha)n['’]t\b|\bcannot\b|\bnot\s+|n['’]t\b")
 _POSITIVE = {"ca": "can", "wo": "will", "sha": "shall"}
@@ -181,6 +212,8 @@ _REFUSED = re.compile(r"\d|[\"“”«»]|\b(?:avoid|avoids|refrain|refrains|nev
 _NAME = re.compile(r"\s[A-Z][a-z]+")
 _WORD = re.compile(r"\w+(?:[.,']\w+)*")
 _LOOKS_AT = re.compile(r"\s*[(\[](text|output|input|question|context|source|reference)[)\]][\s?.]*$", re.IGNORECASE)
+_PART = re.compile(r"^\W*(question|means|yes|no|looks at)\W*:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+"""A line of a rich question."""
 _CALLED: Mapping[str, Sees] = {"question": "input", "source": "context"}
 """Other words for a text by which a reply may call it."""
 _OF_REFERENCE = re.compile(r"\b(?:the|a|its) (?:reference|sample|model|expected) (?:answer|text|output|version)\b")
@@ -250,8 +283,7 @@ class QuestionAgent(Agent):
         self._opening = f"Does the {noun}"
         self._recurring = {each.casefold() for each in recurring}
         self._texts = tuple(texts)
-        listed = ") or (".join(("text", *self._texts))
-        orders = render(self.template, noun=noun, **({"listed": listed} if texts else {}))
+        orders = render(self.template, noun=noun, listed=") or (".join(("text", *self._texts)))
         if recurring:
             orders += f" These recur in many comments, and a question may name them: {', '.join(recurring)}."
         self._orders: list[Message] = [("system", orders)]
@@ -361,14 +393,18 @@ class RelationReader(QuestionAgent):
             output: The output that it is about.
             texts: The other texts of its example, by their names.
         """
-        shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
-        others = {name: excerpt(" ".join(text.split()), shown, LONGEST_OTHER) for name, text in texts.items()}
-        asked = self._asked(told([comment]), shown, others)
+        asked = self._beside(comment, output, texts)
         reply = (await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text
         found = self.read_views(reply)
         sees = dict.fromkeys(each.sees for each in found if each.sees in texts)
         common = [each for name in sees for each in self._common(name, texts[name], output)]
         return list({each.text: each for each in [*found, *common]}.values())
+
+    def _beside(self, comment: str, output: str, texts: Mapping[Sees, str]) -> str:
+        """The request about a comment, with as much of the texts as is shown."""
+        shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
+        others = {name: excerpt(" ".join(text.split()), shown, LONGEST_OTHER) for name, text in texts.items()}
+        return self._asked(told([comment]), shown, others)
 
     def _common(self, sees: Sees, text: str, output: str) -> list[AskedBeside]:
         """The common relations to a text. One that is longer than the output and no question is a source."""
@@ -395,6 +431,45 @@ class RelationReader(QuestionAgent):
     def _view(self, text: str, said: str | None) -> Sees:
         named = _CALLED.get(said or "", said)
         return next((each for each in self._texts if each == named), None) or self.view_of(text)
+
+
+class RichReader(RelationReader):
+    """Turns a comment, its output and what belongs to it into one question with a definition and two short cases.
+
+    A small writer cannot do that. It is for a writer that is another model than the judge: what a word means, and
+    where it ends, then stands in the question, and the judge need not guess it.
+    """
+
+    template = "rich_questions"
+
+    def _shots(self) -> list[tuple[str, str]]:
+        return [
+            (self._asked(comment, text, {name: other} if name else {}), answer.format(opening=self._opening))
+            for text, name, other, comment, answer in RICH_SHOTS
+            if name is None or name in self._texts
+        ]
+
+    def _shown(self, answer: str) -> str:
+        return answer
+
+    async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
+        """One question whether another output has what the comment on this one speaks of; none where it speaks of
+        nothing, or the reply lacks a part. The parameters are those of :meth:`RelationReader.relations`."""
+        asked = self._beside(comment, output, texts)
+        return self.read_views((await self._say([*self._orders, ("user", asked)], max_tokens=_RICH_TOKENS)).text)
+
+    def read_views(self, reply: str) -> list[AskedBeside]:
+        """The question of a reply with its definition and cases in brackets; it begins and ends as questions do."""
+        parts = {name.lower(): " ".join(said.split()) for name, said in _PART.findall(reply)}
+        means, yes, no = (parts.get(name, "").strip(" .?\"“”'") for name in ("means", "yes", "no"))
+        plain = self.read(parts.get("question", ""))
+        whole = [means, yes, no]
+        if not plain or not all(whole) or max(len(each.split()) for each in whole) > MOST_WORDS_OF_PART:
+            return []
+        text = f"{plain[0].removesuffix('?')} ({means}; yes: “{yes}”; no: “{no}”)?"
+        if foreign_order(text) is not None:
+            return []
+        return [AskedBeside(text, self._view(plain[0], parts.get("looks at", "").strip("()[] .").lower() or None))]
 
 
 class KindReader(QuestionAgent):

@@ -16,6 +16,7 @@ from ...agents.comment_questions import (
     Generaliser,
     KindReader,
     RelationReader,
+    RichReader,
     looks_at,
     noun_of,
     recurring_names,
@@ -362,6 +363,7 @@ def _finder(
     recurring = recurring_names(said.text for each in examples for said in each.comment)
     how: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
     beside = options.max_iterations > 1
+    is_another = taker.identity != context.model("model").identity  # a stronger writer, as people name one for that
     comments = CommentProposer(
         CommentReader(*writer, **how, texts=texts),
         BesideReader(*writer, **how) if beside else None,
@@ -374,6 +376,7 @@ def _finder(
         read,
         RelationReader(*writer, **how, texts=texts) if beside and texts else None,
         texts,
+        RichReader(*writer, **how, texts=texts) if beside and is_another else None,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
     chooser = _chooser(context, subject, targets, examples, mode)

@@ -22,6 +22,7 @@ from ...agents.comment_questions import (
     Generaliser,
     KindReader,
     RelationReader,
+    RichReader,
 )
 from ...agents.measures.values import text_of
 from ...evaluation.scoring import Targets
@@ -202,6 +203,8 @@ class CommentProposer:
     """Reads comments beside the whole example; None where examples have outputs alone, or comments are read alone."""
     texts: Sequence[Against] = ()
     """Texts of an example that questions may hold its output against."""
+    rich: RichReader | None = None
+    """Writes questions with a definition and cases; None where the judge itself is the writer."""
     done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
     """Example ids by comment and dimension."""
 
@@ -222,12 +225,13 @@ class CommentProposer:
             alone = await all_together(texts, self._alone, self.workers, self.events.advance)
             of_text = dict(zip(texts, alone, strict=True))
             of_pair = await self._read_beside(read, iteration)
-            of_whole = await self._read_relations(read, iteration)
+            of_whole = await self._read_relations(self.relations, read, iteration)
+            of_rich = await self._read_relations(self.rich, read, iteration)
             for (text, dimension), names in read.items():
                 written = [(question, tuple(names)) for question in of_text[text]]
                 written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
                 views = [(AskedBeside(each, self.reader.view_of(each)), own) for each, own in written]
-                views += [(each, tuple(names)) for each in of_whole.get(text, ())]
+                views += [(each, tuple(names)) for each in (*of_whole.get(text, ()), *of_rich.get(text, ()))]
                 candidates += [
                     CriterionRecord.of(each.text, dimension, "comment", own, (text,), each.sees) for each, own in views
                 ]
@@ -261,10 +265,10 @@ class CommentProposer:
         return dict(zip(pairs, await all_together(pairs, ask, self.workers, self.events.advance), strict=True))
 
     async def _read_relations(
-        self, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
+        self, reader: RelationReader | None, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
     ) -> dict[str, list[AskedBeside]]:
         """The questions by comment, each read beside the first example that it is about."""
-        if (reader := self.relations) is None:
+        if reader is None:
             return {}
         first: dict[str, str] = {}
         for (text, _), names in read.items():
