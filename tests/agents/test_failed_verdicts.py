@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import askance
 from askance.agents.judging import Judging
+from askance.agents.measures import nearest
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget
+from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError
-from askance.testing import Reply, ScriptedModel
+from askance.testing import Reply, ScriptedModel, StandInServer
 from tests.said import says
 
 from .conftest import (
@@ -126,3 +131,27 @@ async def test_a_budget_ends_the_run_and_keeps_everything_that_was_bought() -> N
     lab.gateway.budget.call_budget = None
     await lab.judge()
     assert lab.calls == 12
+
+
+def test_an_output_longer_than_the_context_has_no_verdict_and_says_why_while_others_are_judged(
+    sandbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is cut off unseen; a question about a relation is asked all the same, of the nearest sentences."""
+    monkeypatch.setattr(nearest, "can_embed", lambda: False)
+
+    def served(body: Mapping[str, Any]) -> Any:
+        if sum(len(each["content"]) for each in body["messages"]) < 1500:
+            return 0.9
+        error = {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}
+        return 400, {"error": error}
+
+    long = " ".join(f"The boat number {place} came late." for place in range(100))
+    rows = [{"id": name, "input": "Was it late?", "output": text} for name, text in (("long", long), ("short", "Yes."))]
+    questions = [Question(id="good", text="Is it good?"), Question(id="near", text="Does it answer?", sees="input")]
+    with StandInServer(served) as server:
+        found = askance.evaluate(
+            rows, checklist=Checklist(questions=questions), model="openai/judge", api_base=server.url
+        )
+    failed = [each for each in found.verdicts if each.status != "ok"]
+    assert [(each.example, each.question, each.status) for each in failed] == [("long", "good", "api_error")]
+    assert says(failed[0].error, 400, "context size")

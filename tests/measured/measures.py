@@ -3,6 +3,8 @@
 Run ``python -m tests.measured.measures --data FOLDER`` (some three minutes on two cores). FOLDER holds
 ``feedbackqa_uk.jsonl``, ``defacto_train.jsonl`` and ``qags_cnndm.jsonl``. Of FeedbackQA there are also two halves
 without a page in common. The seconds are those of one processor.
+
+``--sentences 100`` measures only the time instead: 100 examples of ten sentences of the CNN articles, no sentence twice.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from askance.agents.measures.similarity import sentences_of
 from askance.agents.measures.values import values_of
 from askance.experiments.command_line import RESULTS, says_errors, write_result
 from askance.prompts.checklist import ComputedMeasure
-from askance.prompts.criteria.measures import FORMS, RELATIONS
+from askance.prompts.criteria.measures import FORMS, RELATIONS, SIMILAR
+from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, document_of, load_examples, mean_rating
 from askance.stats.correlation import spearman
 
@@ -57,12 +61,44 @@ def correlations(examples: Sequence[Example], names: Sequence[str] = NAMES) -> d
     }
 
 
+def of_ten_sentences(examples: Sequence[Example], count: int) -> list[Example]:
+    """Examples of ten sentences, seven in the input and three in the output; no sentence is in two of them."""
+    every = list(dict.fromkeys(each for example in examples for each in sentences_of(example.input)))
+    if len(every) < 10 * count:
+        raise InputError(f"--sentences {count}: the articles have {len(every)} sentences, and {10 * count} are needed.")
+    tens = [every[10 * place : 10 * place + 10] for place in range(count)]
+    return [
+        Example(id=f"e{place}", input=" ".join(ten[:7]), output=" ".join(ten[7:])) for place, ten in enumerate(tens)
+    ]
+
+
+def time_taken(examples: Sequence[Example]) -> dict[str, float]:
+    """Seconds of one processor for the measures of words alone, and for those that the embedder computes.
+
+    The embedder is loaded before, and no vector is kept from an earlier run.
+    """
+    values_of([measure("similarity(input)")], [Example(id="first", input="One.", output="Two.")])
+    words = [each for each in NAMES if each.partition("(")[0] not in SIMILAR]
+    found = {}
+    for name, some in (("words", words), ("embedder", [each for each in NAMES if each not in words])):
+        began = process_time()
+        values_of([measure(each) for each in some], examples)
+        found[name] = process_time() - began
+    return found
+
+
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
+    parser.add_argument("--sentences", type=int, metavar="N", help="measure the time of N examples of ten sentences")
     given = parser.parse_args(arguments)
+    if given.sentences:
+        articles = list(load_examples(given.data / "qags_cnndm.jsonl"))
+        for name, seconds in time_taken(of_ten_sentences(articles, given.sentences)).items():
+            print(f"{name}: {seconds:.2f} s of one processor for {given.sentences} examples of ten sentences")
+        return
     found = {name: correlations(list(load_examples(given.data / f"{name}.jsonl"))) for name in SETS}
     for name, row in found.items():
         print(f"{name}: {row['n']} examples, {row['processor_seconds']} s of one processor")

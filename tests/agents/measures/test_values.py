@@ -19,7 +19,7 @@ from askance.prompts.checklist import ComputedMeasure
 from askance.prompts.criteria.measures import FORMS, RELATIONS
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
-from tests.measured.measures import correlations
+from tests.measured.measures import correlations, of_ten_sentences
 from tests.said import naming
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -183,3 +183,13 @@ def test_measures_correlate_with_people_as_was_published() -> None:
     qags = correlations(list(load_examples(DATA / "qags_cnndm.jsonl")), ["word_pairs_found(input)"])["spearman"]
     assert defacto["names_new(input)"][0] == pytest.approx(-0.35, abs=0.03)
     assert qags["word_pairs_found(input)"][0] == pytest.approx(0.62, abs=0.01)
+
+
+def test_examples_of_ten_sentences_share_none() -> None:
+    article = " ".join(f"The boat number {place} came in late." for place in range(25))
+    first, second = of_ten_sentences([Example(id="a", input=article, output="x")], 2)
+    texts = [each.input + " " + (each.output or "") for each in (first, second)]
+    assert [len(similarity.sentences_of(text)) for text in texts] == [10, 10]
+    assert not set(similarity.sentences_of(texts[0])) & set(similarity.sentences_of(texts[1]))
+    with pytest.raises(InputError, match=naming("--sentences 3", 25, 30)):
+        of_ten_sentences([Example(id="a", input=article, output="x")], 3)
