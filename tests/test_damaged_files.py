@@ -395,6 +395,14 @@ def test_any_value_in_a_file_of_ours_or_none_ends_in_a_value_or_a_sentence(
         file.write_bytes(whole)
 
 
+def test_a_time_that_no_float_holds_in_the_record_of_a_batch_is_named(sandbox: Path) -> None:
+    file, read = a_batch(sandbox)
+    (whole,) = objects_in(file)
+    file.write_text(json.dumps(whole | {"sent": 10**400}), encoding="utf-8")
+    with pytest.raises(InputError, match=naming(file.name, "OverflowError")):
+        read()
+
+
 def test_a_result_without_its_start_is_named(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(RELEASED, run)

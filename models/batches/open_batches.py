@@ -108,7 +108,7 @@ def _read(path: Path) -> BatchRecord | None:
         return record
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise InputError(
             f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is "
             "still at the endpoint; move the file away to buy it again."

@@ -192,8 +192,8 @@ async def _buy(
         total = len(examples) * len(candidates.asked) * settings.repeat
         watcher.phase(f"having {judge.name} fill {len(candidates.asked)} questions", total)
         filler = _filler(inputs, judge, candidates, gateway, settings)
-        filled, rated = await filler.fill(examples, watcher.advance)
-        return Bought(candidates, pool, filled, (), rated, ())
+        verdicts, filled = await filler.fill(examples, watcher.advance)
+        return Bought(candidates, pool, verdicts, (), filled, ())
     if settings.answer_levels == 2:
         total = len(examples) * len(candidates.asked) * settings.repeat
         watcher.phase(f"asking {judge.name} {len(candidates.asked)} questions", total)

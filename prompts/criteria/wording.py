@@ -29,7 +29,7 @@ def asks_yes_or_no(text: str) -> bool:
 
 _AUXILIARIES = "am|is|are|was|were|does|do|did|has|have|had|can|could|may|must|should|will|would"
 _OPENING = re.compile(rf"(?:{_AUXILIARIES})\b", re.IGNORECASE)
-_ITSELF = re.compile(r"\b(?:it|them|one)sel(?:f|ves)\W*$", re.IGNORECASE)
+_ITSELF = re.compile(r"(?<!contradict )(?<!repeat )(?<!correct )\b(?:it|them|one)sel(?:f|ves)\W*$", re.IGNORECASE)
 _ADJECTIVE = r"[a-z]{2,}(?:al|ic|ive|ous|ful|less|able|ible|ish)"
 _DANGLING = re.compile(
     r"\b(?:mention|name|give|say|state|use|contain|include|have|show|tell|make|offer|speak of|refer to|talk about|sound like)"
@@ -38,6 +38,19 @@ _DANGLING = re.compile(
 )
 """A verb that wants a thing, with an adjective alone: "mention internal"."""
 _VERBLESS = re.compile(rf"(?:does|do|did)\s+(?:the|this)\s+[a-z]+\s+{_ADJECTIVE}\W*$", re.IGNORECASE)
+_WITHOUT_CLAIM = re.compile(rf"(?:{_AUXILIARIES})\s+(?:(?:the|a|an)\s+)?[a-z]+\W*$", re.IGNORECASE)
+"""A subject alone: "Is the reply?"."""
+_WITHOUT_OBJECT = re.compile(
+    r"(?:does|do|did)\s+(?:(?:the|this)\s+)?[a-z]+\s+(?:mention|name|give|state|use|contain|include|have|offer)\W*$",
+    re.IGNORECASE,
+)
+_INFLECTED = re.compile(
+    r"(?:does|do|did)\s+(?:the|this)\s+[a-z]+\s+"
+    r"(mentions|gives|says|states|uses|contains|includes|has|is|shows|tells|makes|offers)\b",
+    re.IGNORECASE,
+)
+_UNFINISHED = re.compile(r"\b(the|a|an|and|or|very|its|their|our|your|than)\W*$", re.IGNORECASE)
+_TWICE = re.compile(r"\b([a-z]{3,})\s+\1\b", re.IGNORECASE)
 _THINGS = frozenset(
     [
         "advice",
@@ -87,4 +100,17 @@ def oddity(text: str) -> str | None:
         return f"'{found[1]}' describes nothing"
     if _VERBLESS.search(text):
         return "it has no verb"
-    return None
+    return _torn(text.strip())
+
+
+def _torn(text: str) -> str | None:
+    """A fault of grammar: a part that is missing, or a word that does not fit the one before it."""
+    if found := _UNFINISHED.search(text):
+        return f"it breaks off at '{found[1]}'"
+    if found := _TWICE.search(text):
+        return f"'{found[1]}' stands there twice"
+    if found := _INFLECTED.match(text):
+        return f"'{found[1]}' has the wrong form"
+    if _WITHOUT_OBJECT.match(text):
+        return "its verb has no object"
+    return "it claims nothing" if _WITHOUT_CLAIM.match(text) else None

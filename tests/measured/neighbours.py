@@ -4,11 +4,15 @@ Run ``OMP_NUM_THREADS=1 python -m tests.measured.neighbours`` with ``faiss-cpu``
 one process; each time is processor time, and ``ratio`` is to our lookups one by one. A run looks lessons up one by one,
 because a model decides on each before the next is kept; blocks would serve an import alone. Every second vector is a
 near copy (cosine about .9) of an earlier one; ``found`` is the share of copies whose original is among ten neighbours.
+
+``--memory 20000`` measures the whole lesson memory instead: made-up rules, each held against what is alike and what may be
+its opposite, then added, every tenth reworded; the embedder counts words. That needs no FAISS.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askance.experiments.command_line import RESULTS, machine, says_errors, write_result
-from askance.memory.embedders import DEFAULT_EMBEDDER, NeighbourIndex, blocking_similarity
+from askance.memory.embedders import DEFAULT_EMBEDDER, NeighbourIndex, blocking_similarity, embedder
+from askance.memory.lesson_memory import LessonMemory
 from askance.prompts.errors import InputError
+from askance.prompts.lessons import Lesson
 
-RESULT = RESULTS / "neighbours.json"
+RESULT, MEMORY = RESULTS / "neighbours.json", RESULTS / "lesson_memory.json"
 Vectors = NDArray[np.float32]
 NEIGHBOURS, BLOCK = 10, 128
 Found = list[Sequence[int]]
@@ -125,18 +131,51 @@ def measured(rows: Vectors) -> list[dict[str, Any]]:
     return [row | {"ratio": round(row["cpu_s"] / first, 2)} for row in table]
 
 
+def made_up_lessons(count: int) -> list[Lesson]:
+    """Rules of nine random words, the same ones for the same number."""
+    chance, words = random.Random(1), [f"w{number}" for number in range(3000)]
+    return [
+        Lesson(
+            id=f"L{number}",
+            text=f"Answer no if the output {' '.join(chance.choices(words, k=9))}.",
+            direction=chance.choice(["stricter", "more lenient"]),
+            dimension=chance.choice("abc"),
+            evidence=(f"e{number}/q",),
+        )
+        for number in range(count)
+    ]
+
+
+def remembered(lessons: Sequence[Lesson]) -> dict[str, Any]:
+    """Processor seconds of a memory that the lessons go through, one after the other."""
+    memory = LessonMemory(embedder("words"))
+    began = time.process_time()
+    for number, each in enumerate(lessons):
+        memory.nearest(each)
+        memory.opposed(each)
+        memory.add(each)
+        if number % 10 == 0:
+            memory.merge(each.id, each.model_copy(update={"evidence": ("x/q",)}), f"{each.text} And more.")
+    return {"lessons": len(lessons), "cpu_s": round(time.process_time() - began, 1)}
+
+
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the table."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--sizes", type=int, nargs="+", default=[10_000, 20_000])
     made.add_argument("--dimension", type=int, default=384, help="as MiniLM's")
-    made.add_argument("-o", "--output", type=Path, default=RESULT)
+    made.add_argument("--memory", type=int, nargs="+", help="measure the whole memory with so many lessons instead")
+    made.add_argument("-o", "--output", type=Path)
     given = made.parse_args(arguments)
+    if given.memory:
+        rows = [remembered(made_up_lessons(count)) for count in given.memory]
+        write_result(given.output or MEMORY, {"machine": machine(), "rows": rows})
+        return 0
     rows = [
         {"lessons": size, **row} for size in given.sizes for row in measured(vectors_with_copies(size, given.dimension))
     ]
-    write_result(given.output, {"machine": machine(), "dimension": given.dimension, "rows": rows})
+    write_result(given.output or RESULT, {"machine": machine(), "dimension": given.dimension, "rows": rows})
     return 0
 
 

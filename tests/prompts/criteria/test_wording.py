@@ -47,6 +47,11 @@ def test_an_order_a_statement_and_an_open_question_are_none(text: str) -> None:
         ("Does the reply internal?", "verb"),
         ("Mention of a price?", "begin"),
         ("Does the reply name a price", "question mark"),
+        ("Does the reply mention?", "object"),
+        ("Does the text mention the?", "the"),
+        ("Does the output contains a price?", "contains"),
+        ("Does the reply mention refund refund?", "refund"),
+        ("Is the reply?", "claims"),
     ],
 )
 def test_a_wording_that_nobody_would_sign_is_told(text: str, fact: str) -> None:
@@ -62,6 +67,11 @@ def test_a_wording_that_nobody_would_sign_is_told(text: str, fact: str) -> None:
         "Does the reply make a proposal?",
         "Does the reply contain music?",
         "Does the customer get an answer to every question?",
+        "Does the summary contradict itself?",
+        "Is this correct?",
+        "Does it apologise?",
+        "Does the reply say what it contains?",
+        "Is there an offer that includes a price?",
     ],
 )
 def test_a_plain_sentence_is_not_odd(text: str) -> None:
