@@ -304,6 +304,7 @@ class TrainSettings(GatewaySettings, total=False):
     rationale_tokens: int
     rationales_from: Literal["scorer", "writer"]
     answer_with: Literal["rationale", "word"]
+    nll_weight: float
     precision: Literal["float32", "bfloat16"]
     gguf: bool
     onnx: bool

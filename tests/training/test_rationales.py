@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Iterator
@@ -28,7 +29,9 @@ from askance.prompts.verdicts import VerdictColumns
 from askance.report.any_result import write_report_of
 from askance.testing import Reply, ScriptedModel
 from askance.training import rationales, trainer
+from askance.training.losses import RationaleObjective, RationalePair
 from askance.training.mixture import Probe, TrainingItem
+from askance.training.options import TrainOptions
 from askance.training.rationales import Drawn, RationaleCase, pairs_of, rationale_cases
 from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
@@ -135,6 +138,18 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_ends_or_is_cut_off(tiny_wri
     assert all(len(each.text.split()) <= 12 and "end" not in each.text for each in [*one, *other])
     alone = [writing.write([asked_why(each)], 6)[0] for each in (TEXT, after_rationale(TEXT, "red old"))]
     assert writing.write([asked_why(TEXT), asked_why(after_rationale(TEXT, "red old"))], 6) == alone
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_the_likelihood_of_the_preferred_one_counts_beside_dpo_unless_it_is_switched_off(
+    tiny_writer: Path, weight: float
+) -> None:
+    reading = network(tiny_writer)
+    pair = RationalePair("e", TEXT, "good there", "red")
+    objective = RationaleObjective(reading, [pair], [], TrainOptions(rationales=2, nll_weight=weight))
+    loss, parts = objective.loss([pair])
+    assert parts["dpo"][0] == pytest.approx(math.log(2), abs=1e-4) and parts["rationale"][0] > 1
+    assert float(loss) == pytest.approx(parts["dpo"][0] + weight * parts["rationale"][0], rel=1e-5)
 
 
 def test_writing_leaves_the_network_as_it_was(tiny_writer: Path) -> None:
