@@ -85,8 +85,10 @@ class TrainOptions(GatewayOptions):
         "in any case where rationales are drawn.",
     )
     rationale_tokens: Annotated[int, Heading.RATIONALES] = Field(80, ge=4, description="Tokens of a rationale at most.")
-    rationales_from: Annotated[Literal["scorer", "writer"], Heading.RATIONALES] = Field(
-        "scorer", description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer."
+    rationales_from: Annotated[Literal["scorer", "writer", "refined", "harmonized"], Heading.RATIONALES] = Field(
+        "scorer",
+        description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer; or the scorer, "
+        "and --writer revises them: by the right answer (refined), or two by which output is better (harmonized).",
     )
     answer_with: Annotated[Literal["rationale", "word"], Heading.RATIONALES] = Field(
         "rationale", description="Whether a scorer with rationales writes one before each answer, or answers at once."

@@ -1,4 +1,8 @@
-"""Rationales: drawn from a scorer, and those that end in the right score preferred by DPO (LMUnit §3.4)."""
+"""Rationales: drawn from a scorer or a teacher, and those that score better preferred by DPO (LMUnit §3.4).
+
+Pairs are of right and wrong ones (Teacher, where the teacher writes them), or of what the scorer wrote and what a
+teacher made of it (Refined and Harmonized, :mod:`.revisions`).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from ..models.trained.scored_text import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError
 from .losses import RationaleObjective, RationalePair
+from .revisions import buy_revisions, drafts_of, revised_pairs
 from .trainer import Trainer
 
 if TYPE_CHECKING:
@@ -40,7 +45,7 @@ RATE_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RationaleCase:
-    """A question on an output of the training part whose right answer is known."""
+    """A question on an output of the training part whose right answer is known, or one side of a preference."""
 
     unit: str
     """Id of the example."""
@@ -48,7 +53,7 @@ class RationaleCase:
     """The question's id, or the dimension where that has one question."""
     text: ScoredText
     wanted: bool
-    """Whether yes is right."""
+    """Whether yes is right; of a side of a preference, whether P(yes) should be above that of the other side."""
 
     def is_right(self, p_yes: float) -> bool:
         """Whether this P(yes) is on the right side of 1/2."""
@@ -71,6 +76,42 @@ class Writing:
     writer: str | None = None
     """Name of the other model; None where the scorer writes them itself."""
     written: Sequence[Sequence[Rationale]] | None = None
+    reviser: str | Model | None = None
+    """The other model that revises what the scorer wrote."""
+
+    @property
+    def revised_by(self) -> str | None:
+        """Name of the reviser."""
+        return self.reviser if self.reviser is None or isinstance(self.reviser, str) else self.reviser.name
+
+
+def rationales_to_draw(
+    items: Sequence[TrainingItem], writer: str | Model | None, settings: TrainOptions, watcher: Watcher
+) -> Writing:
+    """The cases of the training ``items`` about which rationales are drawn; where a ``writer`` writes these, they are
+    bought. Raises what :func:`rationale_cases`, :func:`preference_cases` and :func:`buy_rationales` raise."""
+    way = settings.rationales_from
+    if way == "writer" and writer is not None:
+        return buy_rationales(rationale_cases(items), writer, settings, watcher)
+    cases = preference_cases(items) if way == "harmonized" else rationale_cases(items)
+    return Writing(cases, reviser=None if way == "scorer" else writer)
+
+
+def preference_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
+    """Both outputs of every decided preference about one question, one after the other.
+    Raises InputError where there is none."""
+    found = []
+    for each in items:
+        if each.kind == "preference" and each.target != 0.5 and len(each.left) == len(each.right) == 1:
+            more = (each.target > 0.5) is not each.left[0].is_fault
+            sides = ((each.left[0], more), (each.right[0], not more))
+            found += [RationaleCase(each.unit, each.about, probe.text, wanted) for probe, wanted in sides]
+    if not found:
+        raise InputError(
+            "--rationales-from harmonized: no preference of the training part is about a single question. Give ratings "
+            "of a dimension that has one question, --contrasts, or --preferences with a checklist of one question."
+        )
+    return found
 
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
@@ -227,14 +268,21 @@ def draw_pairs(
     """:func:`draw` rationales; return ``rationales`` of ``train.json``, with a ``reason`` where no pair came of them,
     and the pairs."""
     drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
-    pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
-    ends = Counter(
-        "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
-        for case, mine in zip(writing.cases, drawn, strict=True)
-        for each in mine
-    )
+    harmonized, account = settings.rationales_from == "harmonized", {}
+    if writing.reviser is None:
+        pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
+    else:
+        drafts = drafts_of(writing.cases, drawn, 2 if harmonized else 1)
+        revised = buy_revisions(drafts, writing.reviser, settings, watcher)
+        began = process_time()
+        pairs = revised_pairs(network, drafts, revised)
+        seconds += process_time() - began
+        account = {"revised_by": writing.revised_by, "revised": sum(len(each) for each in revised if each is not None)}
+    ends = Counter(_ends_of_sides(writing.cases, drawn) if harmonized else _ends(writing.cases, drawn))
     found = {
         "from": writing.writer or "scorer",
+        "strategy": settings.rationales_from,
+        **account,
         "answers_with": settings.answer_with,
         "cases": len(writing.cases),
         "drawn": ends.total(),
@@ -246,6 +294,24 @@ def draw_pairs(
         "dpo": None,
     }
     return found | ({} if pairs else {"reason": "; ".join(_why_no_pair(found, settings))}), pairs
+
+
+def _ends(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
+    """Whether each rationale ended in the right score."""
+    for case, mine in zip(cases, drawn, strict=True):
+        for each in mine:
+            yield "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
+
+
+def _ends_of_sides(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
+    """Whether each rationale, with that on the other side of its preference, put the two outputs in the right order."""
+    for place in range(0, len(cases), 2):
+        for one, other in zip(drawn[place], drawn[place + 1], strict=True):
+            if one.p_yes is None or other.p_yes is None:
+                end = "unusable"
+            else:
+                end = "right" if (one.p_yes > other.p_yes) is cases[place].wanted else "wrong"
+            yield from (end, end)
 
 
 def prefer(
@@ -270,6 +336,8 @@ def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[s
             f"each of the {found['drawn']} rationales is empty or was cut off after {settings.rationale_tokens} tokens "
             "(--rationale-tokens); give judges' explanations or comments to learn from, or another base"
         )
+    elif "revised_by" in found:
+        yield f"none of the {found['revised']} revisions by {found['revised_by']} scored better than what it was"
     elif not found["wrong"]:
         yield "every rationale that can be used ended in the right score"
     elif not found["right"]:
