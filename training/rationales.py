@@ -1,7 +1,7 @@
 """Rationales: drawn from a scorer or a teacher, and those that score better preferred by DPO (LMUnit §3.4).
 
 Pairs are of right and wrong ones (Teacher, where the teacher writes them), or of what the scorer wrote and what a
-teacher made of it (Refined and Harmonized, :mod:`.revisions`).
+teacher made of it (Refined and Harmonized); see :mod:`.rationale_pairs`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ from ..models.session import session
 from ..models.trained.scored_text import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError
-from .losses import RationaleObjective, RationalePair
-from .revisions import buy_revisions, drafts_of, revised_pairs
+from .losses import RationaleObjective
+from .rationale_pairs import (
+    Drawn,
+    buy_revisions,
+    drafts_of,
+    pairs_of,
+    preference_cases,
+    rationale_cases,
+    revised_pairs,
+)
 from .trainer import Trainer
 
 if TYPE_CHECKING:
@@ -33,39 +41,15 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.progress import Watcher
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.scored_text import ScoredText
+    from .losses import RationalePair
     from .mixture import Mixture, TrainingItem
     from .options import TrainOptions
+    from .rationale_pairs import RationaleCase
     from .trainer import LossCurve
 
 RATIONALES_FILE = "rationales.jsonl"
 RATE_SHARE = 0.1
 """Share of the learning rate of the scores: DPO moves weights that can score already."""
-
-
-@dataclass(frozen=True, slots=True)
-class RationaleCase:
-    """A question on an output of the training part whose right answer is known, or one side of a preference."""
-
-    unit: str
-    """Id of the example."""
-    about: str
-    """The question's id, or the dimension where that has one question."""
-    text: ScoredText
-    wanted: bool
-    """Whether yes is right; of a side of a preference, whether P(yes) should be above that of the other side."""
-
-    def is_right(self, p_yes: float) -> bool:
-        """Whether this P(yes) is on the right side of 1/2."""
-        return (p_yes >= 0.5) is self.wanted
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A rationale that was drawn, and the score in which it ends; None where it is empty or was cut off."""
-
-    text: str
-    p_yes: float | None
 
 
 @dataclass(frozen=True)
@@ -95,56 +79,6 @@ def rationales_to_draw(
         return buy_rationales(rationale_cases(items), writer, settings, watcher)
     cases = preference_cases(items) if way == "harmonized" else rationale_cases(items)
     return Writing(cases, reviser=None if way == "scorer" else writer)
-
-
-def preference_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Both outputs of every decided preference about one question, one after the other.
-    Raises InputError where there is none."""
-    found = []
-    for each in items:
-        if each.kind == "preference" and each.target != 0.5 and len(each.left) == len(each.right) == 1:
-            more = (each.target > 0.5) is not each.left[0].is_fault
-            sides = ((each.left[0], more), (each.right[0], not more))
-            found += [RationaleCase(each.unit, each.about, probe.text, wanted) for probe, wanted in sides]
-    if not found:
-        raise InputError(
-            "--rationales-from harmonized: no preference of the training part is about a single question. Give ratings "
-            "of a dimension that has one question, --contrasts, or --preferences with a checklist of one question."
-        )
-    return found
-
-
-def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
-    Raises InputError where there is none."""
-    wanted: dict[ScoredText, list[float]] = {}
-    first: dict[ScoredText, TrainingItem] = {}
-    for each in items:
-        if each.kind in ("verdict", "rating") and len(each.left) == 1:
-            (probe,) = each.left
-            first.setdefault(probe.text, each)
-            wanted.setdefault(probe.text, []).append(1.0 - each.target if probe.is_fault else each.target)
-    means = {text: sum(values) / len(values) for text, values in wanted.items()}
-    found = [
-        RationaleCase(first[text].unit, first[text].about, text, mean > 0.5)
-        for text, mean in means.items()
-        if mean != 0.5
-    ]
-    if not found:
-        raise InputError(
-            "--rationales: nothing in the training part is about a single question with a yes or no as the right "
-            "answer. Give --verdicts, people's answers to questions, or ratings of a dimension that has one question."
-        )
-    return found
-
-
-def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]:
-    """Pair each right rationale with a wrong one at most, the surest with the one that is furthest off."""
-    usable = {each.text: each.p_yes for each in drawn if each.p_yes is not None}
-    sureness = {text: p if case.wanted else 1.0 - p for text, p in usable.items()}
-    right = sorted((text for text, p in usable.items() if case.is_right(p)), key=lambda text: -sureness[text])
-    wrong = sorted((text for text, p in usable.items() if not case.is_right(p)), key=sureness.__getitem__)
-    return [RationalePair(case.unit, case.text, better, worse) for better, worse in zip(right, wrong, strict=False)]
 
 
 def buy_rationales(

@@ -226,7 +226,7 @@ def test_flask_and_infobench_have_a_unit_test_for_each_output(tmp_path: Path, mo
         own_test(fulfilled, "rubric")
     with pytest.raises(InputError, match=naming("row 1", "label", 3)):
         load_rated("infobench", [UNIT | {"label": 3}])
-    with pytest.raises(InputError, match="row 1: the field 'natural_unit_test' is missing"):
+    with pytest.raises(InputError, match=naming("row 1", "'natural_unit_test'")):
         load_rated("infobench", [{"query": "Do.", "response": "Done.", "label": 1}])
 
 
@@ -261,7 +261,7 @@ def test_helpsteer2_has_five_ratings_and_the_responses_to_a_prompt_are_one_docum
     assert found[0].human == dict.fromkeys(DIMENSIONS["helpsteer2"], (3.0,)) | {"verbosity": (0.0,)}
     first, second, third = documents(found) or []
     assert first == second != third
-    with pytest.raises(InputError, match="row 1: the field 'coherence' is missing"):
+    with pytest.raises(InputError, match=naming("row 1", "'coherence'")):
         load_rated("helpsteer2", [row | {"coherence": None}])
 
 

@@ -32,8 +32,15 @@ from askance.training import rationales, trainer
 from askance.training.losses import RationaleObjective, RationalePair
 from askance.training.mixture import Probe, TrainingItem
 from askance.training.options import TrainOptions
-from askance.training.rationales import Drawn, RationaleCase, pairs_of, preference_cases, rationale_cases
-from askance.training.revisions import drafts_of, revised_pairs
+from askance.training.rationale_pairs import (
+    Drawn,
+    RationaleCase,
+    drafts_of,
+    pairs_of,
+    preference_cases,
+    rationale_cases,
+    revised_pairs,
+)
 from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
 

@@ -120,7 +120,7 @@ def test_labels_of_experts_are_told_by_accuracy(tmp_path: Path) -> None:
     assert found is not None and found["metric"] == "accuracy"
     soft, hard = (row["all"] for row in found["rows"])
     assert (soft["value"], hard["value"], soft["n"]) == (0.4, 0.4, 20), "P(yes) is above one half for all"
-    with pytest.raises(InputError, match="no rubric and no reference"):
+    with pytest.raises(InputError, match=naming("infobench", "rubric")):
         table(tmp_path, ScriptedModel(script), "rubric", "infobench", "--data", file)
 
 
