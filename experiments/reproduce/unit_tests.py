@@ -131,7 +131,8 @@ def own_forms(
     ``with_all`` gives the last alone, by an empty name: all that the data set has. Raises InputError where an example
     lacks its test, its rubric or its reference answer, or no test of the data set has them.
     """
-    fields = () if dataset == "infobench" else (RUBRIC, REFERENCE)
+    fields: tuple[str, ...] = () if dataset == "infobench" else (RUBRIC, REFERENCE)
+    ways: dict[str, tuple[str, ...]]
     if with_all:
         ways = {"": fields}
     elif fields:
