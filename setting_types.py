@@ -302,8 +302,9 @@ class TrainSettings(GatewaySettings, total=False):
     rationales: int
     given_rationales: bool
     rationale_tokens: int
-    rationales_from: Literal["scorer", "writer"]
+    rationales_from: Literal["scorer", "writer", "refined", "harmonized"]
     answer_with: Literal["rationale", "word"]
+    nll_weight: float
     precision: Literal["float32", "bfloat16"]
     gguf: bool
     onnx: bool

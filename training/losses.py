@@ -25,9 +25,6 @@ RATIONALE_TIMES = 5.0
 """How much the loss on a rationale's words counts beside that on the score token (§4.1.1)."""
 BETA = 0.1
 """Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
-ALPHA = 1.0
-"""Weight beside DPO of -log P a token of the preferred rationale (Pang et al. 2024, eq. 2). DPO alone may make both
-less likely of two rationales that differ in a word (Pal et al. 2024)."""
 SCALE = 6.0
 """ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
 Parts = dict[str, tuple[float, float]]
@@ -204,7 +201,7 @@ class ScoreObjective:
         return _all_means(self.validation, self._read, self.options)
 
     def _read(self, batch: Sequence[TrainingItem]) -> _Reading:
-        return _read(self.network, batch, self.options, self.network.levels)
+        return _read(self.network, batch, self.network.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +241,11 @@ class RationaleObjective:
     def loss(self, batch: Sequence[RationalePair]) -> tuple[Any, Parts]:
         """See :class:`TrainingObjective`."""
         torch = torch_library()
-        with _precision(self.network, self.options):
-            now = self._likelihood(batch)
+        now = self._likelihood(batch)
         (now, tokens), before = (now[..., 0], now[..., 1]), torch.stack([self._before[each] for each in batch])[..., 0]
         losses = dpo_loss(now[:, 0], now[:, 1], before[:, 0], before[:, 1])
         unlikely, gain = -now[:, 0] / tokens[:, 0], (now - before).detach()
-        return (losses + ALPHA * unlikely).mean(), {
+        return (losses + self.options.nll_weight * unlikely).mean(), {
             "dpo": (float(losses.detach().sum()), len(batch)),
             "rationale": (float(unlikely.detach().sum()), len(batch)),
             "preferred": (float((gain[:, 0] > gain[:, 1]).sum()), len(batch)),
@@ -258,7 +254,7 @@ class RationaleObjective:
     def on_validation(self) -> dict[str, float]:
         """See :class:`TrainingObjective`."""
         items = [each for each in self.validation if each.kind != "rationale"]
-        return _all_means(items, lambda batch: _read(self.network, batch, self.options, self._levels), self.options)
+        return _all_means(items, lambda batch: _read(self.network, batch, self._levels), self.options)
 
     def _levels(self, texts: Sequence[ScoredText]) -> Any:
         if self.options.answer_with == "word":
@@ -285,11 +281,6 @@ def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _precision(network: Network, options: TrainOptions) -> Any:
-    torch = torch_library()
-    return torch.autocast(network.device, torch.bfloat16, enabled=options.precision == "bfloat16")
-
-
 @dataclass(frozen=True)
 class _Reading:
     """A network's answers to some items."""
@@ -303,18 +294,16 @@ class _Reading:
 def _read(
     network: Network,
     items: Sequence[TrainingItem],
-    options: TrainOptions,
     levels_of: Callable[[Sequence[ScoredText]], Any],
 ) -> _Reading:
     texts = list(dict.fromkeys(text for item in items for text in item.texts))
     given = {each.left[0].text: each.rationale for each in items if each.rationale is not None}
     written = {}
-    with _precision(network, options):
-        levels = levels_of(texts)
-        if given:
-            causal = cast("CausalNetwork", network)
-            said = causal.likelihood([(asked_for(text), why) for text, why in given.items()])
-            written = dict(zip(given, said[:, 0] / said[:, 1], strict=True))
+    levels = levels_of(texts)
+    if given:
+        causal = cast("CausalNetwork", network)
+        said = causal.likelihood([(asked_for(text), why) for text, why in given.items()])
+        written = dict(zip(given, said[:, 0] / said[:, 1], strict=True))
     return _Reading(levels, {text: row for row, text in enumerate(texts)}, written)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..models.trained.bases import Base
 
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
-_OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with")
+_OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with", "nll_weight")
 NOT_IN_FINGERPRINT = frozenset(
     {
         *("teacher_price", "teacher_seconds", "machine_price", "contrasts", "contrast_grades", "gguf", "onnx"),
@@ -49,7 +49,7 @@ class TrainOptions(GatewayOptions):
         (1.0, 1.0, 1.0), description="Weights of cross-entropy, squared error and preference loss; 0 leaves one out."
     )
     levels: Annotated[int, Heading.TRAINED] = Field(
-        2, ge=2, le=11, description="Score levels that an encoder tells apart; 2: no and yes."
+        2, ge=2, le=11, description="Score levels that are told apart; 2: no and yes; 7: from 0 to 6, as LMUnit's."
     )
     longest: int = Field(
         512,
@@ -85,16 +85,22 @@ class TrainOptions(GatewayOptions):
         "in any case where rationales are drawn.",
     )
     rationale_tokens: Annotated[int, Heading.RATIONALES] = Field(80, ge=4, description="Tokens of a rationale at most.")
-    rationales_from: Annotated[Literal["scorer", "writer"], Heading.RATIONALES] = Field(
-        "scorer", description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer."
+    rationales_from: Annotated[Literal["scorer", "writer", "refined", "harmonized"], Heading.RATIONALES] = Field(
+        "scorer",
+        description="Who writes the rationales that are drawn: the scorer once it is trained, or --writer; or the scorer, "
+        "and --writer revises them: by the right answer (refined), or two by which output is better (harmonized).",
     )
     answer_with: Annotated[Literal["rationale", "word"], Heading.RATIONALES] = Field(
         "rationale", description="Whether a scorer with rationales writes one before each answer, or answers at once."
     )
+    nll_weight: Annotated[float, Heading.RATIONALES] = Field(
+        1.0,
+        ge=0,
+        description="Weight beside DPO of -log P of the preferred rationale, a token; 0: DPO alone, as in LMUnit's paper.",
+    )
     precision: Annotated[Literal["float32", "bfloat16"], Heading.TRAINED.at(1)] = Field(
         "float32",
-        description="Of training, and of an encoder's reading; bfloat16 is faster on processors with such "
-        "instructions.",
+        description="Of training and of reading; bfloat16 is faster on GPUs and on processors with such instructions.",
     )
     gguf: Annotated[bool, Heading.TRAINED.at(2)] = Field(
         False, description="Write model.gguf too: a causal base that is a GGUF file, with what it learned."
@@ -190,10 +196,10 @@ def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
             f"{option}: the encoder {base.name} writes nothing. Name a causal base, e.g. smollm2-135m-instruct, or "
             "leave it out."
         )
-    if base.is_causal and settings.levels != 2:
+    if settings.gguf and settings.levels != 2:
         raise InputError(
-            f"--levels {settings.levels}: the causal base {base.name} is trained to say yes or no, which are 2. Leave "
-            "--levels out, or name an encoder."
+            f"--gguf: the file is asked for yes or no, as every judge is, and with --levels {settings.levels} the scorer "
+            "says a number. Leave one of the two out."
         )
     if settings.gguf and base.file is None:
         raise InputError(

@@ -1,4 +1,8 @@
-"""Rationales: drawn from a scorer, and those that end in the right score preferred by DPO (LMUnit §3.4)."""
+"""Rationales: drawn from a scorer or a teacher, and those that score better preferred by DPO (LMUnit §3.4).
+
+Pairs are of right and wrong ones (Teacher, where the teacher writes them), or of what the scorer wrote and what a
+teacher made of it (Refined and Harmonized); see :mod:`.rationale_pairs`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,16 @@ from ..models.session import session
 from ..models.trained.scored_text import Rationale, after_rationale, asked_why
 from ..models.trained.trained_scorer import expected_scores
 from ..prompts.errors import AskanceError, InputError
-from .losses import RationaleObjective, RationalePair
+from .losses import RationaleObjective
+from .rationale_pairs import (
+    Drawn,
+    buy_revisions,
+    drafts_of,
+    pairs_of,
+    preference_cases,
+    rationale_cases,
+    revised_pairs,
+)
 from .trainer import Trainer
 
 if TYPE_CHECKING:
@@ -28,39 +41,15 @@ if TYPE_CHECKING:
     from ..models.base import Model
     from ..models.progress import Watcher
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.scored_text import ScoredText
+    from .losses import RationalePair
     from .mixture import Mixture, TrainingItem
     from .options import TrainOptions
+    from .rationale_pairs import RationaleCase
     from .trainer import LossCurve
 
 RATIONALES_FILE = "rationales.jsonl"
 RATE_SHARE = 0.1
 """Share of the learning rate of the scores: DPO moves weights that can score already."""
-
-
-@dataclass(frozen=True, slots=True)
-class RationaleCase:
-    """A question on an output of the training part whose right answer is known."""
-
-    unit: str
-    """Id of the example."""
-    about: str
-    """The question's id, or the dimension where that has one question."""
-    text: ScoredText
-    wanted: bool
-    """Whether yes is right."""
-
-    def is_right(self, p_yes: float) -> bool:
-        """Whether this P(yes) is on the right side of 1/2."""
-        return (p_yes >= 0.5) is self.wanted
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A rationale that was drawn, and the score in which it ends; None where it is empty or was cut off."""
-
-    text: str
-    p_yes: float | None
 
 
 @dataclass(frozen=True)
@@ -71,39 +60,25 @@ class Writing:
     writer: str | None = None
     """Name of the other model; None where the scorer writes them itself."""
     written: Sequence[Sequence[Rationale]] | None = None
+    reviser: str | Model | None = None
+    """The other model that revises what the scorer wrote."""
+
+    @property
+    def revised_by(self) -> str | None:
+        """Name of the reviser."""
+        return self.reviser if self.reviser is None or isinstance(self.reviser, str) else self.reviser.name
 
 
-def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
-    Raises InputError where there is none."""
-    wanted: dict[ScoredText, list[float]] = {}
-    first: dict[ScoredText, TrainingItem] = {}
-    for each in items:
-        if each.kind in ("verdict", "rating") and len(each.left) == 1:
-            (probe,) = each.left
-            first.setdefault(probe.text, each)
-            wanted.setdefault(probe.text, []).append(1.0 - each.target if probe.is_fault else each.target)
-    means = {text: sum(values) / len(values) for text, values in wanted.items()}
-    found = [
-        RationaleCase(first[text].unit, first[text].about, text, mean > 0.5)
-        for text, mean in means.items()
-        if mean != 0.5
-    ]
-    if not found:
-        raise InputError(
-            "--rationales: nothing in the training part is about a single question with a yes or no as the right "
-            "answer. Give --verdicts, people's answers to questions, or ratings of a dimension that has one question."
-        )
-    return found
-
-
-def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]:
-    """Pair each right rationale with a wrong one at most, the surest with the one that is furthest off."""
-    usable = {each.text: each.p_yes for each in drawn if each.p_yes is not None}
-    sureness = {text: p if case.wanted else 1.0 - p for text, p in usable.items()}
-    right = sorted((text for text, p in usable.items() if case.is_right(p)), key=lambda text: -sureness[text])
-    wrong = sorted((text for text, p in usable.items() if not case.is_right(p)), key=sureness.__getitem__)
-    return [RationalePair(case.unit, case.text, better, worse) for better, worse in zip(right, wrong, strict=False)]
+def rationales_to_draw(
+    items: Sequence[TrainingItem], writer: str | Model | None, settings: TrainOptions, watcher: Watcher
+) -> Writing:
+    """The cases of the training ``items`` about which rationales are drawn; where a ``writer`` writes these, they are
+    bought. Raises what :func:`rationale_cases`, :func:`preference_cases` and :func:`buy_rationales` raise."""
+    way = settings.rationales_from
+    if way == "writer" and writer is not None:
+        return buy_rationales(rationale_cases(items), writer, settings, watcher)
+    cases = preference_cases(items) if way == "harmonized" else rationale_cases(items)
+    return Writing(cases, reviser=None if way == "scorer" else writer)
 
 
 def buy_rationales(
@@ -227,14 +202,21 @@ def draw_pairs(
     """:func:`draw` rationales; return ``rationales`` of ``train.json``, with a ``reason`` where no pair came of them,
     and the pairs."""
     drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
-    pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
-    ends = Counter(
-        "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
-        for case, mine in zip(writing.cases, drawn, strict=True)
-        for each in mine
-    )
+    harmonized, account = settings.rationales_from == "harmonized", {}
+    if writing.reviser is None:
+        pairs = [pair for case, mine in zip(writing.cases, drawn, strict=True) for pair in pairs_of(case, mine)]
+    else:
+        drafts = drafts_of(writing.cases, drawn, 2 if harmonized else 1)
+        revised = buy_revisions(drafts, writing.reviser, settings, watcher)
+        began = process_time()
+        pairs = revised_pairs(network, drafts, revised)
+        seconds += process_time() - began
+        account = {"revised_by": writing.revised_by, "revised": sum(len(each) for each in revised if each is not None)}
+    ends = Counter(_ends_of_sides(writing.cases, drawn) if harmonized else _ends(writing.cases, drawn))
     found = {
         "from": writing.writer or "scorer",
+        "strategy": settings.rationales_from,
+        **account,
         "answers_with": settings.answer_with,
         "cases": len(writing.cases),
         "drawn": ends.total(),
@@ -246,6 +228,24 @@ def draw_pairs(
         "dpo": None,
     }
     return found | ({} if pairs else {"reason": "; ".join(_why_no_pair(found, settings))}), pairs
+
+
+def _ends(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
+    """Whether each rationale ended in the right score."""
+    for case, mine in zip(cases, drawn, strict=True):
+        for each in mine:
+            yield "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
+
+
+def _ends_of_sides(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
+    """Whether each rationale, with that on the other side of its preference, put the two outputs in the right order."""
+    for place in range(0, len(cases), 2):
+        for one, other in zip(drawn[place], drawn[place + 1], strict=True):
+            if one.p_yes is None or other.p_yes is None:
+                end = "unusable"
+            else:
+                end = "right" if (one.p_yes > other.p_yes) is cases[place].wanted else "wrong"
+            yield from (end, end)
 
 
 def prefer(
@@ -270,6 +270,8 @@ def _why_no_pair(found: Mapping[str, Any], settings: TrainOptions) -> Iterator[s
             f"each of the {found['drawn']} rationales is empty or was cut off after {settings.rationale_tokens} tokens "
             "(--rationale-tokens); give judges' explanations or comments to learn from, or another base"
         )
+    elif "revised_by" in found:
+        yield f"none of the {found['revised']} revisions by {found['revised_by']} scored better than what it was"
     elif not found["wrong"]:
         yield "every rationale that can be used ended in the right score"
     elif not found["right"]:

@@ -181,11 +181,13 @@ def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
     if (found := data.get("rationales")) is None:
         return
     writer = "the scorer" if found["from"] == "scorer" else found["from"]
+    what = "order" if found.get("strategy") == "harmonized" else "score"
+    revised = f"{found['revised_by']} revised {found['revised']} of them; " if "revised_by" in found else ""
     yield (
         f"Of {count(found['drawn'], 'rationale')} that {writer} wrote about {count(found['cases'], 'question')} on "
-        f"outputs, {found['right']} ended in the right score and {found['wrong']} in the wrong one "
-        f"({found['unusable']} were empty or cut off); that made {count(found['pairs'], 'pair')}, on "
-        f"{found['cases_with_pairs']} of them."
+        f"outputs, {found['right']} ended in the right {what} and {found['wrong']} in the wrong one "
+        f"({found['unusable']} were empty or cut off); {revised}that made {count(found['pairs'], 'pair')}, on "
+        f"{found['cases_with_pairs']} of the questions."
     )
     if found["dpo"] is None:
         yield f"Note: {dpo_left_out(found)}."

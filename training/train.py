@@ -48,7 +48,7 @@ from .measured import (
 )
 from .mixture import PARTS, asked_with, check_lengths, divided, gather, groups_of
 from .options import NOT_IN_FINGERPRINT, RATIONALE_SETTINGS, TrainOptions, check_goes_with
-from .rationales import RATIONALES_FILE, Writing, buy_rationales, draw_pairs, prefer, rationale_cases
+from .rationales import RATIONALES_FILE, Writing, draw_pairs, prefer, rationales_to_draw
 from .scorer_folder import (
     RESULT_FILE,
     SCHEMA,
@@ -111,7 +111,8 @@ def train(
         verdicts: Verdicts of one judge, the teacher, or a file of them (``askance evaluate -o``).
         preferences: Pairs of outputs.
         judge: A run of ``align`` or ``migrate`` whose parts are kept, so that its test examples are not trained on.
-        writer: Model that writes outputs to tell apart (``contrasts``) or rationales (``rationales_from``).
+        writer: Model that writes outputs to tell apart (``contrasts``), or writes or revises rationales
+            (``rationales_from``).
         judge_model: Model that sees whether outputs came out as meant; by default the teacher, else the writer.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -151,7 +152,7 @@ def prepare(
     settings = parse_options(TrainOptions, options)
     found = find_base(base)
     check_goes_with(found, prompt, settings)
-    writes_why = bool(settings.rationales) and settings.rationales_from == "writer"
+    writes_why = bool(settings.rationales) and settings.rationales_from != "scorer"
     _check_models(writer, judge_model, settings, writes_why)
     earlier = None if judge is None else earlier_run(judge)
     judged = asked_of(checklist, earlier)
@@ -180,8 +181,7 @@ def prepare(
     mixture = gather(examples, questions, **given, further=further, text_of=text_of)
     writing = None
     if settings.rationales:
-        cases = rationale_cases(mixture.training)
-        writing = buy_rationales(cases, writer, settings, watcher) if writer and writes_why else Writing(cases)
+        writing = rationales_to_draw(mixture.training, writer if writes_why else None, settings, watcher)
     made = contrasts.found if contrasts else None
     how = Path(output), found, asked, settings, judged
     return TrainJob(examples, questions, pairs, taught, mixture, made, writing, *how)
@@ -192,8 +192,8 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
         raise InputError(
             "--contrasts says how much the --writer is to write: give both, or neither."
             if not settings.rationales
-            else "--writer writes outputs (--contrasts) or rationales (--rationales-from writer): give it with one of "
-            "them, or leave all out."
+            else "--writer writes outputs (--contrasts), or writes or revises rationales (--rationales-from): give it with "
+            "one of them, or leave all out."
         )
     if judge_model is not None and not settings.contrasts:
         raise InputError("--judge-model judges what a --writer writes: give --writer and --contrasts, or leave it out.")
@@ -287,6 +287,8 @@ class TrainJob:
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
         if self.writing is not None and self.writing.written is not None:
             items.append(repr(self.writing.written))
+        if self.writing is not None and self.writing.reviser is not None:
+            items.append(f"revised by {self.writing.revised_by}")
         whole = [self.base.name, settings, self.judged.model_dump(mode="json"), items]
         return sha256(json.dumps(whole).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -11,22 +11,33 @@ from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.preferences import Preference
 from .ifbench import load_ifbench
-from .pairs import load_llmbar, load_mt_bench, load_reward_bench
-from .rated import load_qags, load_summeval, load_topical_chat
+from .pairs import load_lfqa, load_llmbar, load_mt_bench, load_reward_bench
+from .rated import load_helpsteer2, load_qags, load_summeval, load_topical_chat
 from .rows import Source
+from .unit_tested import load_biggen, load_flask, load_infobench
 
-__all__ = ["PAIRS", "PROMPTS", "RATED", "load_pairs_of", "load_prompts", "load_rated"]
+__all__ = ["PAIRS", "PROMPTS", "RATED", "UNIT_TESTED", "load_pairs_of", "load_prompts", "load_rated"]
 
 Record = TypeVar("Record", Example, Preference)
+
+UNIT_TESTED: Mapping[str, Callable[[Source], list[Example]]] = {
+    "flask": load_flask,
+    "biggen": load_biggen,
+    "infobench": load_infobench,
+}
+"""Data sets of rated examples that have a unit test each."""
 
 RATED: Mapping[str, Callable[[Source], list[Example]]] = {
     "summeval": load_summeval,
     "topical_chat": load_topical_chat,
     "qags": load_qags,
+    "helpsteer2": load_helpsteer2,
+    **UNIT_TESTED,
 }
 """Data sets of rated examples."""
 
 PAIRS: Mapping[str, Callable[[Source], list[Preference]]] = {
+    "lfqa": load_lfqa,
     "llmbar": load_llmbar,
     "mt_bench": load_mt_bench,
     "reward_bench": load_reward_bench,

@@ -1,4 +1,4 @@
-"""Data sets of preference pairs: LLMBar, MT-Bench and RewardBench, in every published form."""
+"""Data sets of preference pairs: LFQA, LLMBar, MT-Bench and RewardBench, in every published form."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from ...prompts.errors import InputError
 from ...prompts.preferences import Preference
 from .rows import Hub, Row, Source, chat, own_pair, pair, rows_of
 
+LFQA = Hub(
+    "ContextualAI/LFQA",
+    "test",
+    file="JSON or JSONL with query, response_a, response_b, label, or the authors' "
+    "experts_pairwise_human_preferences.jsonl",
+)
+_LFQA_LABELS = {1: "a", 2: "b", 0: "b", -1: "b"}
+"""LMUnit's metric counts every label but 1 as the second response's."""
+_LFQA_OVERALL = {-1: "a", 0: "tie", 1: "b"}
 LLMBAR_PARTS = ("Natural", "Adversarial_Neighbor", "Adversarial_GPTInst", "Adversarial_GPTOut", "Adversarial_Manual")
 MT_BENCH = Hub(
     "lmsys/mt_bench_human_judgments",
@@ -39,6 +48,31 @@ SECTIONS = {
 }
 """Sections of RewardBench and their subsets."""
 _SECTION = {subset: section for section, subsets in SECTIONS.items() for subset in subsets}
+
+
+def load_lfqa(source: Source = None) -> list[Preference]:
+    """Load the experts' preferences between long answers (LFQA, Xu et al. 2023), in the order of the file.
+
+    Read are the data set that LMUnit's authors published on the hub, the authors' ``preference_data`` (``question``,
+    ``answer_a``, ``answer_b``, ``overall_preference``), and askance's own format.
+    """
+    return [_lfqa(row, number) for number, row in enumerate(rows_of(source, LFQA))]
+
+
+def _lfqa(row: Row, number: int) -> Preference:
+    if row.has("response_a", "response_b"):
+        asked, answers, column, meaning = "query", "response", "label", _LFQA_LABELS
+    elif row.has("answer_a", "answer_b"):
+        asked, answers, column, meaning = "question", "answer", "overall_preference", _LFQA_OVERALL
+    else:
+        return own_pair(row)
+    if row[column] not in meaning:
+        raise InputError(f"{row.where}: '{column}' is {row[column]!r}; known are {', '.join(map(str, meaning))}.")
+    a, b = (row.text(f"{answers}_{side}") for side in "ab")
+    preferred = meaning[row[column]]
+    return pair(
+        row, id=f"lfqa-{number}", input=row.text(asked), output_a=a, output_b=b, preferred=preferred, dataset="LFQA"
+    )
 
 
 def load_llmbar(source: Source = None, *, part: str = "Natural") -> list[Preference]:

@@ -1,4 +1,4 @@
-"""Data sets of examples that people rated: SummEval, QAGS and Topical-Chat, in every published form."""
+"""Data sets of examples that people rated: SummEval, QAGS, Topical-Chat and HelpSteer2, in every published form."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ DIMENSIONS = {
     "qags": ("consistency",),
     "topical_chat": ("naturalness", "coherence", "engagingness", "groundedness"),
     "summeval": ("coherence", "consistency", "fluency", "relevance"),
+    "helpsteer2": ("helpfulness", "correctness", "coherence", "complexity", "verbosity"),
 }
 """The dimensions in the papers' tables."""
 OTHER_DIMENSIONS = ("understandability", "overall")
 """Further dimensions of Topical-Chat."""
 SUMMEVAL = Hub("mteb/summeval", "test", file="the authors' model_annotations.aligned.paired.jsonl")
 QAGS = Elsewhere("QAGS", "mturk_cnndm.jsonl or mturk_xsum.jsonl")
+HELPSTEER2 = Hub(
+    "nvidia/HelpSteer2",
+    "train",
+    file=f"JSON, JSONL or CSV with prompt, response, {', '.join(DIMENSIONS['helpsteer2'])}",
+)
 TOPICAL_CHAT = Elsewhere("Topical-Chat", "tc_usr_data.json")
 PER_SYSTEM = 10
 """Development examples of each system of SummEval (BinEval App. B)."""
@@ -185,6 +191,23 @@ def _usr(row: Row, reply: Any, number: int) -> Example:
         system=str(reply["model"]),
         document=f"context-{number:02d}",
     )
+
+
+def load_helpsteer2(source: Source = None) -> list[Example]:
+    """Load HelpSteer2 (Wang et al. 2024), in the order of the file; the responses to a prompt are one document.
+
+    People rated five attributes from 0 to 4. Read are the data set on the hub (split ``train``), a file with its
+    columns, and askance's own format.
+    """
+    return [_helpsteer2(row, number) for number, row in enumerate(rows_of(source, HELPSTEER2))]
+
+
+def _helpsteer2(row: Row, number: int) -> Example:
+    names = DIMENSIONS["helpsteer2"]
+    if not row.has("prompt", "response"):
+        return own_example(row, names)
+    prompt, human = row.text("prompt"), {name: [row[name]] for name in names}
+    return example(row, f"helpsteer2-{number}", prompt, row.text("response"), human, document=_document(prompt))
 
 
 def _document(history: str) -> str:

@@ -87,7 +87,7 @@ def _mean(values: Sequence[float | None]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one table."""
     given = parser(__doc__, "binary,geval,unieval", temperature=0.0, repeat=2).parse_args(arguments)
-    run(given, PAPER[given.dataset], further=mean_of_runs)
+    run(given, PAPER.get(given.dataset, {}), further=mean_of_runs)
     return 0
 
 

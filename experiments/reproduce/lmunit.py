@@ -3,7 +3,7 @@
     python -m askance.experiments.reproduce.lmunit scores llmbar --data llmbar_natural.jsonl --limit 30
     python -m askance.experiments.reproduce.lmunit weights reward_bench --model openai/gpt-4.1-mini
 
-scores    Table 12 and the pairwise columns of Table 1: expected against greedy scores, with P(yes) and yes/no beside
+scores    Tables 1, 9 and 12: expected against greedy scores, with P(yes) and yes/no beside
 weights   Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section
 query     Table 15, lower half: tests that a model writes for each input
 rubric    Table 10: the question alone, with a rubric, with a reference answer
@@ -29,33 +29,44 @@ from ...prompts.errors import InputError
 from ...prompts.examples import Example
 from ...prompts.formatting import number_text
 from ...prompts.preferences import Preference
+from ...prompts.verdicts import Verdict
 from ..command_line import says_errors, write_result
-from ..datasets import PAIRS, RATED, load_rated
+from ..datasets import PAIRS, RATED, UNIT_TESTED, load_rated
 from ..datasets.rated import DIMENSIONS
+from ..datasets.unit_tested import SCORE
 from .common import CHECKLISTS, add_common, endpoint_options
 from .unit_tests import (
     KINDS,
+    SCALE,
     TESTS_PER_INPUT,
     JudgeAccess,
     Kind,
+    Metric,
     TestForm,
     calls_needed,
     direct_row,
     judge,
     judge_access,
     load_sections,
+    own_forms,
     variants,
     write_tests,
 )
 
+COLUMNS = ("FLASK", "BiGGen-Bench", "InfoBench", "RewardBench", "LFQA")
 PAPER: dict[str, dict[str, Any]] = {
     "scores": {
-        "table": "12: a trained LMUnit of 70B; RewardBench and LFQA are accuracies, FLASK and BiGGen-Bench Pearson",
-        "weighted": {"RewardBench": 0.9156, "LFQA": 0.7615, "FLASK": 0.7203, "BiGGen-Bench": 0.6769},
-        "not weighted": {"RewardBench": 0.7024, "LFQA": 0.6846, "FLASK": 0.6939, "BiGGen-Bench": 0.6580},
-        "prompted, Table 1": {
-            "GPT-4o": {"RewardBench": 0.846, "LFQA": 0.7654},
-            "Claude-3.5 Sonnet": {"RewardBench": 0.8423, "LFQA": 0.7724},
+        "table": "12: a trained LMUnit of 70B; FLASK and BiGGen-Bench are Pearson, the others accuracies",
+        "weighted": dict(zip(COLUMNS, (0.7203, 0.6769, 0.8900, 0.9156, 0.7615), strict=True)),
+        "not weighted": dict(zip(COLUMNS, (0.6939, 0.6580, 0.8662, 0.7024, 0.6846), strict=True)),
+        "Table 1": {
+            "GPT-4o": dict(zip(COLUMNS, (0.69, 0.65, 0.928, 0.846, 0.7654), strict=True)),
+            "Claude-3.5 Sonnet": dict(zip(COLUMNS, (0.6725, 0.6183, 0.9158, 0.8423, 0.7724), strict=True)),
+            "LMUnit 8B": dict(zip(COLUMNS, (0.6002, 0.6446, 0.9126, 0.8323, 0.7154), strict=True)),
+        },
+        "Table 9": {
+            "LMUnit Llama 3.3 70B": dict(zip(COLUMNS, (0.7309, 0.6779, 0.8943, 0.9022, 0.7615), strict=True)),
+            "LMUnit Qwen 2.5 72B": dict(zip(COLUMNS, (0.7385, 0.6956, 0.8867, 0.9113, 0.7385), strict=True)),
         },
     },
     "weights": {
@@ -104,7 +115,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
     Raises InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot
     be fetched, the endpoint is down, or a cap was reached.
     """
-    by = judge_access(model, store=given.cache, **endpoint_options(given))
+    by = judge_access(model, scale=tuple(given.scale), store=given.cache, **endpoint_options(given))
     figures = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if figures is None:
         return None
@@ -201,20 +212,28 @@ def _rated(given: argparse.Namespace, by: JudgeAccess) -> dict[str, Any] | None:
     if len(given.data) > 1:
         raise InputError(f"{given.dataset} is read from one file; --data names {len(given.data)}.")
     examples = load_rated(given.dataset, given.data[0] if given.data else None)[: given.limit]
-    name = given.checklist or str(CHECKLISTS / f"{given.dataset}.yaml")
-    checklist = load_checklist(name)
-    forms = variants(checklist, given.dataset) if given.table == "rubric" else {"": checklist}
+    if given.dataset in UNIT_TESTED and not given.checklist:
+        forms = own_forms(given.dataset, examples, with_all=given.table == "scores")
+        tests: Any = "one of its own for each example"
+    else:
+        checklist = load_checklist(given.checklist or str(CHECKLISTS / f"{given.dataset}.yaml"))
+        shared = variants(checklist, given.dataset) if given.table == "rubric" else {"": checklist}
+        forms, tests = {name: [(examples, form)] for name, form in shared.items()}, _shown(checklist)
     kinds: list[Kind] = [given.kind] if given.table == "rubric" else list(given.kinds)
-    ways = [(form, kind) for form in forms for kind in kinds]
-    asked = [TestForm(examples, forms[form], kind) for form, kind in ways]
-    if _only_counted(given, asked, by):
+    ways = [(name, TestForm(some, test, kind)) for name in forms for kind in kinds for some, test in forms[name]]
+    if _only_counted(given, [form for _, form in ways], by):
         return None
-    judged, budget = judge(asked, by)
+    judged, budget = judge([form for _, form in ways], by)
+    found: dict[tuple[str, Kind], tuple[Checklist, list[Verdict]]] = {}
+    for (name, form), verdicts in zip(ways, judged, strict=True):
+        found.setdefault((name, form.kind), (form.checklist, []))[1].extend(verdicts)
+    metric: Metric = "accuracy" if given.dataset == "infobench" else "pearson"
+    dimensions = DIMENSIONS.get(given.dataset, (SCORE,))
     rows = [
-        direct_row(form or KINDS[kind], each, verdicts, DIMENSIONS[given.dataset], given.seed)
-        for (form, kind), each, verdicts in zip(ways, asked, judged, strict=True)
+        direct_row(name or KINDS[kind], TestForm(examples, test, kind), verdicts, dimensions, given.seed, metric)
+        for (name, kind), (test, verdicts) in found.items()
     ]
-    head = {"of": "rated examples", "n": len(examples), "metric": "pearson", "tests": _shown(checklist)}
+    head = {"of": "rated examples", "n": len(examples), "metric": metric, "tests": tests}
     return head | {"rows": rows, **budget.to_dict()}
 
 
@@ -428,6 +447,14 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--checklist", help="tests; default: the ready checklist `global`, or ours for rated data")
     made.add_argument("--limit", type=int, help="so many pairs, spread over the sections, or the first examples")
     made.add_argument("--kinds", type=_kinds, default=list(KINDS), help=f"of `scores`, with commas: {', '.join(KINDS)}")
+    made.add_argument(
+        "--scale",
+        nargs=2,
+        type=int,
+        default=SCALE,
+        metavar=("LOW", "HIGH"),
+        help="of expected and likeliest scores; default: 0 6, the paper's",
+    )
     made.add_argument("--kind", choices=list(KINDS), default="expected", help="score of the other tables")
     made.add_argument(
         "--learner", default="robust", help="weight learners of `weights`, with commas; the paper's is bayes (minutes)"

@@ -98,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=5e-4)
     parser.add_argument("--rationales", type=int, default=4, help="drawn for each order")
+    parser.add_argument("--rationales-from", choices=["scorer", "writer", "refined"], default="scorer")
+    parser.add_argument("--writer", metavar="MODEL", help="writes or revises them: the teacher of Table 4")
     parser.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     write_result(given.output, {"command": f"python -m {__spec__.name} --folder DIR", **table(given)})
@@ -114,7 +116,9 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
     for name, is_reasoned in ((ANSWERS, False), (REASONS, True)):
         folder = given.folder / name.replace(" ", "-")
         taught = verdicts if is_reasoned else [replace(verdict, explanation=None) for verdict in verdicts]
-        reasoned = {"rationales": given.rationales, "rationale_tokens": TOKENS} if is_reasoned else {}
+        reasoned: dict[str, Any] = {"rationales": given.rationales, "rationale_tokens": TOKENS} if is_reasoned else {}
+        if is_reasoned and given.writer is not None:
+            reasoned |= {"rationales_from": given.rationales_from, "writer": given.writer}
         training = train(
             examples,
             checklist=CHECKLIST,

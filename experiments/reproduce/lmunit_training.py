@@ -3,7 +3,7 @@
     python -m askance.experiments.reproduce.lmunit_training topical_chat --data topical_chat.jsonl -o topical_chat.json
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
 
-On people's scores (``topical_chat``, ``qags``, ``summeval``) every document is tested on once: the data are dealt into
+On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the data are dealt into
 ``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed.
 Scores are standardised within their fold before they are put together, as each fold has its own scorer. Beside the
 scorers stand the base before training, the length of the output, and UniEval's published scores where the file has
@@ -35,21 +35,22 @@ from ...evaluation.evaluate import evaluate
 from ...models.base import Model
 from ...models.trained.bases import find_base
 from ...models.trained.network import Network, open_network, start_network
-from ...models.trained.scored_text import scored_text
 from ...models.trained.scorer_file import read_scorer
-from ...prompts.checklist import Checklist, Question
+from ...prompts.checklist import Checklist, Question, load_checklist
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.examples import Example
+from ...prompts.prompt import default_prompt
 from ...prompts.verdicts import Verdict
 from ...stats.correlation import correlate, correlation_kernel, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict, paired_difference
 from ...stats.resampling import Kernel, bootstrapped
 from ...training.measured import ScorerReader
+from ...training.mixture import TextOf, asked_with
 from ...training.train import DEFAULT_BASE
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS
-from .common import ALL, ARMS, PUBLISHED, by_document, train_scorer, training_of
+from .common import ALL, ARMS, CHECKLISTS, PUBLISHED, by_document, train_scorer, training_of
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
@@ -70,7 +71,7 @@ ASKED = {
         "relevance": "Does the summary hold what matters most in the article?",
     },
 }
-"""One question a dimension, its unit test."""
+"""One question a dimension, its unit test; HelpSteer2's are in its checklist."""
 TURN, FACT, ARTICLE = 15, 15, 30
 """Words that are kept of the last turn, the fact and the article. Else --longest cuts off turn and fact."""
 SHORT, NEWS = 64, 192
@@ -100,8 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     """Held-out agreement with people, pooled over the folds. Raises InputError for bad data or settings."""
     names = DIMENSIONS[given.dataset]
-    questions = [Question(id=name, text=ASKED[given.dataset][name], dimension=name) for name in names]
-    checklist = Checklist(questions=tuple(questions))
+    checklist = _checklist(given.dataset)
     examples = [_short(example, names, given.dataset) for example in load_rated(given.dataset, given.data)]
     if given.folds < 2:
         raise InputError(f"--folds {given.folds}: at least 2 are needed, one to test on.")
@@ -111,6 +111,8 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     teacher = (
         None if given.teacher is None else judged_by(given.teacher, load_rated(given.dataset, given.data), checklist)
     )
+    # A causal base is asked as a judge is, as in training.
+    text_of = asked_with(default_prompt(examples) if find_base(given.base).is_causal else None)
     arms = [*given.arms] if teacher is None else [TAUGHT, RATED_ALONE, BOTH]
     said: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
     trainings = []
@@ -118,13 +120,13 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         divided = [_placed(example, number[example.metadata["document"]], fold, given.folds) for example in examples]
         test = [example for example in divided if example.metadata["split"] == "test"]
         base = start_network(find_base(given.base), levels=given.levels, longest=given.longest, seed=fold, rank=1)
-        said["the base, untrained"] |= read_apart(base, test, checklist)
+        said["the base, untrained"] |= read_apart(base, test, checklist, text_of)
         for name in arms:
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
             learned = [_unrated(example) for example in divided] if name == TAUGHT else divided
             verdicts = None if teacher is None or name == RATED_ALONE else teacher.verdicts
             training = train_scorer(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
-            said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist)
+            said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist, text_of)
             trainings.append({"scorer": name, "fold": fold, **training_of(training)})
     tested = [example for example in examples if example.id in said["the base, untrained"]]
     said["length of the output"] = {
@@ -172,12 +174,21 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
     return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
 
 
-def read_apart(network: Network, examples: Sequence[Example], checklist: Checklist) -> dict[str, dict[str, float]]:
+def _checklist(dataset: str) -> Checklist:
+    if dataset not in ASKED:
+        return load_checklist(CHECKLISTS / f"{dataset}.yaml")
+    questions = [Question(id=name, text=text, dimension=name) for name, text in ASKED[dataset].items()]
+    return Checklist(questions=tuple(questions))
+
+
+def read_apart(
+    network: Network, examples: Sequence[Example], checklist: Checklist, text_of: TextOf
+) -> dict[str, dict[str, float]]:
     """Return a network's ŷ by example and dimension, standardised over these examples unless it is constant."""
-    reader = ScorerReader(network)
+    reader = ScorerReader(network, text_of)
     by_example: dict[str, dict[str, float]] = {example.id: {} for example in examples}
     for question in checklist.questions:
-        values = np.array(reader.raw([scored_text(question, example) for example in examples]))
+        values = np.array(reader.raw([text_of(question, example) for example in examples]))
         spread = float(values.std()) or 1.0
         for example, value in zip(examples, (values - values.mean()) / spread, strict=True):
             by_example[example.id][question.dimension] = float(value)
@@ -203,13 +214,14 @@ def _words(text: str) -> set[str]:
 
 
 def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
-    """Shorten an example for a small base: to the last turn and the fact, or to the article near the output."""
+    """Shorten an example for a small base: to the last turn and the fact, or to the article near the output. One of
+    HelpSteer2, which is for large bases, stays whole."""
     output, given = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
         last = [line for line in given[0].split("\n") if line.strip()][-1]
         fact = nearest(given[1], output, FACT).split()
         given = (" ".join(last.split()[-TURN:]), " ".join(fact[:FACT]))
-    else:
+    elif dataset in ASKED:
         given = (nearest(given[0], output, ARTICLE), given[1])
     return example.model_copy(
         update={
@@ -312,7 +324,7 @@ def _column(
 
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("dataset", choices=[*ASKED, "simulated"])
+    made.add_argument("dataset", choices=[*DIMENSIONS, "simulated"])
     made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
     made.add_argument("--teacher", metavar="MODEL", help="distil this judge, which runs in this process (openvino/...)")
     made.add_argument("--base", default=DEFAULT_BASE)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
+from ...agents.buying import all_together
 from ...agents.evaluator import Evaluator
 from ...agents.example_questions import ExampleQuestions
 from ...agents.judging import Judging
@@ -36,19 +38,23 @@ from ...prompts.prompt import default_prompt
 from ...prompts.verdicts import Verdict
 from ...settings import parse_options
 from ...stats.correlation import correlate, statistic_dict
+from ...stats.pass_fail import rate
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
 from ..datasets.pairs import LLMBAR_PARTS, load_llmbar
+from ..datasets.unit_tested import REFERENCE, RUBRIC, own_test
 
 Kind = Literal["expected", "said", "soft", "hard"]
+Metric = Literal["pearson", "accuracy"]
 KINDS: Mapping[Kind, str] = {
-    "expected": "expected score, 1 to 5 (weighted)",
-    "said": "likeliest score, 1 to 5 (greedy)",
+    "expected": "expected score (weighted)",
+    "said": "likeliest score (greedy)",
     "soft": "P(yes)",
     "hard": "yes or no",
 }
 """Kinds of a test's score. The first two read the same calls, and so do the last two."""
-SCALE = (1, 5)
+SCALE = (0, 6)
+"""Scores of the paper (LMUnit §3.3, eq. 1)."""
 TESTS_PER_INPUT = 8
 """Query-level tests written for an input at most (LMUnit, Table 15)."""
 _FEW_SLOTS = 4
@@ -117,6 +123,33 @@ def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
     return compositions
 
 
+def own_forms(
+    dataset: str, examples: Sequence[Example], *, with_all: bool
+) -> dict[str, list[tuple[Sequence[Example], Checklist]]]:
+    """The compositions of Table 10 for examples with a unit test each; examples that share a test are together.
+
+    ``with_all`` gives the last alone, by an empty name: all that the data set has. Raises InputError where an example
+    lacks its test, its rubric or its reference answer, or no test of the data set has them.
+    """
+    fields: tuple[str, ...] = () if dataset == "infobench" else (RUBRIC, REFERENCE)
+    ways: dict[str, tuple[str, ...]]
+    if with_all:
+        ways = {"": fields}
+    elif fields:
+        ways = {"question": (), "question + rubric": (RUBRIC,), "question + reference": (REFERENCE,)}
+        ways["question + rubric + reference"] = fields
+    else:
+        raise InputError(f"The tests of {dataset} have no rubric and no reference answer: there is nothing to compare.")
+    found: dict[str, list[tuple[Sequence[Example], Checklist]]] = {}
+    for name, some in ways.items():
+        shared: dict[str, tuple[list[Example], Checklist]] = {}
+        for each in examples:
+            test = own_test(each, *some)
+            shared.setdefault(test.model_dump_json(), ([], test))[0].append(each)
+        found[name] = [*shared.values()]
+    return found
+
+
 def with_rubrics(checklist: Checklist, name: str) -> Checklist:
     """The checklist with our rubrics, by question id, where no question has one of its own."""
     rubrics = yaml.safe_load(_RUBRICS.read_text(encoding="utf-8")).get(name, {})
@@ -147,12 +180,18 @@ class JudgeAccess:
 
     model: str | Model
     options: GatewayOptions
+    scale: tuple[int, int] = SCALE
+    """Lowest and highest score, where a number is asked for."""
 
 
-def judge_access(model: str | Model, **options: Any) -> JudgeAccess:
+def judge_access(model: str | Model, *, scale: tuple[int, int] = SCALE, **options: Any) -> JudgeAccess:
     """A judge with settings as in :class:`~askance.evaluation.options.GatewayOptions`. Raises InputError where a
-    setting is unknown or out of range."""
-    return JudgeAccess(model, parse_options(GatewayOptions, options))
+    setting is unknown or out of range, or the scale is none from 0 or more to 10 or less."""
+    if not 0 <= scale[0] < scale[1] <= 10:
+        raise InputError(
+            f"--scale {scale[0]} {scale[1]}: two whole numbers from 0 to 10 are needed, the lower one first."
+        )
+    return JudgeAccess(model, parse_options(GatewayOptions, options), scale)
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
@@ -160,20 +199,26 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
 
     Returns one list of verdicts for each form, and the amount that this run paid. Raises BudgetExceededError where a
     cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is down, refuses every call, or
-    gives no log-probabilities for scores from 1 to 5.
+    gives no log-probabilities for scores.
     """
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
-            judges = [_evaluator(form, gateway, models.get(by.model), by.options.seed) for form in asked]
+            judges = [_evaluator(form, gateway, models.get(by.model), by) for form in asked]
             verdicts: list[list[Verdict]] = [[] for _ in asked]
             slots = gateway.concurrency(models.get(by.model))
             block = slots if slots < _FEW_SLOTS else _FEW_SLOTS * slots
             most = max(len(form.examples) for form in asked)
+            # Forms of a kind are asked together; those of another kind may find their calls in the store.
+            kinds = [[*places] for _, places in groupby(range(len(asked)), key=lambda place: asked[place].kind)]
             for start in range(0, most, block):
-                for place, form in enumerate(asked):
-                    if part := form.examples[start : start + block]:
+
+                async def judge_part(place: int, start: int = start) -> None:
+                    if part := asked[place].examples[start : start + block]:
                         verdicts[place] += await judges[place].judge(part)
+
+                for places in kinds:
+                    await all_together(places, judge_part, slots)
                 print(f"\r{min(start + block, most)} of {most} outputs", end="", file=sys.stderr, flush=True)
             print(file=sys.stderr)
             return verdicts, gateway.budget
@@ -192,9 +237,9 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
     async def work(store: AnswerStore) -> int:
         async with session(by.options, store) as (models, _):
             nothing_bought = Gateway(store, Budget(call_budget=0))
-            model, seed = models.get(by.model), by.options.seed
+            model = models.get(by.model)
             return sum(
-                _evaluator(test, nothing_bought, model, seed).estimate(test.examples).calls for test in once.values()
+                _evaluator(test, nothing_bought, model, by).estimate(test.examples).calls for test in once.values()
             )
 
     with by.options.open_store(to_estimate=True) as store:
@@ -218,9 +263,9 @@ def write_tests(
         return run_sync(work(store)), failed
 
 
-def _evaluator(asked: TestForm, gateway: Gateway, model: Model, seed: int) -> Evaluator:
+def _evaluator(asked: TestForm, gateway: Gateway, model: Model, by: JudgeAccess) -> Evaluator:
     numbers = asked.kind in ("expected", "said")
-    judging = Judging(explain="never", seed=seed, score_scale=SCALE if numbers else None)
+    judging = Judging(explain="never", seed=by.options.seed, score_scale=by.scale if numbers else None)
     made = SaidScoreEvaluator if asked.kind == "said" else Evaluator
     return made(gateway, model, default_prompt(asked.examples), asked.checklist, judging)
 
@@ -249,10 +294,11 @@ class SaidScoreEvaluator(Evaluator):
 
 
 def direct_row(
-    name: str, asked: TestForm, verdicts: Sequence[Verdict], dimensions: Sequence[str], seed: int
+    name: str, asked: TestForm, verdicts: Sequence[Verdict], dimensions: Sequence[str], seed: int, metric: Metric
 ) -> dict[str, Any]:
-    """Pearson's correlation of the mean test score with the human score, by dimension.
+    """Agreement of the mean test score with the human score, by dimension.
 
+    It is Pearson's correlation, or the share of examples whose score is on the side of 1/2 that people's label is on.
     ``all`` is the mean over the dimensions where there are several (without interval), else the one.
     """
     examples = asked.examples
@@ -262,7 +308,13 @@ def direct_row(
     for dimension in dimensions:
         ours = [score.dimensions.get(dimension) for score in scores]
         human = [example.human_score(dimension) for example in examples]
-        by_dimension[dimension] = statistic_dict(correlate(ours, human, resampling).pearson)
+        if metric == "pearson":
+            found = correlate(ours, human, resampling).pearson
+        else:
+            sides = zip(ours, human, strict=True)
+            hits = [None if one is None or other is None else (one >= 0.5) == (other >= 0.5) for one, other in sides]
+            found = rate([None if each is None else float(each) for each in hits], resampling)
+        by_dimension[dimension] = statistic_dict(found)
     if len(dimensions) == 1:
         every = by_dimension[dimensions[0]]
     else:

@@ -29,6 +29,11 @@ _DIGITS = Memo(_read_digit)
 _ANSWERS = Memo(_is_answer)
 
 
+def digit(token: str) -> int | None:
+    """The number from 0 to 10 that a token spells, with or without marks; None for any other token."""
+    return _DIGITS[token]
+
+
 def number_said(text: str) -> int | None:
     """The number, of one digit or 10, that a reply begins with, with or without marks; None for any other reply."""
     words = text.split(maxsplit=1)

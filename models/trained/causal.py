@@ -1,4 +1,4 @@
-"""A causal language model that is asked as a judge is, and says yes or no; trained by LoRA (Hu et al. 2021)."""
+"""A causal language model that is asked as a judge is, and says yes or no, or a number; trained by LoRA (Hu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...prompts.errors import InputError, import_optional
+from ..replies.numbers import digit
 from ..replies.yes_no import spelling
 from .bases import by_length, device, find_base, load, quiet, torch_library
-from .scored_text import Rationale, after_rationale, asked_why
+from .scored_text import Rationale, after_rationale, asked_for_level, asked_why
 from .scorer_file import WEIGHTS_FILES
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..base import Message
     from .bases import Base
     from .scored_text import ScoredText
-    from .scorer_file import ScorerFile
+    from .scorer_file import Precision, ScorerFile
 
 AT_ONCE = 4
 """Texts that go through the network together; what a training step keeps of them grows with their number."""
@@ -29,39 +30,38 @@ HEAD = 4
 """One in so many kept tokens of a text that is too long is from its beginning, the others from its end."""
 SCALING = 2.0
 """LoRA's alpha over its rank."""
-WORDS = (False, True)
-"""The levels: no, yes."""
 
 
 class CausalNetwork:
     """A language model with LoRA matrices beside all its projections; see :class:`~.network.Network`.
 
-    Its levels are no and yes: all tokens that spell one of them are merged, as a judge's are
-    (:mod:`askance.models.replies.yes_no`). What the model would say beside them is missing from the levels' sum.
+    Two levels are no and yes, more are the numbers from 0 (LMUnit §3.3, eq. 1, has 0 to 6). All tokens that spell one
+    of them are merged, as a judge's are (:mod:`askance.models.replies.yes_no`). What the model would say beside them is
+    missing from the levels' sum.
     """
 
     kind: Final = "causal"
-    precision = None
 
-    def __init__(self, model: Any, tokenizer: Any, longest: int, base_weights: str) -> None:
-        """Take peft's ``model`` and transformers' ``tokenizer``; ``longest`` is in tokens."""
+    def __init__(self, model: Any, tokenizer: Any, base: Base, longest: int, levels: int, precision: Precision) -> None:
+        """Take peft's ``model`` and transformers' ``tokenizer``, both of the ``base``; ``longest`` is in tokens.
+        Raises InputError where the tokenizer has no token of its own for a level."""
         self._torch = torch_library()
-        self.device = device()
-        self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
-        self.base_weights = base_weights
+        self._model, self._tokenizer, self.longest = model, tokenizer, longest
+        self.device, self.precision = model.device.type, precision
+        self.base_weights = base.weights()
         self._ends = _turn_ends(tokenizer)
-        said = [spelling(token) for token in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
-        self._words = [
-            self._torch.tensor([place for place, yes_or_no in enumerate(said) if yes_or_no is word], device=self.device)
-            for word in WORDS
-        ]
+        self._levels = levels
+        spelt = _level_tokens(tokenizer, levels, base.name)
+        self._level_tokens = [self._torch.tensor(tokens, device=self.device) for tokens in spelt]
         self.training(False)
 
     @classmethod
-    def start(cls, base: Base, *, longest: int, seed: int, rank: int) -> CausalNetwork:
+    def start(
+        cls, base: Base, *, levels: int, longest: int, seed: int, rank: int, precision: Precision
+    ) -> CausalNetwork:
         """See :func:`~.network.start_network`."""
         peft = _peft()
-        model, tokenizer = _load(base)
+        model, tokenizer = _load(base, precision)
         most = getattr(model.config, "max_position_embeddings", longest)
         if longest > most:
             raise InputError(f"--longest {longest}: the base {base.name} reads {most} tokens at most.")
@@ -71,7 +71,7 @@ class CausalNetwork:
             r=rank, lora_alpha=SCALING * rank, target_modules="all-linear", task_type="CAUSAL_LM", lora_dropout=0.0
         )
         with quiet():
-            return cls(peft.get_peft_model(model, how), tokenizer, longest, base.weights())
+            return cls(peft.get_peft_model(model, how), tokenizer, base, longest, levels, precision)
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> CausalNetwork:
@@ -80,18 +80,19 @@ class CausalNetwork:
         base = find_base(file.base)
         if base.weights() != file.base_weights:
             raise InputError(f"{folder}: the base {file.base} has other weights than this scorer's base had.")
-        model, tokenizer = _load(base)
+        model, tokenizer = _load(base, file.precision)
         found = load(lambda _: peft.PeftModel.from_pretrained(model, str(folder)), str(folder), "LoRA matrices")
-        return cls(found, tokenizer, file.longest, base.weights())
+        return cls(found, tokenizer, base, file.longest, file.levels, file.precision)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
-        return [len(each) for each in self._encoded([each.messages for each in texts])]
+        return [len(each) for each in self._encoded([asked_for_level(each, self._levels) for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of no and of yes among all tokens, shape (texts, 2); many texts are checkpointed in
+        """Log-probability of each level among all tokens, shape (texts, levels); many texts are checkpointed in
         training."""
-        encoded = [self._cut(tokens, self.longest) for tokens in self._encoded([text.messages for text in texts])]
+        asked = self._encoded([asked_for_level(each, self._levels) for each in texts])
+        encoded = [self._cut(tokens, self.longest) for tokens in asked]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
@@ -219,14 +220,15 @@ class CausalNetwork:
 
     def _said(self, ids: Any, mask: Any) -> Any:
         said = self._torch.log_softmax(self._logits(ids, mask, 1)[:, -1], dim=-1)
-        return self._torch.stack([said[:, tokens].logsumexp(-1) for tokens in self._words], dim=-1)
+        return self._torch.stack([said[:, tokens].logsumexp(-1) for tokens in self._level_tokens], dim=-1)
 
     def _logits(self, ids: Any, mask: Any, last: int) -> Any:
         """Logits at the last places, in float32; shape (texts, last, tokens)."""
         places = (mask.cumsum(-1) - 1).clamp(min=0)
-        outputs = self._model(
-            input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
-        )
+        with self._torch.autocast(self.device, self._torch.bfloat16, enabled=self.precision == "bfloat16"):
+            outputs = self._model(
+                input_ids=ids, attention_mask=mask, position_ids=places, logits_to_keep=last, use_cache=False
+            )
         return outputs.logits.float()
 
     def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
@@ -265,20 +267,40 @@ def _turn_ends(tokenizer: Any) -> list[int]:
     return list(dict.fromkeys([*found, *([] if end is None else [end])]))
 
 
+def _level_tokens(tokenizer: Any, levels: int, base: str) -> list[list[int]]:
+    """The tokens that spell each level. Raises InputError where a level has none, as where 10 is the tokens 1 and 0."""
+    reads: Callable[[str], int | None] = spelling if levels == 2 else digit
+    spelt = [reads(token) for token in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
+    found = [[place for place, each in enumerate(spelt) if each == level] for level in range(levels)]
+    for level, tokens in enumerate(found):
+        if not tokens:
+            word = ("no", "yes")[level] if levels == 2 else str(level)
+            raise InputError(
+                f"--levels {levels}: a score is read from one token, and the base {base} has none for the level {word}: "
+                f"its tokenizer makes {tokenizer.tokenize(word)} of it. Take fewer levels, or another base."
+            )
+    return found
+
+
 def _peft() -> Any:
     return import_optional("peft", "train", "peft")
 
 
-def _load(base: Base) -> tuple[Any, Any]:
-    """The base's model, in float32, and its tokenizer.
+def _load(base: Base, precision: Precision) -> tuple[Any, Any]:
+    """The base's model in this precision, on the GPU or spread over all of them by accelerate, and its tokenizer.
     Raises InputError where it cannot be loaded, or has no chat template."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")
+    # A GGUF file's matrices stay in float32: they are held against the file where it is written anew.
+    halves = precision == "bfloat16" and base.file is None
+    several: dict[str, Any] = {"device_map": "auto"} if torch.cuda.device_count() > 1 else {}
+    given = base.given | several | {"dtype": torch.bfloat16 if halves else torch.float32}
 
     def both(use: Any) -> tuple[Any, Any]:
         tokenizer = use.AutoTokenizer.from_pretrained(base.place, **base.given)
-        return use.AutoModelForCausalLM.from_pretrained(base.place, dtype=torch.float32, **base.given), tokenizer
+        model = use.AutoModelForCausalLM.from_pretrained(base.place, **given)
+        return model if several else model.to(device()), tokenizer
 
     model, tokenizer = load(both, base.name, "a causal language model")
     if not tokenizer.chat_template:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .bases import Base
     from .encoders import CrossEncoder
-    from .scorer_file import NetworkKind, ScorerFile
+    from .scorer_file import NetworkKind, Precision, ScorerFile
 
 
 class ReadingNetwork(Protocol):
@@ -40,8 +40,8 @@ class Network(ReadingNetwork, Protocol):
         """Kind of the network."""
 
     @property
-    def precision(self) -> Literal["bfloat16"] | None:
-        """Precision of reading, as in :class:`~.scorer_file.ScorerFile`."""
+    def precision(self) -> Precision:
+        """Precision of reading, in training too."""
 
     @property
     def base_weights(self) -> str | None:
@@ -74,17 +74,18 @@ def start_network(
 ) -> Network:
     """A network that is to be trained, whose new numbers come from the seed.
 
-    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says no or
-    yes. An encoder reads in the precision named; one of BERT's kind reads an output once for all questions on it.
-    Raises InputError where the base is none that can be trained, and MissingExtraError where a package is missing.
+    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says a level
+    in one token: no or yes, or a number. An encoder of BERT's kind reads an output once for all questions on it.
+    Raises InputError where the base is none that can be trained, or has no token for a level, and MissingExtraError
+    where a package is missing.
     """
+    how: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
+    how["precision"] = None if precision == "float32" else precision
     if base.is_causal:
         from .causal import CausalNetwork
 
-        return CausalNetwork.start(base, longest=longest, seed=seed, rank=rank)
-    return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(
-        base, levels=levels, longest=longest, seed=seed, precision=None if precision == "float32" else precision
-    )
+        return CausalNetwork.start(base, rank=rank, **how)
+    return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(base, **how)
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...prompts.conversations.chat import seen_of
-from ...prompts.templates import template
+from ...prompts.templates import render, template
 
 if TYPE_CHECKING:
     from ...prompts.checklist import Question
@@ -60,6 +60,14 @@ class Rationale(NamedTuple):
     text: str
     is_whole: bool = True
     """Whether the rationale came to its end; else it was cut off."""
+
+
+def asked_for_level(text: ScoredText, levels: int) -> tuple[Message, ...]:
+    """The conversation that asks for one of so many score levels: with two for yes or no, else for a number from 0."""
+    if levels == 2:
+        return text.messages
+    *before, (role, content) = text.messages
+    return (*before, (role, f"{content}\n\n{render('answer_level', most=str(levels - 1))}"))
 
 
 def asked_why(text: ScoredText) -> tuple[Message, ...]:

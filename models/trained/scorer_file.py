@@ -22,6 +22,8 @@ GGUF_FILE = "model.gguf"
 ONNX_FILE = "model.onnx"
 """A shared encoder as one file that is read without torch, if it was asked for."""
 NetworkKind = Literal["cross-encoder", "shared-encoder", "causal"]
+Precision = Literal["bfloat16"] | None
+"""Precision of a network's reading; None is single precision."""
 WEIGHTS_FILES = {
     "cross-encoder": "model.safetensors",
     "shared-encoder": "model.safetensors",
@@ -49,8 +51,7 @@ class ScorerFile(BaseModel):
     """Score levels that it tells apart; 2 are no and yes."""
     longest: int = Field(ge=16)
     """Tokens that it reads of a text at most."""
-    precision: Literal["bfloat16"] | None = None
-    """Precision of an encoder's reading; None is single precision."""
+    precision: Precision = None
     rationale_tokens: int | None = Field(None, ge=4)
     """Tokens at most of the rationale that it writes before each answer; None: it answers at once."""
     slope: float = Field(1.0, gt=0)

@@ -22,6 +22,7 @@ from askance.experiments.datasets.rated import (
     load_topical_chat,
     split_summeval,
 )
+from askance.experiments.datasets.unit_tested import own_test
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import documents
 
@@ -203,6 +204,79 @@ def test_llmbar_says_which_output_is_better() -> None:
     assert [each.id for each in pairs] == ["llmbar-Adversarial_GPTInst-0", "llmbar-Adversarial_GPTInst-1"]
     with pytest.raises(InputError, match="the label is 3"):
         load_llmbar([rows[0] | {"label": 3}])
+
+
+UNIT = {"query": "Do.", "response": "Done.", "natural_unit_test": "Is it done?"}
+RUBRIC = {"rubric": "Score 1: no.", "reference_answer": "It is done.", "gpt4_score": [4.0], "label": 4.0}
+
+
+def test_flask_and_infobench_have_a_unit_test_for_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub(monkeypatch, [UNIT | RUBRIC | {"human_score": [4, 5]}, UNIT | RUBRIC | {"human_score": [-1]}])
+    (rated,) = load_rated("flask")
+    assert hub.asked == [("ContextualAI/Flask", None, "test")]
+    assert (rated.input, rated.output, rated.human) == ("Do.", "Done.", {"score": (4.0, 5.0)})
+    (asked,) = own_test(rated, "rubric").questions
+    assert (asked.text, asked.rubric, asked.reference) == ("Is it done?", "Score 1: no.", None)
+    assert own_test(rated, "rubric", "reference_answer").questions[0].reference == "It is done."
+    own = rated.model_dump(include={"id", "input", "output", "human", "metadata"})
+    assert load_rated("flask", lines(tmp_path / "own.jsonl", [own])) == [rated]
+    fulfilled, not_fulfilled = load_rated("infobench", [UNIT | {"label": 1}, UNIT | {"label": 0}])
+    assert [each.human_score("score") for each in (fulfilled, not_fulfilled)] == [1, 0]
+    with pytest.raises(InputError, match=naming("infobench-0", "'rubric'")):
+        own_test(fulfilled, "rubric")
+    with pytest.raises(InputError, match=naming("row 1", "label", 3)):
+        load_rated("infobench", [UNIT | {"label": 3}])
+    with pytest.raises(InputError, match=naming("row 1", "'natural_unit_test'")):
+        load_rated("infobench", [{"query": "Do.", "response": "Done.", "label": 1}])
+
+
+def test_biggen_bench_is_read_in_both_published_forms() -> None:
+    levels = {f"score{level}_description": f"L{level}." for level in range(1, 6)}
+    theirs = {
+        "id": "planning_0",
+        "capability": "planning",
+        "task": "plan",
+        "system_prompt": "Be brief.",
+        "input": "Do.",
+    }
+    theirs |= {"response": "Done.", "reference_answer": "It.", "score_rubric": {"criteria": "Is it done?", **levels}}
+    (found,) = load_rated("biggen", [theirs | {"model_name": "m", "human_score": 3}])
+    assert (found.input, found.human) == ("Be brief.\n\nDo.", {"score": (3.0,)})
+    (asked,) = own_test(found, "rubric", "reference_answer").questions
+    assert (asked.text, asked.reference) == ("Is it done?", "It.")
+    assert asked.rubric == "Score 1: L1.\nScore 2: L2.\nScore 3: L3.\nScore 4: L4.\nScore 5: L5."
+    (ours,) = load_rated("biggen", [UNIT | RUBRIC | {"human_score": 3}])
+    assert ours.human == found.human
+    with pytest.raises(InputError, match=naming("row 1", "'score_rubric'", "score5_description")):
+        load_rated("biggen", [theirs | {"human_score": 3, "score_rubric": {"criteria": "Is it?"}}])
+
+
+def test_helpsteer2_has_five_ratings_and_the_responses_to_a_prompt_are_one_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = {"prompt": "Do.", "response": "Done."} | dict.fromkeys(DIMENSIONS["helpsteer2"], 3)
+    hub = Hub(monkeypatch, [row | {"verbosity": 0}, row | {"response": "No."}, row | {"prompt": "Go."}])
+    found = load_rated("helpsteer2")
+    assert hub.asked == [("nvidia/HelpSteer2", None, "train")]
+    assert found[0].human == dict.fromkeys(DIMENSIONS["helpsteer2"], (3.0,)) | {"verbosity": (0.0,)}
+    first, second, third = documents(found) or []
+    assert first == second != third
+    with pytest.raises(InputError, match=naming("row 1", "'coherence'")):
+        load_rated("helpsteer2", [row | {"coherence": None}])
+
+
+def test_lfqa_is_read_in_both_published_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub(
+        monkeypatch, [{"query": "Why?", "response_a": "So.", "response_b": "Thus.", "label": label} for label in (1, 2)]
+    )
+    assert [each.preferred for each in load_pairs_of("lfqa")] == ["a", "b"]
+    assert hub.asked == [("ContextualAI/LFQA", None, "test")]
+    theirs = {"question": "Why?", "answer_a": "So.", "answer_b": "Thus.", "answer_a_type": "human"}
+    found = load_pairs_of("lfqa", [theirs | {"overall_preference": side} for side in (-1, 0, 1)])
+    assert [each.preferred for each in found] == ["a", "tie", "b"]
+    assert (found[0].input, found[0].output_a, found[0].output_b) == ("Why?", "So.", "Thus.")
+    with pytest.raises(InputError, match=naming("row 1", "'overall_preference'", 2)):
+        load_pairs_of("lfqa", [theirs | {"overall_preference": 2}])
 
 
 def conversation(*replies: str) -> list[dict[str, str]]:

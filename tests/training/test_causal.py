@@ -143,6 +143,84 @@ def test_what_was_broken_off_goes_on_to_the_same_matrices(
     assert one.read_bytes() == other.read_bytes()
 
 
+# --- score levels, precision and devices (LMUnit §3.3, §4.1.1) ---
+
+
+@pytest.fixture(scope="session")
+def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama whose tokenizer writes every digit as a token, so that 10 is two."""
+    folder = random_llama(tmp_path_factory.mktemp("counting"), TEMPLATE, further=[*"0123456789"], longest=128)
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    digits = {"type": "Digits", "individual_digits": True}
+    tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [tokenizer["pre_tokenizer"], digits]}
+    file.write_text(json.dumps(tokenizer))
+    return folder
+
+
+LEVELS: dict[str, Any] = SMALL | {"longest": 120, "levels": 7}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_score_from_0_to_6_is_learned_saved_and_read_as_the_expected_level(
+    counting: Path, tmp_path: Path, precision: str
+) -> None:
+    from askance.models.trained.network import open_network
+    from askance.training.mixture import asked_with
+
+    examples, place = made(120, to_a_document=2), tmp_path / "s"
+    given = LEVELS | {"precision": precision, "output": place, "base": str(counting)}
+    found = train(examples, verdicts=said(examples), **given)
+    assert found.data["test"]["verdicts"]["pearson"] > 0.8
+    file = read_scorer(place)
+    assert (file.levels, file.precision) == (7, None if precision == "float32" else precision)
+    asked = evaluate(examples[:4], model=str(place), checklist=CHECKLIST, prompt=PROMPT, no_cache=True)
+    network: Any = open_network(place, file)
+    assert network._model.get_base_model().dtype == getattr(torch, precision)
+    assert all(each.dtype == torch.float32 for each in network.parameters())
+    text_of = asked_with(PROMPT)
+    levels = network.levels([text_of(question, each) for each in examples[:4] for question in CHECKLIST.questions])
+    assert levels.shape == (8, 7)
+    shares = levels.exp() / levels.exp().sum(-1, keepdim=True)
+    expected = (shares * torch.arange(7)).sum(-1) / 6
+    assert [each.p_yes for each in asked.verdicts] == pytest.approx(expected.tolist(), abs=2e-2)
+    assert float(levels.exp().sum(-1).min()) > 0.8, "cross-entropy makes it say a number at all"
+
+
+def test_a_level_that_is_two_tokens_is_refused_by_name(counting: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=naming("--levels 11", str(counting), "level 10", "['1', '0']")):
+        train(made(40), output=tmp_path / "s", base=str(counting), **LEVELS | {"levels": 11})
+
+
+def test_a_number_is_asked_for_in_the_last_turn_alone() -> None:
+    from askance.models.trained.scored_text import ScoredText, after_rationale, asked_for_level
+
+    text = ScoredText("nice", "good", messages=(("system", "Judge."), ("user", "nice? yes or no")))
+    assert asked_for_level(text, 2) == text.messages
+    for each in (text, after_rationale(text, "why")):
+        *before, (role, content) = asked_for_level(each, 7)
+        assert before == list(each.messages[:-1]) and role == "user"
+        assert content.startswith(each.messages[-1][1]) and "from 0 to 6" in content
+
+
+def test_accelerate_spreads_a_base_over_several_devices(
+    tiny_causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    load, asked = transformers.AutoModelForCausalLM.from_pretrained, []
+
+    def loading(place: str, **given: Any) -> Any:
+        asked.append(given["device_map"])
+        return load(place, **given | {"device_map": {"": "cpu"}})  # the device that there is
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", loading)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    examples = made(40, to_a_document=2)
+    found = train(examples, output=tmp_path / "s", base=str(tiny_causal), **SMALL | {"epochs": 1})
+    evaluate(examples[:2], model=found.data["scorer"], checklist=CHECKLIST, prompt=PROMPT, no_cache=True)
+    assert {*asked} == {"auto"} and len(asked) == 2
+
+
 def test_a_base_that_changed_is_another_one(trained: TrainResult, tiny_causal: Path, tmp_path: Path) -> None:
     base, place = tmp_path / "base", tmp_path / "scorer"
     for here, there in ((tiny_causal, base), (Path(trained.data["scorer"]), place)):
@@ -162,8 +240,10 @@ def test_what_does_not_go_with_a_base_is_refused(tiny_causal: Path, tiny_base: P
     def go(base: Path | str, **given: Any) -> TrainResult:
         return train(made(40), output=tmp_path / "s", base=str(base), **SMALL | {"prompt": None} | given)
 
-    with pytest.raises(InputError, match=naming("yes or no", 2)):
+    with pytest.raises(InputError, match=naming("--levels 7", "level 0", "[UNK]")):
         go(tiny_causal, levels=7)
+    with pytest.raises(InputError, match=naming("--gguf", "--levels 7")):
+        go(tiny_causal, levels=7, gguf=True)
     with pytest.raises(InputError, match="reads no prompt"):
         go(tiny_base, prompt=PROMPT)
     with pytest.raises(InputError, match=naming("no GGUF file")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Iterator
@@ -28,8 +29,18 @@ from askance.prompts.verdicts import VerdictColumns
 from askance.report.any_result import write_report_of
 from askance.testing import Reply, ScriptedModel
 from askance.training import rationales, trainer
+from askance.training.losses import RationaleObjective, RationalePair
 from askance.training.mixture import Probe, TrainingItem
-from askance.training.rationales import Drawn, RationaleCase, pairs_of, rationale_cases
+from askance.training.options import TrainOptions
+from askance.training.rationale_pairs import (
+    Drawn,
+    RationaleCase,
+    drafts_of,
+    pairs_of,
+    preference_cases,
+    rationale_cases,
+    revised_pairs,
+)
 from askance.training.scorer_folder import TrainResult
 from askance.training.train import train
 
@@ -135,6 +146,18 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_ends_or_is_cut_off(tiny_wri
     assert all(len(each.text.split()) <= 12 and "end" not in each.text for each in [*one, *other])
     alone = [writing.write([asked_why(each)], 6)[0] for each in (TEXT, after_rationale(TEXT, "red old"))]
     assert writing.write([asked_why(TEXT), asked_why(after_rationale(TEXT, "red old"))], 6) == alone
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_the_likelihood_of_the_preferred_one_counts_beside_dpo_unless_it_is_switched_off(
+    tiny_writer: Path, weight: float
+) -> None:
+    reading = network(tiny_writer)
+    pair = RationalePair("e", TEXT, "good there", "red")
+    objective = RationaleObjective(reading, [pair], [], TrainOptions(rationales=2, nll_weight=weight))
+    loss, parts = objective.loss([pair])
+    assert parts["dpo"][0] == pytest.approx(math.log(2), abs=1e-4) and parts["rationale"][0] > 1
+    assert float(loss) == pytest.approx(parts["dpo"][0] + weight * parts["rationale"][0], rel=1e-5)
 
 
 def test_writing_leaves_the_network_as_it_was(tiny_writer: Path) -> None:
@@ -343,6 +366,88 @@ def test_another_model_writes_them_and_is_not_asked_twice(
     assert {each.parameters.temperature for each in first.requests} == {1.0}
     monkeypatch.setattr(trainer.Trainer, "run", lambda *_: pytest.fail("it is trained already"))
     assert train(examples, output=tmp_path / "s", writer=again, **given).data == found.data and not again.requests
+
+
+# --- Refined and Harmonized (LMUnit §3.4): the teacher revises what the scorer wrote ---
+
+
+class Reads:
+    """A network that says yes as surely as the rationale's number says."""
+
+    def levels(self, texts: list[ScoredText]) -> Any:
+        sure = torch.tensor([float(each.messages[-2][1]) for each in texts])
+        return torch.stack([1 - sure, sure], dim=-1).log()
+
+
+def case(*, wanted: bool, text: ScoredText = TEXT) -> RationaleCase:
+    return RationaleCase("e", "q", text, wanted)
+
+
+def test_a_refinement_is_preferred_if_it_ends_right_and_nearer_than_before() -> None:
+    drawn = [Drawn("0.4", 0.4), Drawn("0.8", 0.8), Drawn("cut", None), Drawn("0.4", 0.4)]
+    drafts = drafts_of([case(wanted=True)], [drawn], 1)
+    assert [each.before[0].text for each in drafts] == ["0.4", "0.8"]
+    for revisions, kept in ((("0.6", "0.9"), ["0.6", "0.9"]), (("0.45", "0.7"), []), ((None, "0.8"), [])):
+        revised = [None if each is None else (each,) for each in revisions]
+        pairs = revised_pairs(Reads(), drafts, revised)  # type: ignore[arg-type]
+        assert [each.better for each in pairs] == kept
+    (pair,) = revised_pairs(Reads(), drafts_of([case(wanted=False)], [drawn[:1]], 1), [("0.2",)])  # type: ignore[arg-type]
+    assert (pair.better, pair.worse) == ("0.2", "0.4")
+
+
+def test_harmonized_rationales_are_preferred_if_the_better_output_is_further_ahead() -> None:
+    other = replace(TEXT, output="bad")
+    sides = [case(wanted=False), case(wanted=True, text=other)]
+    drafts = drafts_of(sides, [[Drawn("0.5", 0.5), Drawn("cut", None)], [Drawn("0.6", 0.6), Drawn("0.9", 0.9)]], 2)
+    assert len(drafts) == 1
+    one, two = revised_pairs(Reads(), drafts, [("0.3", "0.7")])  # type: ignore[arg-type]
+    assert (one.text, one.better, one.worse) == (TEXT, "0.3", "0.5")
+    assert (two.text, two.better, two.worse) == (other, "0.7", "0.6")
+    assert revised_pairs(Reads(), drafts, [("0.55", "0.6")]) == []  # type: ignore[arg-type]
+    (only,) = revised_pairs(Reads(), drafts, [("0.5", "0.9")])  # type: ignore[arg-type]
+    assert only.text == other, "what was left as it was is no pair"
+
+
+def test_sides_of_a_preference_say_which_should_say_yes_more() -> None:
+    left, right = ((Probe(ScoredText("q", each)),) for each in "ab")
+    faulty = [tuple(replace(each, is_fault=True) for each in side) for side in (left, right)]
+    items = [TrainingItem("preference", "ratings", "e", "q", left, 1.0, right)]
+    items += [TrainingItem("preference", "ratings", "e", "q", faulty[0], 1.0, faulty[1])]
+    items += [TrainingItem("preference", "ratings", "e", "q", left, 0.5, right), item("verdict", 1.0)]
+    items += [TrainingItem("preference", "preferences", "e", "q", left * 2, 1.0, right * 2)]
+    assert [each.wanted for each in preference_cases(items)] == [True, False, False, True]
+    with pytest.raises(InputError, match=naming("harmonized", "single question")):
+        preference_cases(items[2:])
+
+
+@pytest.mark.parametrize("way", ["refined", "harmonized"])
+def test_a_teacher_revises_what_the_scorer_wrote(
+    tiny_writer: Path, examples: list[Example], tmp_path: Path, way: str
+) -> None:
+    def word(answer: bool) -> str:
+        return "good there" if answer else "good missing"
+
+    def revise(request: Request) -> Reply:
+        order = request.messages[-1][1]
+        assert [role for role, _ in request.messages][-3:-1] == ["user", "assistant"]
+        if way == "refined":
+            return json.dumps({"revised": word("is yes." in order)})
+        assert len(request.messages) == 5
+        return json.dumps({"first": word("rather the first" in order), "second": word("rather the second" in order)})
+
+    one = CHECKLIST.model_copy(update={"questions": CHECKLIST.questions[:1]})
+    rated = [each.model_copy(update={"human": {"quality": (p_yes("good", each.output or ""),)}}) for each in examples]
+    teacher = ScriptedModel(revise, name="scripted/teacher")
+    verdicts = VerdictColumns(each for each in explained(examples) if each.question == "good")
+    given: dict[str, Any] = {"base": str(tiny_writer), "verdicts": verdicts, **SMALL, "checklist": one}
+    given |= {"rationales_from": way, "rationales": 2, "writer": teacher, "no_cache": True, "output": tmp_path / "s"}
+    found = train(rated, **given)
+    made_of = found.data["rationales"]
+    assert (made_of["strategy"], made_of["from"], made_of["revised_by"]) == (way, "scorer", "scripted/teacher")
+    assert made_of["revised"] == len(teacher.requests) * (2 if way == "harmonized" else 1) > 0
+    assert 0 < made_of["pairs"] <= made_of["revised"] and made_of["dpo"] is not None
+    assert made_of["drawn"] == 2 * made_of["cases"] == made_of["right"] + made_of["wrong"] + made_of["unusable"]
+    assert "scripted/teacher revised" in " ".join(found.view().lines)
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def script(request: Request) -> Reply:
-    """The number in the output decides; as a score from 1 to 5 the expected one tells more than the likeliest."""
+    """The number in the output decides; as a score from 0 to 6 the expected one tells more than the likeliest."""
     if request.parameters.schema is not None:
         return json.dumps({"questions": [{"text": f"Is part {n} done well?", "violation": "Not."} for n in range(3)]})
     text = "\n".join(part for _, part in request.messages)
     shown = int(re.findall(r"secret <(\d)>", text)[-1])
-    if "from 1 to 5" not in text:
+    if "from 0 to 6" not in text:
         return 0.55 + shown / 10
     masses = {"3": 0.5, "4": 0.1 + shown / 20, "2": 0.4 - shown / 20}
     return Answer("3", (("3", tuple((token, round(log(mass), 4)) for token, mass in masses.items())),))
@@ -79,6 +79,58 @@ def test_expected_and_greedy_scores_read_the_same_calls_and_yes_no_the_others(tm
     again = ScriptedModel(script)
     assert table(tmp_path, again, "rubric", "llmbar", "--data", *files) is not None
     assert len(again.requests) == 2 * TESTS * PAIRS, "the plain questions were in the store"
+
+
+def unit_tested(tmp_path: Path, **more: Any) -> str:
+    """Outputs with a unit test each; people's score is what is hidden in the output."""
+    rows = [
+        {"query": f"Ask {n}.", "response": f"secret <{n % 5}>", "natural_unit_test": f"Is it {n // 5}?"}
+        | {name: value(n % 5) for name, value in more.items()}
+        for n in range(20)
+    ]
+    file = tmp_path / "tested.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(file)
+
+
+def test_examples_with_a_unit_test_of_their_own_are_asked_it_in_every_composition(tmp_path: Path) -> None:
+    parts: dict[str, Any] = {"rubric": lambda n: "0: no. 6: yes.", "reference_answer": lambda n: "It is."}
+    file = unit_tested(tmp_path, human_score=lambda n: [n + 1, n + 1], **parts)
+    model = ScriptedModel(script)
+    found = table(tmp_path, model, "scores", "flask", "--data", file, "--kinds", "expected,said")
+    assert found is not None and found["metric"] == "pearson"
+    assert len(model.requests) == 20, "the likeliest score reads the same calls"
+    texts = ["\n".join(part for _, part in each.messages) for each in model.requests]
+    assert sorted(text.count("Is it 3?") for text in texts) == [0] * 15 + [1] * 5
+    assert all("Rubric: 0: no." in text and "Reference answer: It is." in text for text in texts)
+    expected, greedy = (row["all"] for row in found["rows"])
+    assert expected["value"] == pytest.approx(1.0) and expected["n"] == 20
+    assert greedy["value"] is None, "the likeliest score is always 3"
+    again = ScriptedModel(script)
+    compositions = table(tmp_path, again, "rubric", "flask", "--data", file)
+    assert compositions is not None and len(again.requests) == 3 * 20, "the whole composition was in the store"
+    assert [row["technique"] for row in compositions["rows"]] == [
+        "question", "question + rubric", "question + reference", "question + rubric + reference"
+    ]  # fmt: skip
+
+
+def test_labels_of_experts_are_told_by_accuracy(tmp_path: Path) -> None:
+    file = unit_tested(tmp_path, label=lambda n: int(n > 2))
+    found = table(tmp_path, ScriptedModel(script), "scores", "infobench", "--data", file, "--kinds", "soft,hard")
+    assert found is not None and found["metric"] == "accuracy"
+    soft, hard = (row["all"] for row in found["rows"])
+    assert (soft["value"], hard["value"], soft["n"]) == (0.4, 0.4, 20), "P(yes) is above one half for all"
+    with pytest.raises(InputError, match=naming("infobench", "rubric")):
+        table(tmp_path, ScriptedModel(script), "rubric", "infobench", "--data", file)
+
+
+def test_scores_are_asked_for_on_the_papers_scale_unless_another_is_named(tmp_path: Path, files: list[str]) -> None:
+    for given, said in (([], "from 0 to 6"), (["--scale", "1", "5"], "from 1 to 5")):
+        model = ScriptedModel(lambda request: Answer("3", (("3", (("3", -0.1),)),)))
+        table(tmp_path, model, "scores", "llmbar", "--data", *files, "--kinds", "said", "--limit", "2", *given)
+        assert model.requests and all(said in request.messages[-1][1] for request in model.requests)
+    with pytest.raises(InputError, match=naming("--scale 5 1")):
+        table(tmp_path, ScriptedModel(script), "scores", "llmbar", "--data", *files, "--scale", "5", "1")
 
 
 def test_a_dry_run_counts_the_calls_and_makes_none(

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from askance.experiments.reproduce import common, lmunit_training
+from askance.experiments.datasets.rated import DIMENSIONS
+from askance.experiments.reproduce import common, lmunit, lmunit_training
 from askance.experiments.reproduce.common import ARMS
 from askance.experiments.reproduce.lmunit_simulated import SimulatedAuthor, _pooled, compared
 from askance.experiments.reproduce.lmunit_training import nearest
@@ -22,10 +23,11 @@ from askance.testing.scripted import ScriptedModel
 from askance.training.contrasts import GRADES
 
 from ...said import naming, says
-from ...training.conftest import tiny_base
+from ...training.conftest import random_llama, tiny_base
 
 __all__ = ["tiny_base"]
 
+TEMPLATE = "{% for each in messages %}{{ each['role'] }} {{ each['content'] }} {% endfor %}assistant"
 SMALL = ["--epochs", "1", "--longest", "32", "--resamples", "100", "--precision", "float32"]
 
 
@@ -56,6 +58,30 @@ def run(tmp_path: Path, *given: str) -> dict[str, Any]:
     assert lmunit_training.main([*given, *SMALL, "-o", str(out)]) == 0
     found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     return found
+
+
+def test_a_causal_base_learns_helpsteer2_from_0_to_6_and_is_asked_for_table_1(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    base = random_llama(tmp_path / "base", TEMPLATE, further=[*"0123456"], longest=256)
+    rows = [
+        {"prompt": f"{n // 2}", "response": "good new" if n % 2 else "broken old"}
+        | dict.fromkeys(DIMENSIONS["helpsteer2"], 4 * (n % 2))
+        for n in range(40)
+    ]
+    data, tested, folder = tmp_path / "hs2.jsonl", tmp_path / "tested.jsonl", tmp_path / "scorers"
+    data.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    given = ["helpsteer2", "--data", str(data), "--base", str(base), "--folds", "2", "--only", "1", "--levels", "7"]
+    out = tmp_path / "out.json"
+    given += ["--arms", "all three", "--folder", str(folder), "--batch-size", "100", *SMALL, "--longest", "250"]
+    assert lmunit_training.main([*given, "-o", str(out)]) == 0
+    assert [each["scorer"] for each in json.loads(out.read_text())["rows"]][:2] == ["the base, untrained", "all three"]
+    scorer = folder / "helpsteer2-0-all-three"
+    assert json.loads((scorer / "scorer.json").read_text())["levels"] == 7
+    asked = [{"query": "0", "response": word, "natural_unit_test": "nice", "label": 1} for word in ("good", "old")]
+    tested.write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+    scores = ["scores", "infobench", "--data", str(tested), "--model", str(scorer), "--kinds", "soft", "-o", str(out)]
+    assert lmunit.main([*scores, "--cache", str(tmp_path / "store.db")]) == 0
+    assert json.loads(out.read_text())["rows"][0]["all"]["n"] == 2
 
 
 def test_every_document_is_tested_on_once_by_a_scorer_that_did_not_learn_from_it(
