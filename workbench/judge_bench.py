@@ -111,8 +111,8 @@ class JudgeBench:
         run: Path | None = None,
         asked: Sequence[AskedQuestion] = (),
     ) -> None:
-        """``run`` is the directory of its run, where it has one. ``asked`` are questions that a person worded, which are
-        off until somebody turns them on; their verdicts are in ``asked_worth`` of the parts."""
+        """``run`` is the directory of its run, where it has one. ``asked`` are questions that a person worded: they
+        are off until somebody turns them on, and their verdicts are in ``asked_worth`` of the parts."""
         self.judge, self.parts, self.run, self.asked = judge, parts, run, asked
         self.all = (*judge.checklist.questions, *(each.question for each in asked))
         self.places = {each.id: place for place, each in enumerate(self.all)}
