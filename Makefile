@@ -51,7 +51,7 @@ BRIDGE_TESTS := $(filter-out %/test_check_exports.py %/test_exports.py %/test_ex
 	$(wildcard tests/agents/dspy/test_dspy_*.py tests/optimizer/test_dspy_*.py) \
 	tests/experiments/test_hugging_face_examples.py tests/measured/test_peers_beside.py tests/models/test_litellm_model.py tests/models/replies/test_tool_calls.py
 
-.PHONY: help demo environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-wheel test-slow snapshots settings lint types check docs lock clean
+.PHONY: help demo screenshots environments test test-bridges test-promptfoo test-proxy test-postgres test-ray test-train test-wheel test-slow snapshots settings lint types check docs lock clean
 
 help:
 	@echo "make demo    a judge learns from reviewers' comments, on the embedded model (downloads 1.1 GB once)"
@@ -66,6 +66,7 @@ help:
 	@echo "make test-slow  run the long repetitions that the others leave out, before a release"
 	@echo "make snapshots  write anew what pages and commands say as a whole, after a change of their words"
 	@echo "make settings  write anew the types of the settings that functions take, after a change of a setting"
+	@echo "make screenshots  make the two pictures of the workbench in docs anew (Chromium; no model)"
 	@echo "make check   lint, types and tests, as in CI"
 	@echo "make docs    build the documentation in build/docs"
 	@echo "make clean   remove the virtual environments and the demo's run"
@@ -164,6 +165,10 @@ settings: $(VENV)/.dev
 # Pages and commands that tests compare as a whole, with the text of the last time beside them; read what changed in git.
 snapshots: $(VENV)/.dev
 	@$(BIN)/python -m pytest --snapshot-update $$(grep -rl --include='test_*.py' SnapshotAssertion tests)
+
+# Runs of a scripted judge on the demo's data, in the workbench.
+screenshots: $(VENV)/.dev
+	@PYTHONPATH=$(VENV)/src:. $(BIN)/python -m tests.workbench.screenshots
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..evaluation.judge_file import load_judge
 from ..memory.certificate_file import CERTIFICATE_FILE, TARGETS, is_migration, read_certificate
 from ..memory.decision import decide, measured_name
-from ..memory.run_directory import RunDirectory
+from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..optimizer.following import RunProgress
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.formatting import money
@@ -24,6 +25,7 @@ PARTS_OF_A_RUN = ("inputs", "prompts", "verdicts", TARGETS)
 LOCK_EVERY = 5.0
 """Seconds between two looks at whether a process works on a run: its lock is taken for that."""
 RUN_FILES = ("config.yaml", "journal.jsonl", "result.json", CERTIFICATE_FILE)
+JUDGE_ALONE = "A judge without a run: it can be looked at, changed and saved, and nothing was measured."
 
 
 @dataclass
@@ -53,17 +55,17 @@ class FoundRuns:
         return folder.relative_to(self.root).as_posix()
 
     def _row(self, folder: Path) -> dict[str, Any]:
-        stamp = tuple(_time(folder / name) for name in RUN_FILES)
+        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, JUDGE_FILE))
         if folder in self._kept and self._kept[folder][0] == stamp:
             return self._kept[folder][1]
-        when = datetime.fromtimestamp(max(stamp) or _time(folder), UTC).isoformat(timespec="seconds")
+        when = datetime.fromtimestamp(max(stamp[:-1]) or stamp[-1] or _time(folder), UTC).isoformat(timespec="seconds")
         row: dict[str, Any] = {"run": self._name(folder), "name": folder.resolve().name, "when": when, "judge": False}
         try:
             row |= self._told(folder)
         except (AskanceError, InputError, OSError, ValueError, KeyError, TypeError) as error:
             text = str(error) if isinstance(error, AskanceError) else f"damaged ({type(error).__name__}: {error})"
             return row | {"state": "damaged", "problem": text}
-        if row["state"] == "finished":
+        if row["state"] in ("finished", "judge"):
             self._kept[folder] = stamp, row
         return row
 
@@ -71,6 +73,14 @@ class FoundRuns:
         if is_migration(folder):
             return _migration(folder)
         directory = RunDirectory(folder)
+        if not directory.config_file.is_file() and (folder / JUDGE_FILE).is_file():
+            return {
+                "command": "",
+                "model": load_judge(folder).asked,
+                "state": "judge",
+                "line": JUDGE_ALONE,
+                "judge": True,
+            }
         config = directory.read_config()["config"]
         asked = {"command": str(config.get("command", "run")), "model": _model(config)}
         if not directory.finished:
@@ -99,8 +109,8 @@ class FoundRuns:
 
 
 def run_folders(root: Path) -> Iterator[Path]:
-    """Directories of runs under a directory, itself included. Links are not followed, nor are hidden folders."""
-    return (here for here, _, is_run in shown_folders(root) if is_run)
+    """Directories of runs, and of judges without one, under a directory, itself included."""
+    return (here for here, names, is_run in shown_folders(root) if is_run or JUDGE_FILE in names)
 
 
 def shown_folders(root: Path) -> Iterator[tuple[Path, list[str], bool]]:

@@ -21,6 +21,7 @@ from ..evaluation.scoring import TabledScores, Targets, human_targets, question_
 from ..labelling.next_output import verdicts_of_run
 from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
+from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import documents
 from ..prompts.rows import column
@@ -36,6 +37,7 @@ from ..stats.correlation import statistic_dict
 from ..stats.differences import Difference, difference_dict
 from ..stats.pass_fail import HALF, passes, rate
 from ..stats.resampling import Resampling
+from .asked_questions import NO_EXAMPLES, AskedQuestion, asked_of, asked_questions, asked_verdicts
 from .judge_edits import JudgeEdit
 
 if TYPE_CHECKING:
@@ -85,6 +87,13 @@ class BenchPart:
     """Why there are no scores of people."""
     targets: Targets | None = None
     """People's scores by dimension; None where ``reason`` says why."""
+    asked_worth: Cells | None = None
+    """The worth of the answers to the questions that a person worded; shape (examples, asked)."""
+
+    @cached_property
+    def all_worth(self) -> Cells:
+        """The worth of all answers, those to the judge's own questions first."""
+        return self.worth if self.asked_worth is None else np.hstack([self.worth, self.asked_worth])
 
     @cached_property
     def of_people(self) -> Cells:
@@ -95,12 +104,20 @@ class BenchPart:
 class JudgeBench:
     """A judge with its examples, by split."""
 
-    def __init__(self, judge: KeptJudge, parts: Mapping[Split, BenchPart], run: Path | None = None) -> None:
-        """``run`` is the directory of its run, where it has one."""
-        self.judge, self.parts, self.run = judge, parts, run
-        self.places = {each.id: place for place, each in enumerate(judge.checklist.questions)}
+    def __init__(
+        self,
+        judge: KeptJudge,
+        parts: Mapping[Split, BenchPart],
+        run: Path | None = None,
+        asked: Sequence[AskedQuestion] = (),
+    ) -> None:
+        """``run`` is the directory of its run, where it has one. ``asked`` are questions that a person worded: they
+        are off until somebody turns them on, and their verdicts are in ``asked_worth`` of the parts."""
+        self.judge, self.parts, self.run, self.asked = judge, parts, run, asked
+        self.all = (*judge.checklist.questions, *(each.question for each in asked))
+        self.places = {each.id: place for place, each in enumerate(self.all)}
         self.threshold = HALF if judge.threshold is None else judge.threshold
-        self.start = JudgeEdit.of(judge, judge.threshold)
+        self.start = JudgeEdit.of(judge, judge.threshold, [each.question for each in asked])
         self.kept = {name: self.state(judge, name) for name in parts}
 
     def state(self, judge: KeptJudge, split: Split) -> JudgeState:
@@ -112,9 +129,9 @@ class JudgeBench:
 
     def table(self, judge: KeptJudge, split: Split) -> TabledScores:
         """Scores of the judge, or of one that was edited from it, overall and by dimension."""
-        part, before = self.parts[split], self.judge.checklist.questions
+        part, before = self.parts[split], self.all
         columns = [self.places[each.id] for each in judge.checklist.questions]
-        worth = part.worth[:, columns]
+        worth = part.all_worth[:, columns]
         turned = [
             each.good != before[place].good for each, place in zip(judge.checklist.questions, columns, strict=True)
         ]
@@ -126,6 +143,12 @@ class JudgeBench:
         part, before = self.parts[split], self.kept[split]
         if part.reason is not None:
             return {"n": 0, "examples": len(part.examples), "reason": part.reason}
+        if unasked := self.unasked(changed, split):
+            names = ", ".join(f"'{each}'" for each in unasked)
+            said = (
+                f"{names} was not asked on {split} yet." if len(unasked) == 1 else f"{names} were not asked there yet."
+            )
+            return {"n": 0, "examples": len(part.examples), "reason": said, "unasked": unasked}
         after = before if changed is None else self.state(changed, split)
         known = self.known(part, before, after)
         row: dict[str, Any] = {"n": int(known.sum()), "examples": len(part.examples)}
@@ -137,6 +160,12 @@ class JudgeBench:
             }
             row["moved"] = _moved(part, before, after)
         return row
+
+    def unasked(self, changed: KeptJudge | None, split: Split) -> list[str]:
+        """Ids of the questions of the judge, or of the changed one, that the model never answered on a split."""
+        worth, checklists = self.parts[split].all_worth, [each.checklist for each in (self.judge, changed) if each]
+        ids = dict.fromkeys(each.id for checklist in checklists for each in checklist.questions if each.weight > 0)
+        return [] if not len(worth) else [each for each in ids if np.isnan(worth[:, self.places[each]]).all()]
 
     def known(self, part: BenchPart, before: JudgeState, after: JudgeState) -> NDArray[np.bool_]:
         """Examples that people and both judges have a score of, so that the difference is a paired one."""
@@ -176,9 +205,9 @@ class JudgeBench:
         Agreement is Spearman's correlation of the question's worth with people's scores. Worth is how much the judge's
         agreement falls without the question, a paired difference.
         """
-        rows = []
-        for place, each in enumerate(self.judge.checklist.questions):
-            origin = self.judge.origins.get(each.id)
+        rows, asked = [], {each.question.id: each for each in self.asked}
+        for place, each in enumerate(self.all):
+            origin = asked[each.id].origin if each.id in asked else self.judge.origins.get(each.id)
             rows.append(
                 {
                     "id": each.id,
@@ -199,18 +228,21 @@ class JudgeBench:
         part = self.parts.get("development")
         if part is None or part.reason is not None:
             return {"agreement": None, "worth": None}
-        worth = part.worth[:, place]
+        worth = part.all_worth[:, place]
         known = ~(np.isnan(worth) | np.isnan(part.wanted))
         found = figure_with_interval(spearman_influences(worth[known], part.wanted[known]), _groups(part, known))
         return {"agreement": statistic_dict(found), "worth": self._worth(part, place)}
 
     def _worth(self, part: BenchPart, place: int) -> dict[str, Any] | None:
-        questions = self.judge.checklist.questions
-        left = self.judge.checklist.of([each for each in questions if each is not questions[place]])
-        if left is None:
-            return difference_dict(Difference(None, 0, reason="there is no score without it"))
-        before = self.kept["development"]
-        without = self.state(replace(self.judge, checklist=left), "development")
+        questions, before = self.judge.checklist.questions, self.kept["development"]
+        if place >= len(questions):  # a person worded it: what the judge would gain by it
+            more = self.judge.checklist.model_copy(update={"questions": [*questions, self.all[place]]})
+            without, before = before, self.state(replace(self.judge, checklist=more), "development")
+        else:
+            left = self.judge.checklist.of([each for each in questions if each is not questions[place]])
+            if left is None:
+                return difference_dict(Difference(None, 0, reason="there is no score without it"))
+            without = self.state(replace(self.judge, checklist=left), "development")
         known = ~(np.isnan(before.scores) | np.isnan(without.scores) | np.isnan(part.wanted))
         if not np.any(~np.isnan(without.scores)):
             return difference_dict(Difference(None, 0, reason="a rated dimension has no score without it"))
@@ -251,11 +283,17 @@ def _moved(part: BenchPart, before: JudgeState, after: JudgeState) -> dict[str, 
     return {"count": len(moved), "listed": rows}
 
 
-def bench_part(judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictColumns) -> BenchPart:
-    """A split of the examples, from verdicts that may be of others too."""
+def bench_part(
+    judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictColumns, asked: Sequence[AskedQuestion] = ()
+) -> BenchPart:
+    """A split of the examples, from verdicts that may be of others too; ``asked`` as in :class:`JudgeBench`."""
     ids = list(column(examples, "id"))
     mine = verdicts.only(verdicts.places("example", ids) >= 0)
-    worth = question_worth(examples, judge.checklist, mine, soft=judge.settings.get("scores") != "hard")
+    soft = judge.settings.get("scores") != "hard"
+    worth = question_worth(examples, judge.checklist, mine, soft=soft)
+    further = None
+    if asked:
+        further = question_worth(examples, Checklist(questions=tuple(each.question for each in asked)), mine, soft=soft)
     nothing, groups = np.full(len(examples), np.nan), documents(examples)
     if not mine:
         why = "The run kept no verdicts on these examples. Runs of an older askance kept none of validation."
@@ -268,7 +306,9 @@ def bench_part(judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictC
     wanted = np.array([targets.overall(each) for each in ids], dtype=np.float64)
     passed = None if labels is None else np.array(labels.of(ids), dtype=np.float64)
     return BenchPart(
-        examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale(), targets
+        *(examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale()),
+        targets=targets,
+        asked_worth=further,
     )
 
 
@@ -276,7 +316,7 @@ def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example]
     """The bench of a run's judge, or of a ``judge.yaml`` in its directory.
 
     Args:
-        run: Directory of a finished run that improved a judge.
+        run: Directory of a finished run that improved a judge, or of a judge alone, which has no examples.
         file: Name of the judge's file there; the run's own by default.
         people: Examples with further labels of people, by id, in place of the run's.
 
@@ -284,6 +324,10 @@ def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example]
         InputError: There is no such judge, the run is not finished, or a file is damaged.
     """
     judge = load_judge(run if file in (None, JUDGE_FILE) else run / str(file))
+    if not RunDirectory(run).config_file.is_file():
+        nothing = np.zeros((0, len(judge.checklist.questions)))
+        empty = BenchPart([], VerdictColumns(), nothing, (), np.zeros(0), None, None, NO_EXAMPLES)
+        return JudgeBench(judge, dict.fromkeys(SPLITS, empty), run)
     return _bench_of(run, judge, verdicts_of_run(run, judge), people)
 
 
@@ -317,6 +361,7 @@ def _bench_of(run: Path, judge: KeptJudge, said: Sequence[Verdict], people: Mapp
     splits = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
     if not splits:
         raise InputError(f"{run}: its journal does not say which examples are development and which validation.")
-    verdicts = VerdictColumns.of(said)
-    parts = {name: bench_part(judge, [by_id[each] for each in splits[-1][name]], verdicts) for name in SPLITS}
-    return JudgeBench(judge, parts, run)
+    asked = asked_of(judge, asked_questions(run))
+    verdicts = VerdictColumns.of([*said, *asked_verdicts(run, judge)])
+    parts = {name: bench_part(judge, [by_id[each] for each in splits[-1][name]], verdicts, asked) for name in SPLITS}
+    return JudgeBench(judge, parts, run, asked)

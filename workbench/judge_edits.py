@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from ..prompts.errors import InputError
 
 if TYPE_CHECKING:
     from ..evaluation.kept_judge import KeptJudge
+    from .asked_questions import AskedQuestion
 
 MOST_QUESTIONS = 5_000
 
@@ -38,24 +39,34 @@ class JudgeEdit(BaseModel):
     threshold: float | None = Field(None, ge=0, le=1)
 
     @classmethod
-    def of(cls, judge: KeptJudge, threshold: float | None) -> JudgeEdit:
-        """The table of a judge as it is."""
+    def of(cls, judge: KeptJudge, threshold: float | None, further: Sequence[Question] = ()) -> JudgeEdit:
+        """The table of a judge as it is; ``further`` questions, which it does not have, are off."""
         rows = [EditedQuestion(id=each.id, good=each.good, weight=each.weight) for each in judge.checklist.questions]
+        rows += [EditedQuestion(id=each.id, on=False, good=each.good, weight=each.weight) for each in further]
         return cls(questions=tuple(rows), threshold=threshold)
 
 
-def edited_judge(judge: KeptJudge, edit: JudgeEdit) -> tuple[KeptJudge, tuple[str, ...]]:
-    """The judge as a person edited it, and what was changed, a sentence each; none where nothing was.
+def edited_judge(
+    judge: KeptJudge, edit: JudgeEdit, asked: Sequence[AskedQuestion] = ()
+) -> tuple[KeptJudge, tuple[str, ...]]:
+    """The judge as a person edited it, and what was changed, a sentence each; none where nothing was. ``asked`` are
+    questions that a person worded: they are the judge's where they are on.
 
     Its figures, its decision and its thresholds between steps are those of another judge, and are left out. Raises
     InputError where the table has other questions than the judge, nothing is left to ask, or the change cannot be had
     of stored verdicts.
     """
     known = {each.id: each for each in judge.checklist.questions}
+    further = {each.question.id: each for each in asked}
     rows = {each.id: each for each in edit.questions}
-    if len(rows) < len(edit.questions) or rows.keys() != known.keys():
+    # one that was asked in another window meanwhile is off in this one
+    if len(rows) < len(edit.questions) or not known.keys() <= rows.keys() <= known.keys() | further.keys():
         raise InputError("The table has other questions than the judge. Open the page again.")
-    said = [*_said_of(judge, known, rows), *_order(judge.checklist, edit), *_threshold(judge, edit)]
+    joined = {name: each for name, each in further.items() if name in rows and rows[name].on}
+    said = [each.said for each in joined.values()]
+    said += [*_said_of(known, rows), *_order(judge.checklist, edit), *_threshold(judge, edit)]
+    known |= {name: each.question for name, each in joined.items()}
+    said += _said_of({name: each.question for name, each in joined.items()}, rows)
     if not said:
         return judge, ()
     sections = judge.checklist.section_weights
@@ -85,7 +96,8 @@ def edited_judge(judge: KeptJudge, edit: JudgeEdit) -> tuple[KeptJudge, tuple[st
         steps=None,
         figures=None,
         decision=None,
-        origins={name: each for name, each in judge.origins.items() if name in rows and rows[name].on},
+        origins={name: each for name, each in judge.origins.items() if name in rows and rows[name].on}
+        | {name: each.origin for name, each in joined.items()},
         made_by=made_by,
         edited=False,
     )
@@ -104,7 +116,7 @@ def _as_edited(question: Question, row: EditedQuestion) -> Question:
     return question.model_copy(update={"good": row.good, "weight": row.weight})
 
 
-def _said_of(judge: KeptJudge, known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) -> list[str]:
+def _said_of(known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) -> list[str]:
     said = []
     for name, question in known.items():
         row = rows[name]

@@ -6,7 +6,6 @@ in the settings file. The arguments are a list, which no shell reads.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..labelling.local_server import Handler, told
+from ..labelling.local_server import add_act
 from ..memory.run_directory import JUDGE_FILE
 from ..models.programs import is_program
 from ..prompts.checklist import READY
@@ -218,17 +217,8 @@ def _ending(names: list[str], suffixes: tuple[str, ...]) -> list[str]:
 
 def add_start(app: web.Application, form: StartForm) -> None:
     """Answer to the page Start."""
-
-    def answers(record: type[_Message], do: Callable[[Any], dict[str, Any]]) -> Handler:
-        async def answer(request: web.Request) -> web.StreamResponse:
-            return await told(request, record, lambda asked: asyncio.to_thread(do, asked))
-
-        return answer
-
-    acts: dict[str, tuple[type[_Message], Callable[[Any], dict[str, Any]]]] = {
-        "choices": (_Message, form.choices),
-        **{name: (NewRun, getattr(form, name)) for name in ("estimate", "begin")},
-        **{name: (OneRun, getattr(form, name)) for name in ("resume", "stop", "state")},
-    }
-    for name, (record, do) in acts.items():
-        app.router.add_post(f"/{{token}}/api/start/{name}", answers(record, do))
+    add_act(app, "start/choices", _Message, form.choices)
+    for name, begun in (("estimate", form.estimate), ("begin", form.begin)):
+        add_act(app, f"start/{name}", NewRun, begun)
+    for name, on in (("resume", form.resume), ("stop", form.stop), ("state", form.state)):
+        add_act(app, f"start/{name}", OneRun, on)

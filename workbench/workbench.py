@@ -33,6 +33,8 @@ from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
 from ..report.run_page import render_report
 from . import examples_page
+from .ask_page import AskPage, add_ask
+from .asked_questions import ASKED_FOLDER, NO_EXAMPLES, cannot_ask
 from .disagreement_page import DisagreementPage
 from .examples_runs import RUN_LABELS, RunExamples, add_runs, labelled_examples
 from .found_runs import RUN_FILES, FoundRuns
@@ -48,7 +50,7 @@ PAGE = {
     "": "runs.html",
     **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts")},
     "start": "start.html",
-    **{name: name for name in ("start.css", "start.js")},
+    **{name: name for name in ("start.css", "start.js", "ask.js", "ask.css")},
     **examples_page.FILES,
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
     **{name: name for name in ("disagreements.js", "disagreements.css", "prompts.js", "prompts.css")},
@@ -138,6 +140,9 @@ class Workbench:
             "can_weigh": not judge.checklist.section_weights,
             "history": [each.model_dump(mode="json") for each in judge.history],
             "development": bench.figures("development"),
+            "measured": (measured := bool(bench.parts["development"].examples)),
+            "cannot_ask": cannot_ask(judge) if measured else NO_EXAMPLES,
+            "dimensions": judge.checklist.dimensions,
             "looks": len(looks.judges()),
             "warnings": warnings,
             "test": SHUT,
@@ -145,36 +150,41 @@ class Workbench:
 
     def figures(self, asked: AskedJudge) -> dict[str, Any]:
         """Agreement of the judge as it is edited; where validation is shown, that look is counted first."""
-        bench, folder, changed, what = self._edited(asked)
+        bench, folder, changed, what = self.edited(asked)
         looks = ValidationLooks(folder)
         row: dict[str, Any] = {"what": [*what], "validation": None}
         row["development"] = bench.figures("development", changed if what else None)
         if asked.validation:
-            if what:
+            if what and bench.parts["validation"].reason is None and not bench.unasked(changed, "validation"):
                 looks.add(changed.hash, what)
             row["validation"] = bench.figures("validation", changed if what else None)
         return row | {"looks": len(looks.judges())}
 
     def test(self, asked: AskedJudge) -> dict[str, Any]:
         """The acceptance test on validation, counted as a look."""
-        bench, folder, changed, what = self._edited(asked)
+        bench, folder, changed, what = self.edited(asked)
         if not what:
             raise InputError("Nothing is changed, so there is nothing to test.")
+        if (why := bench.parts["validation"].reason) is not None:
+            raise InputError(why)
+        if unasked := bench.unasked(changed, "validation"):
+            raise InputError(f"Ask first on validation: {', '.join(unasked)}.")
         look = ValidationLooks(folder).add(changed.hash, what)
         return acceptance_test(bench, changed, look, RunDirectory(folder).read_config()["config"])
 
     def save(self, asked: AskedJudge) -> dict[str, Any]:
         """Save the edited judge as a new file beside the run's own."""
-        bench, folder, changed, what = self._edited(asked)
+        bench, folder, changed, what = self.edited(asked)
         file = save_changed_judge(folder, bench.judge, changed, what, self.by, ValidationLooks(folder).judges())
         return {"file": file.name, "path": str(file)}
 
-    def _edited(self, asked: AskedJudge) -> tuple[JudgeBench, Path, Any, tuple[str, ...]]:
+    def edited(self, asked: AskedJudge) -> tuple[JudgeBench, Path, Any, tuple[str, ...]]:
+        """The judge's bench and directory, and the judge as it is edited, with what was changed."""
         bench, folder = self.judge_of(asked.run, asked.file)
         edit = asked.edit
         if bench.judge.threshold is None and edit.threshold == bench.threshold:
             edit = edit.model_copy(update={"threshold": None})  # the page shows .5 where a judge has none
-        return bench, folder, *edited_judge(bench.judge, edit)
+        return bench, folder, *edited_judge(bench.judge, edit, bench.asked)
 
     def judge_of(self, run: str, file: str, *, labelled: bool = True) -> tuple[JudgeBench, Path]:
         """The judge of a run, or one in a file of its directory, with its verdicts; and the directory. ``labelled``
@@ -182,7 +192,8 @@ class Workbench:
         folder = self._runs.folder(run)
         if file not in judge_files(folder):
             raise InputError(f"There is no judge '{file}' in the run '{run}'.")
-        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, file, *([RUN_LABELS] if labelled else ())))
+        names = (*RUN_FILES, file, ASKED_FOLDER, *([RUN_LABELS] if labelled else ()))
+        stamp = tuple(_time(folder / name) for name in names)
         with self._lock:
             kept = self._benches.pop(key := (folder, file, labelled), None)
             if kept is None or kept[0] != stamp:
@@ -207,6 +218,7 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
         return await answered(lambda: bench.report(run), _report_page)
 
     app.router.add_get("/{token}/report", report)
+    add_ask(app, AskPage(bench.judge_of, bench.edited, bench.by), AskedJudge)
     add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
     DisagreementPage(lambda run: bench.judge_of(run, JUDGE_FILE), bench.by).add_to(app)
     PromptPage(bench.folder, bench.by).add_to(app)

@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 import pytest
@@ -58,12 +58,9 @@ class Tab:
         return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
-@pytest.fixture(scope="session")
-def port(tmp_path_factory):
-    """A browser for all tests here, and the port that it listens on."""
-    if BROWSER is None:
-        pytest.skip("no Chromium is installed")
-    profile = tmp_path_factory.mktemp("profile")
+@contextmanager
+def started_browser(profile):
+    """A browser with its files in a folder; gives the port that it listens on."""
     command = [BROWSER, *FLAGS.split(), f"--user-data-dir={profile}", "about:blank"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     told = profile / "DevToolsActivePort"
@@ -76,6 +73,15 @@ def port(tmp_path_factory):
     finally:
         process.terminate()
         process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def port(tmp_path_factory):
+    """A browser for all tests here, and the port that it listens on."""
+    if BROWSER is None:
+        pytest.skip("no Chromium is installed")
+    with started_browser(tmp_path_factory.mktemp("profile")) as port:
+        yield port
 
 
 @asynccontextmanager

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from askance.evaluation.judge_file import load_judge
 from askance.memory.certificate_file import CertificateRecord
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
 from askance.workbench.found_runs import FoundRuns, run_folders
+from askance.workbench.judge_edits import JudgeEdit
+from askance.workbench.workbench import AskedJudge, Workbench
 
 from ..bridges.test_requirement_exports import target
 from ..said import says
@@ -79,3 +82,30 @@ def test_a_migration_of_one_target_says_what_it_gained_and_cost(tmp_path: Path) 
         [row] = FoundRuns(tmp_path).rows()
         assert (row["command"], row["calls"], row["cost"]) == ("migrate", 12, "$0.5000")
         assert row["gain"] == (one.difference.model_dump() if len(targets) == 1 else None)
+
+
+def test_a_judge_without_a_run_is_found_changed_and_saved_and_nothing_is_measured(runs: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    (alone / "mine").mkdir(parents=True)
+    shutil.copy(runs / RUN / "judge.yaml", alone / "mine" / "judge.yaml")
+    (alone / "torn").mkdir()
+    (alone / "torn" / "judge.yaml").write_text("model: [")
+    found = {row["run"]: row for row in FoundRuns(alone).rows()}
+    assert {name: row["state"] for name, row in found.items()} == {"mine": "judge", "torn": "damaged"}
+    assert found["mine"]["judge"] and says(found["torn"]["problem"], "judge.yaml")
+    page = Workbench(alone, "anna")
+    told = page.judge("mine", "judge.yaml")
+    assert told["questions"] and told["questions"][0]["agreement"] is None and not told["measured"]
+    assert says(told["development"]["reason"], "without a run") and told["cannot_ask"] == told["development"]["reason"]
+    edit = JudgeEdit.model_validate(told["edit"] | {"threshold": 0.4})
+    asked = AskedJudge(run="mine", edit=edit, validation=True)
+    figures = page.figures(asked)
+    assert figures["what"] and figures["looks"] == 0
+    with pytest.raises(InputError, match="without a run"):
+        page.test(asked)
+    assert page.save(asked)["file"] == "judge-1.yaml"
+    [change] = load_judge(alone / "mine" / "judge-1.yaml").history
+    assert (change.by, change.looks) == ("anna", 0)
+    assert sorted(each.name for each in (alone / "mine").iterdir() if each.suffix != ".lock") == [
+        *("judge-1.yaml", "judge.yaml")
+    ]

@@ -18,6 +18,8 @@ function recalled() {
   try {
     const told = JSON.parse(decodeURIComponent(location.hash.slice(1)));
     const known = new Set(judge.questions.map((each) => each.id));
+    const given = new Set(told.questions.map((each) => each.id));
+    told.questions.push(...copy(judge.edit.questions.filter((each) => !given.has(each.id))));  // asked since
     if (told.questions.length === known.size && told.questions.every((each) => known.has(each.id))) return told;
   } catch { /* an address without a change, or one that somebody cut */ }
   return copy(judge.edit);
@@ -145,7 +147,7 @@ function split(name, found) {
   title.append(make("span", `${found.n} of ${found.examples} outputs with a score and people's`, "soft"));
   box.append(title);
   if (found.reason) {
-    box.append(make("p", found.reason, "soft"));
+    box.append(make("p", found.reason, "soft"), ...(found.unasked ? [askedOnValidation()] : []));
     return box;
   }
   const table = make("table"), head = make("tr");
@@ -219,6 +221,7 @@ function begin(told) {
   drawThreshold();
   drawHistory();
   show({...told, what: []});
+  drawAsk();
   if (!same(edit, judge.edit)) refresh();
 }
 

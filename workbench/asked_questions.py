@@ -1,0 +1,223 @@
+"""Questions that a person worded on the page Judge: asked by the judge of the run, kept beside the run.
+
+A question is kept with its verdicts, in ``asked/`` of the run, once the judge has answered it on development. Its
+verdicts on validation are asked for apart. A partial answer is kept in the store of answers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from filelock import FileLock
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..evaluation.kept_judge import KeptJudge, QuestionOrigin
+from ..evaluation.options import LEAST_COVERAGE
+from ..evaluation.scoring import coverage, coverage_line
+from ..memory.run_directory import RunDirectory
+from ..prompts.checklist import Checklist, Question
+from ..prompts.criteria.question import GoodAnswer
+from ..prompts.errors import AskanceError, InputError
+from ..prompts.rows import validate_row
+from ..prompts.tables import read_rows
+from ..prompts.text_files import write_whole
+from ..prompts.verdicts import Verdict, dump_verdicts, read_verdicts
+
+if TYPE_CHECKING:
+    from ..evaluation.evaluate import EvaluationJob
+    from ..prompts.examples import Example
+
+Split = Literal["development", "validation"]
+ASKED_FOLDER = "asked"
+"""Folder in the directory of the run."""
+MOST_LETTERS = 2_000
+RETRIES = 2
+"""Further attempts after a failed call, fewer than in a run: a person waits for the answer."""
+NO_EXAMPLES = (
+    "This judge is here without a run, so there are no examples: nothing is measured, and nothing can be asked."
+)
+
+
+class AskedQuestion(BaseModel):
+    """A question that a person worded, as its file keeps it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int = Field(ge=1)
+    """Number of its files."""
+    question: Question
+    instead_of: str | None = None
+    """Id of the question that it words anew; None where it is a further one."""
+    before: str | None = None
+    """Text of that question."""
+    model: str
+    prompt: str
+    """Hash of the prompt that it was asked with; its verdicts are of no other judge."""
+    by: str
+    time: str
+
+    @property
+    def origin(self) -> QuestionOrigin:
+        """Where it came from, for ``judge.yaml``."""
+        row = {"from": "reworded", "text": self.before} if self.instead_of else {"from": "added"}
+        return QuestionOrigin.model_validate(row)
+
+    @property
+    def said(self) -> str:
+        """What it changes, for the history of a judge."""
+        if self.instead_of:
+            return f"worded '{self.instead_of}' anew as '{self.question.id}': {self.question.text}"
+        return f"added '{self.question.id}': {self.question.text}"
+
+
+class NewWording(BaseModel):
+    """A question as a person words it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+    text: str = Field(min_length=1, max_length=MOST_LETTERS)
+    instead_of: str | None = None
+    dimension: str | None = None
+    """Of a further question; one that is worded anew keeps its own."""
+    good: GoodAnswer = "yes"
+
+
+def asked_questions(run: Path) -> list[AskedQuestion]:
+    """The questions that persons worded for a run, in their order. Raises InputError where a file is damaged."""
+    files = sorted((run / ASKED_FOLDER).glob("[0-9]*-question.jsonl"), key=lambda file: int(file.name.split("-")[0]))
+    return [validate_row(AskedQuestion, row, str(file)) for file in files for _, row in read_rows(file)]
+
+
+def asked_of(judge: KeptJudge, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
+    """Those that were asked by this judge's model with its prompt, and that are not in its checklist."""
+    mine = {each.id for each in judge.checklist.questions}
+    return [
+        each
+        for each in asked
+        if (each.model, each.prompt) == (judge.model, judge.prompt.hash) and each.question.id not in mine
+    ]
+
+
+def asked_verdicts(run: Path, judge: KeptJudge) -> Iterator[Verdict]:
+    """The verdicts of a judge on the questions that persons worded."""
+    for each in asked_questions(run):
+        if (each.model, each.prompt) == (judge.model, judge.prompt.hash):
+            for file in sorted((run / ASKED_FOLDER).glob(f"{each.number}-*.jsonl")):
+                if not file.name.endswith("-question.jsonl"):
+                    yield from read_verdicts(file)
+
+
+def cannot_ask(judge: KeptJudge) -> str | None:
+    """Why a judge cannot be asked a further question; None where it can."""
+    if judge.settings.get("reads") is not None:
+        return "This judge answers in its own words, so no question can be asked of it."
+    if judge.calibration is not None:
+        return "The judge's calibration was fitted for its own questions, so no other one can be asked."
+    return None
+
+
+def worded(judge: KeptJudge, wording: NewWording, taken: Collection[str]) -> Question:
+    """The question of a wording, with an id of its own. Raises InputError where it cannot be asked by this judge."""
+    known = {each.id: each for each in judge.checklist.asked}
+    if why := cannot_ask(judge):
+        raise InputError(why)
+    if wording.instead_of is not None:
+        if (before := known.get(wording.instead_of)) is None:
+            raise InputError(f"The judge asks no question '{wording.instead_of}' that could be worded anew.")
+        if before.text.strip() == wording.text:
+            raise InputError("The wording is the same as before.")
+        name, question = before.id, before.model_copy(update={"text": wording.text})
+    else:
+        if wording.dimension is not None and wording.dimension not in judge.checklist.dimensions:
+            raise InputError(f"The judge's questions are about {', '.join(judge.checklist.dimensions)}.")
+        made = Checklist.model_validate({"questions": [wording.text]}).asked[0]
+        dimension = wording.dimension or judge.checklist.dimensions[0]
+        name, question = made.id, made.model_copy(update={"dimension": dimension, "good": wording.good})
+    number, found = 1, name
+    while found in taken or found in known:
+        number += 1
+        found = f"{name}_{number}"
+    return question.model_copy(update={"id": found})
+
+
+def asking_job(
+    judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]
+) -> EvaluationJob:
+    """What asking the questions comes to, checked: the run's model, prompt, settings and address, and the answers that
+    are stored.
+
+    A judge that gets its questions together is asked all of them again; the answers to its own stay as they were.
+    """
+    alone = judge.settings.get("mode", "each") == "each"
+    asked = [*(() if alone else judge.checklist.questions), *questions]
+    further = replace(
+        judge,
+        checklist=judge.checklist.model_copy(update={"questions": asked}),
+        threshold=None,
+        steps=None,
+        figures=None,
+        decision=None,
+        edited=False,
+    )
+    address = RunDirectory(run).read_config()["config"].get("api_base")
+    return further.prepare(examples, None, {"retries": RETRIES} | ({"api_base": address} if address else {}))
+
+
+def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]) -> list[Verdict]:
+    """The judge's verdicts on the questions.
+
+    Raises:
+        InputError: The model is not known, or a setting does not fit.
+        AskanceError: The model cannot be reached, or too few verdicts came; what came is kept in the store.
+    """
+    found = asking_job(judge, run, questions, examples).run(progress=False)
+    ids = {each.id for each in questions}
+    mine = [each for each in found.verdicts if each.question in ids]
+    seen, least = coverage(mine), RunDirectory(run).read_config()["config"].get("min_coverage", LEAST_COVERAGE)
+    if seen.share < least or not seen.answered:
+        why = next((each.error for each in mine if each.error), "no reason was given")
+        raise AskanceError(
+            f"Too few answers came: {coverage_line(seen.to_dict())}; {why}. Nothing is shown of them. Ask again: what "
+            "came is not paid twice."
+        )
+    return mine
+
+
+def keep_question(
+    run: Path, judge: KeptJudge, question: Question, wording: NewWording, verdicts: Sequence[Verdict], by: str
+) -> None:
+    """Keep a question with its verdicts on development; its own file comes last, so that it is there whole or not."""
+    before = {each.id: each.text for each in judge.checklist.questions}
+    folder = run / ASKED_FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+        with FileLock(folder / ".lock", timeout=10):
+            number = 1 + max((each.number for each in asked_questions(run)), default=0)
+            record = AskedQuestion(
+                number=number,
+                question=question,
+                instead_of=wording.instead_of,
+                before=before.get(wording.instead_of or ""),
+                model=judge.model,
+                prompt=judge.prompt.hash,
+                by=by,
+                time=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+            keep_verdicts(run, record, "development", verdicts)
+            write_whole(folder / f"{number}-question.jsonl", record.model_dump_json() + "\n")
+    except OSError as error:
+        raise AskanceError(f"{folder}: cannot be written ({error.strerror}).") from None
+
+
+def keep_verdicts(run: Path, asked: AskedQuestion, split: Split, verdicts: Sequence[Verdict]) -> None:
+    """Keep the verdicts on one question. Raises AskanceError where they cannot be written."""
+    mine = [each for each in verdicts if each.question == asked.question.id]
+    write_whole(_verdicts_file(run, asked.number, split), dump_verdicts(mine))
+
+
+def _verdicts_file(run: Path, number: int, split: Split) -> Path:
+    return run / ASKED_FOLDER / f"{number}-{split}.jsonl"
