@@ -145,7 +145,7 @@ function drawWanted() {
     Object.assign(input, {value: each.text, maxLength: 1000, required: true});
     input.setAttribute("aria-label", `Question made of the comment ${each.comment}`);
     back.type = "button";
-    back.setAttribute("aria-label", `Take back: ${each.text}`);
+    back.setAttribute("aria-label", `Take it back: ${each.text}`);
     form.append(input, save, back);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -240,15 +240,26 @@ function begin(found) {
   told = found;
   document.title = `Disagreements in ${told.run} · askance`;
   part("run").textContent = told.run;
-  part("judge").href = `judge?${new URLSearchParams({run})}`;
+  for (const page of ["judge", "examples"]) part(page).href = `${page}?${new URLSearchParams({run})}`;
+  part("shut").hidden = told.validation !== "shut";
   const differ = told.lenient + told.strict;
   const apart = told.distance === null ? "" : ` They differ where the scores are more than ${number(told.distance)} apart.`;
   part("said").textContent = told.reason || `The judge and people differ on ${differ.toLocaleString()} of ${count(told.compared, "output")} that both speak of: the judge is kinder on ${told.lenient.toLocaleString()} and stricter on ${told.strict.toLocaleString()}.${apart}`;
   if (told.differ) part("said").append(" ", go("See all", {group: "all"}));
-  part("about").textContent = `${told.model} on ${told.splits.join(" and ")}, from which the next run learns, too. ${told.test}`;
+  part("about").textContent = `${told.model} on ${told.splits.join(" and ")}, from which the next run learns. ${told.test}`;
   part("tabs").hidden = part("both").hidden = false;
   draw(false);
 }
 
+part("open-validation").addEventListener("click", async () => {
+  try {
+    await ask("look", null, {run, file: "judge.yaml"});
+    [groups, labels] = [null, null];
+    begin(await ask("disagreements", {run}));
+    part("tabs").querySelector("[aria-current]").focus();
+  } catch (error) {
+    problem(error.message);
+  }
+});
 addEventListener("popstate", () => draw(false));
 ask("disagreements", {run}).then(begin, (error) => problem(error.message));
