@@ -166,8 +166,8 @@ async function drawLabels() {
   }
   if (state().by !== "labels") return;
   part("groups-said").textContent = `${labels.labelled.toLocaleString()} of ${count(labels.labelled + labels.unlabelled, "output")} here are labelled. ${labels.sentence} ${labels.assumed}`;
-  const order = make("p", labels.next.length ? `In the order of askance label: ${labels.order}.` : "All outputs here are labelled, so only further outputs can tell more. Those on which the judge is unsure come first:");
-  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(make("bdi", each.id, "name"), each.why), make("p", each.output, "text")]), make("pre", labels.command));
+  const order = make("p", labels.next.length ? `Each opens on the page Examples. The order is that of askance label: ${labels.order}.` : "All outputs here are labelled, so only further outputs can tell more. Those on which the judge is unsure come first:");
+  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(example(each.id), each.why), make("p", each.output, "text")]), make("pre", labels.command));
 }
 
 function verdict(each) {
@@ -176,9 +176,15 @@ function verdict(each) {
   return `${judge}, ${people}`;
 }
 
+function example(id) {
+  const made = make("a", id, "name");
+  made.href = `examples?${new URLSearchParams({run, id})}`;
+  return made;
+}
+
 function drawCase(each) {
   const made = make("article"), title = make("h3"), parts = make("ul", null, "parts");
-  title.append(make("bdi", each.id, "name"), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
+  title.append(example(each.id), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
   made.append(title);
   for (const name of ["input", "context"]) {
     if (!each[name]) continue;
