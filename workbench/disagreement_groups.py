@@ -1,6 +1,6 @@
-"""Disagreements between a judge and people, grouped by question and by what people wrote.
+"""GroupedOutputs between a judge and people, grouped by question and by what people wrote.
 
-The examples are those that the run learned from: development, and validation where it was to teach the judge too.
+The examples are those that a run learns from: development, and validation once a look at it was counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_GROUPED = 4_000
 
 
 @dataclass(frozen=True)
-class Output:
+class ComparedOutput:
     """An output, beside what the judge and people say of it."""
 
     example: Example
@@ -70,7 +70,7 @@ class Output:
         return self.off is not None or "answered" in self.parts.values()
 
 
-def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> Iterator[Output]:
+def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> Iterator[ComparedOutput]:
     """Every output of the splits. Without labels, the judge and people differ where their scores are further apart than
     ``distance``, in [0, 1]."""
     for split in splits:
@@ -92,13 +92,13 @@ def _output(
     place: int,
     example: Example,
     off: Literal["lenient", "strict"] | None,
-) -> Output:
+) -> ComparedOutput:
     parts: dict[str, Part] = {}
     for question, worth in zip(bench.judge.checklist.questions, part.worth[place].tolist(), strict=True):
         if not np.isnan(worth) and (what := _part(bench, question, worth, example, off)) is not None:
             parts[question.id] = what
     decided, people = state.decided[place], part.of_people[place]
-    return Output(
+    return ComparedOutput(
         example,
         split,
         None if np.isnan(decided) else float(decided),
@@ -145,10 +145,10 @@ class CommentGroup:
 
 
 @dataclass
-class Disagreements:
+class GroupedOutputs:
     """The outputs of a run in groups."""
 
-    outputs: Sequence[Output]
+    outputs: Sequence[ComparedOutput]
     questions: Sequence[Question]
     embedder: str
     """Name of the run's embedder."""

@@ -1,5 +1,4 @@
-"""Answers to the page Disagreements: its groups, the outputs of a group, comments made questions, and further
-labels."""
+"""Answers to the page Disagreements: groups, their outputs, comments made questions, and further labels."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,7 +26,8 @@ from ..prompts.errors import InputError, as_typed
 from ..prompts.messages import told
 from ..prompts.rows import validate_row
 from ..settings import parse_options
-from .disagreement_groups import PARTS, UNSEEN, CommentGroup, Disagreements, Output, outputs_of
+from .disagreement_groups import PARTS, UNSEEN, CommentGroup, ComparedOutput, GroupedOutputs, outputs_of
+from .validation_looks import ValidationLooks
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -49,6 +49,10 @@ MOST_GROUPS = 200
 NOT_TEST = "The test examples stay shut, and so do the comments on them."
 
 
+Validation = Literal["no", "shut", "open"]
+"""Whether the next run learns from validation, too, and whether a look at it was counted, so that it is shown."""
+
+
 class AskedComment(BaseModel):
     """A message of the page: a comment becomes a candidate question, or is none any more."""
 
@@ -60,7 +64,7 @@ class AskedComment(BaseModel):
     """The question; empty takes it back. None words it from the comment."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Opened:
     """A run as the page needs it."""
 
@@ -69,7 +73,10 @@ class _Opened:
     result: RunRecord
     config: Mapping[str, Any]
     splits: Sequence[Split]
-    found: Disagreements
+    validation: Validation
+    found: GroupedOutputs
+    labels: dict[str, Any] | None = None
+    """Further labels, once somebody asked."""
 
     @property
     def examples(self) -> list[Example]:
@@ -114,6 +121,7 @@ class DisagreementPage:
             "run": run,
             "model": opened.bench.judge.asked,
             "splits": list(opened.splits),
+            "validation": opened.validation,
             "outputs": len(found.outputs),
             "compared": sum(each.people is not None and each.score is not None for each in found.outputs),
             "lenient": sum(each.off == "lenient" for each in found.outputs),
@@ -171,6 +179,11 @@ class DisagreementPage:
     def labels(self, run: str) -> dict[str, Any]:
         """How many labels are missing, and the outputs whose label would tell most, in the order of ``label``."""
         opened = self._open(run)
+        if opened.labels is None:
+            opened.labels = self._further_labels(opened)
+        return opened.labels
+
+    def _further_labels(self, opened: _Opened) -> dict[str, Any]:
         examples, rated = opened.examples, opened.dimensions
         dimension = rated[0] if len(rated) == 1 else "overall"
         _, opinions = load_opinions([opened.folder], None, examples, dimension)
@@ -196,14 +209,15 @@ class DisagreementPage:
         bench, folder = self.bench_of(run)
         with self._lock:
             kept = self._kept.get(folder)
-            if kept is None or kept.bench is not bench:
-                directory = RunDirectory(folder)
-                result, config = directory.read_result(), directory.read_config()["config"]
-                both = config.get("learn_from") == "both"
-                splits: list[Split] = ["development", "validation"] if both else ["development"]
+            directory = RunDirectory(folder)
+            config = directory.read_config()["config"] if kept is None or kept.bench is not bench else kept.config
+            validation = _validation(bench, folder, config)
+            if kept is None or kept.bench is not bench or kept.validation != validation:
+                result = directory.read_result()
+                splits: list[Split] = ["development", "validation"] if validation == "open" else ["development"]
                 outputs = [*outputs_of(bench, splits, _distance(config))]
-                found = Disagreements(outputs, bench.judge.checklist.questions, str(config.get("embedder", "words")))
-                kept = _Opened(bench, folder, result, config, splits, found)
+                found = GroupedOutputs(outputs, bench.judge.checklist.questions, str(config.get("embedder", "words")))
+                kept = _Opened(bench, folder, result, config, splits, validation, found)
                 self._kept.clear()  # one run is looked at at a time; its examples are the bench's own
                 self._kept[folder] = kept
         return kept
@@ -246,7 +260,7 @@ class DisagreementPage:
             "tried": opened.tried(group.comments),
         }
 
-    def _output(self, each: Output, opened: _Opened) -> dict[str, Any]:
+    def _output(self, each: ComparedOutput, opened: _Opened) -> dict[str, Any]:
         example = each.example
         return {
             "id": example.id,
@@ -259,6 +273,13 @@ class DisagreementPage:
             "comments": each.comments,
             **{name: _shown(getattr(example, name)) for name in ("input", "context", "output")},
         }
+
+
+def _validation(bench: JudgeBench, folder: Path, config: Mapping[str, Any]) -> Validation:
+    """Whether validation is shown: a look at it is counted first (:class:`.ValidationLooks`)."""
+    if config.get("learn_from") != "both":
+        return "no"
+    return "open" if bench.judge.hash in ValidationLooks(folder).judges() else "shut"
 
 
 def _fate(row: CriterionRecord) -> dict[str, Any]:

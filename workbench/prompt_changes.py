@@ -37,27 +37,26 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Change:
+class PromptChange:
     """One change."""
 
     number: int
     """From 1, in the order in which they were made."""
     edit: int | None
-    """Place of the accepted edit that it is of, from 0; None where it is of none, as an addition or a rewritten
-    text."""
+    """Place of the accepted edit that it is of, from 0; None for additions and rewritten texts."""
     needs: tuple[int, ...] = ()
     """Earlier changes whose words it changed or stands among: without one of them it cannot stay."""
 
 
 @dataclass
-class PromptChanges:
+class ChangedPrompt:
     """All changes between two prompts."""
 
     stretches: list[Stretch]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[PromptChange] = field(default_factory=list)
 
     @classmethod
-    def of(cls, result: RunRecord) -> PromptChanges:
+    def of(cls, result: RunRecord) -> ChangedPrompt:
         """The changes from a run's starting prompt to its accepted one.
 
         Accepted edits that were taken out again are none. Where the edits do not account for all of the difference, the
@@ -99,7 +98,7 @@ class PromptChanges:
             here += before
             for part in [added] if removed else _lines(added) or [added]:
                 needs = self._replace(here, removed, part, len(self.changes) + 1)
-                self.changes.append(Change(len(self.changes) + 1, edit, tuple(sorted(needs))))
+                self.changes.append(PromptChange(len(self.changes) + 1, edit, tuple(sorted(needs))))
                 here += len(part)
 
     def _replace(self, offset: int, removed: str, added: str, number: int) -> set[int]:
@@ -167,7 +166,7 @@ def _by_lines(start: str, end: str) -> Iterator[tuple[int, str, str]]:
             yield ends[c], "".join(old[a:b]), "".join(new[c:d])
 
 
-def without(prompt: Prompt, changes: PromptChanges, vetoed: Collection[int]) -> Prompt:
+def without(prompt: Prompt, changes: ChangedPrompt, vetoed: Collection[int]) -> Prompt:
     """A run's prompt without some of its changes. ``prompt`` is the one that the run began with.
 
     Raises:

@@ -29,7 +29,7 @@ from ..report.certificate_data import MigrationData, ShownTarget, read_migration
 from ..report.certificate_lines import shown_line
 from ..report.run_candidates import EditView, candidates
 from ..report.run_data import RunData, read_run
-from .prompt_changes import PromptChanges, without
+from .prompt_changes import ChangedPrompt, without
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -91,7 +91,7 @@ class OpenedPrompt:
     migration: MigrationData | None
     target: str
     """Name of the target; empty where the run is no migration."""
-    changes: PromptChanges
+    changes: ChangedPrompt
 
     @property
     def hash(self) -> str:
@@ -242,7 +242,7 @@ def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
     if not is_migration(folder):
         data = read_run(folder)
         found = read_certificate_file(folder) if (folder / CERTIFICATE_FILE).is_file() else None
-        return OpenedPrompt(folder, data, found, None, "", PromptChanges.of(data.result))
+        return OpenedPrompt(folder, data, found, None, "", ChangedPrompt.of(data.result))
     migration = read_migration(folder)
     names = [each.name for each in migration.targets]
     if target and target not in names:
@@ -250,7 +250,7 @@ def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
     shown = next(each for each in migration.targets if each.name == (target or names[0]))
     if shown.run is None:
         raise InputError(f"{folder / TARGETS / shown.folder}: the run of {shown.name} is not there.")
-    changes = PromptChanges.of(shown.run.result)
+    changes = ChangedPrompt.of(shown.run.result)
     place = folder / TARGETS / target_folder(shown.name)
     return OpenedPrompt(place, shown.run, migration.certificate, migration, shown.name, changes)
 
@@ -360,7 +360,11 @@ def _save(folder: Path, text: str, suffix: str, row: Mapping[str, Any]) -> Path:
             number = max((int(found[1]) for found in names if found), default=0) + 1
             file = folder / f"prompt-{number}{suffix}"
             write_whole(file, text)
-            append_line(folder / HISTORY_FILE, {"file": file.name, **row})
+            try:
+                append_line(folder / HISTORY_FILE, {"file": file.name, **row})
+            except OSError:
+                file.unlink(missing_ok=True)  # nobody would know where it comes from
+                raise
     except Timeout:
         raise AskanceError(f"{folder}: another window has been saving for {WAITS:g} seconds. Save again.") from None
     except OSError as error:

@@ -11,9 +11,11 @@ from urllib.parse import urlencode
 
 import pytest
 
+from askance.memory.wanted_questions import WantedQuestion, add_wanted
 from askance.workbench.workbench import PAGE
 
-from .test_workbench_browser import RUN, opened
+from ..migrated import TESTS, Target, write_migration
+from .test_workbench_browser import RUN, opened, until
 
 AXE = Path(__file__).parent.parent / "vendor" / "axe-core"
 PAGES = sorted(name for name, file in PAGE.items() if file.endswith(".html"))
@@ -77,3 +79,28 @@ async def test_a_page_has_names_roles_and_contrast(page: str, runs: Path, port: 
             found += await faults(tab, f"{page}, changed")
         assert not found, "\n".join(found)
         assert {each.split("/")[2].split(":")[0] for each in tab.requests if each.startswith("http")} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("address", "there"),
+    [
+        ("disagreements?run=desk&group=all&by=comment", "document.querySelectorAll('.remark button').length > 1"),
+        ("disagreements?run=desk&by=wanted", "document.querySelectorAll('form.wanted').length"),
+        ("disagreements?run=desk&by=labels", "document.querySelectorAll('#list pre').length"),
+        ("prompts?run=moved&target=vendor/b&veto=1&show=failing", "document.querySelectorAll('#cases article').length"),
+    ],
+)
+async def test_pages_with_much_on_them_have_names_roles_and_contrast(
+    address: str, there: str, desks: Path, port: int, browser: Any
+) -> None:
+    lines = "Write one short sentence.\nNever copy a sentence."
+    write_migration(desks / "moved", [Target("vendor/a", TESTS), Target("vendor/b", TESTS, line=lines)])
+    wanted = {"text": "Is it short?", "dimension": "overall", "examples": ("e001",), "by": "anna", "time": "2026-01-01"}
+    add_wanted(desks / "desk", WantedQuestion.model_validate({"comment": "fine with me", **wanted}))
+    async with opened(desks, browser, port, address) as tab:
+        await until(tab, there)
+        await settled(tab)
+        await tab.run("for (const each of document.querySelectorAll('details')) each.open = true")
+        await tab.run((AXE / "axe.min.js").read_text("utf-8") + ";0")
+        found = await faults(tab, address)
+        assert not found, "\n".join(found)

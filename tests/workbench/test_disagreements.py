@@ -21,9 +21,10 @@ from askance.prompts.examples import Example
 from askance.prompts.human_feedback import Comment
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import VerdictColumns
-from askance.workbench.disagreement_groups import MOST_GROUPED, UNSEEN, Disagreements, outputs_of
+from askance.workbench.disagreement_groups import MOST_GROUPED, UNSEEN, GroupedOutputs, outputs_of
 from askance.workbench.disagreement_page import AskedComment, DisagreementPage
 from askance.workbench.judge_bench import BenchPart, JudgeBench, load_bench
+from askance.workbench.validation_looks import ValidationLooks
 from askance.workbench.workbench import Workbench
 
 from ..optimizer.questions.conftest import RULES, MuteDesk, of_questions
@@ -72,7 +73,7 @@ def test_each_question_has_the_part_that_its_answer_and_people_give_it() -> None
     assert [dict(each.parts) for each in outputs] == [
         {"a": "blamed"}, {}, {"a": "outweighed"}, {"b": "missed"}, {"b": "answered"}, {"a": "missed"},
     ]  # fmt: skip
-    found = Disagreements(outputs, bench.judge.checklist.questions, "words")
+    found = GroupedOutputs(outputs, bench.judge.checklist.questions, "words")
     assert found.by_question == {"a": [0, 2, 5], "b": [3, 4], UNSEEN: [1]}
     assert found.group("all") == [0, 1, 2, 3, 4, 5] and found.group("question:b") == [3, 4]
     assert not found.group("question:nothing") and not found.group("comment:nothing")
@@ -87,7 +88,7 @@ def test_comments_that_say_much_the_same_are_one_group_and_how_is_said() -> None
     texts = ["The price is named.", "the price is  named", "No thanks at all", "", "The price is named."]
     of = {f"e{place}": {"comment": (Comment(text),) if text else ()} for place, text in enumerate(texts)}
     bench = small(*[([0.9, 0.9], float(place > 1)) for place in range(len(texts))], **of)
-    found = Disagreements([*outputs_of(bench, ["development"], 0.3)], bench.judge.checklist.questions, "words")
+    found = GroupedOutputs([*outputs_of(bench, ["development"], 0.3)], bench.judge.checklist.questions, "words")
     [first, second] = found.comment_groups.values()
     assert [*first.comments] == ["The price is named.", "the price is named"] and [*first.outputs] == [0, 1, 4]
     assert [*second.comments] == ["No thanks at all"]
@@ -103,7 +104,7 @@ def test_without_the_embedders_packages_words_group_the_comments_and_it_is_said(
 
     monkeypatch.setattr("askance.workbench.disagreement_groups.embedder", missing)
     bench = small(([0.9, 0.9], 0.0), e0={"comment": (Comment("Too long."),)})
-    found = Disagreements([*outputs_of(bench, ["development"], 0.3)], bench.judge.checklist.questions, "minilm")
+    found = GroupedOutputs([*outputs_of(bench, ["development"], 0.3)], bench.judge.checklist.questions, "minilm")
     assert len(found.comment_groups) == 1 and says(found.said, "minilm is missing", "askance[memory]")
 
 
@@ -124,6 +125,20 @@ def test_the_page_counts_what_the_judge_gets_wrong_and_leaves_the_test_examples_
     rows = page.outputs(RUN, f"comment:{prices['id']}", "0")
     assert rows["count"] == prices["outputs"] and all(PRICE in each["comments"] for each in rows["outputs"])
     assert page.outputs(RUN, "all", "999")["outputs"] == []
+
+
+def test_validation_is_shown_once_a_look_at_it_was_counted_where_the_next_run_learns_from_it(
+    page: DisagreementPage, desks: Path, runs: Path
+) -> None:
+    assert page.disagreements(RUN)["validation"] == "no"  # the run learned from development alone
+    other = DisagreementPage(lambda run: (load_bench(runs / run), runs / run), "anna")
+    bench, run = load_bench(runs / "team" / "aligned"), "team/aligned"
+    told = other.disagreements(run)
+    assert (told["validation"], told["splits"]) == ("shut", ["development"])
+    ValidationLooks(runs / run).add(bench.judge.hash, ("opened",))
+    told = other.disagreements(run)
+    assert (told["validation"], told["splits"]) == ("open", ["development", "validation"])
+    assert told["outputs"] == sum(len(each.examples) for each in bench.parts.values())
 
 
 def test_a_comment_that_one_click_made_a_question_is_tried_by_the_next_run(
@@ -199,7 +214,7 @@ def test_ten_thousand_outputs_are_answered_within_a_fifth_of_a_second(tmp_path: 
     labels = (rng.random(many) < 0.5).astype(float)
     worth = np.clip(0.25 * labels[:, None] + rng.random((many, asked)) * 0.75, 0, 1)
     bench = JudgeBench(judge, {"development": part_of(examples, worth, labels)})
-    found = Disagreements([*outputs_of(bench, ["development"], 0.3)], questions, "minilm")
+    found = GroupedOutputs([*outputs_of(bench, ["development"], 0.3)], questions, "minilm")
     assert len(found.comment_groups) > 3_000 and says(found.said, "words", "500 more comments")
     took = []
     for group in ("all", "question:q3", f"comment:{next(iter(found.comment_groups))}"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from askance.memory.wanted_questions import read_wanted
+from askance.workbench.validation_looks import ValidationLooks
 
 from ..optimizer.questions.conftest import RULES
 from .test_workbench_browser import HOSTILE, TOKEN, names, opened, press, until
@@ -88,3 +89,13 @@ async def test_a_damaged_run_is_named_and_the_others_work(desks: Path, port: int
         await until(tab, "document.getElementById('problem').textContent.includes('wanted-questions.jsonl, line 1')")
     async with opened(desks, browser, port, f"judge?run={RUN}") as tab:
         await until(tab, "document.querySelectorAll('#questions tr').length > 0")
+
+
+async def test_validation_is_opened_by_one_look_that_is_counted(runs: Path, port: int, browser: Any) -> None:
+    async with opened(runs, browser, port, "disagreements?run=team/aligned") as tab:
+        await until(tab, "!document.getElementById('shut').hidden")
+        before = await tab.run("document.getElementById('said').textContent")
+        await tab.run("document.getElementById('open-validation').click()")
+        await until(tab, "document.getElementById('about').textContent.includes('and validation')")
+        assert await tab.run("document.getElementById('said').textContent") != before
+        assert len(ValidationLooks(runs / "team" / "aligned").judges()) == 1

@@ -12,7 +12,7 @@ from askance.memory.result_file import RunRecord
 from askance.prompts.errors import InputError
 from askance.prompts.lessons import Edit
 from askance.prompts.prompt import Prompt
-from askance.workbench.prompt_changes import PromptChanges, without
+from askance.workbench.prompt_changes import ChangedPrompt, without
 
 from ..said import says
 
@@ -36,7 +36,7 @@ def changes(start: str, *edits: tuple[str, str], end: str | None = None, pruned:
         if pruned
         else (),
     )
-    found = PromptChanges.of(result)
+    found = ChangedPrompt.of(result)
     assert found.text() == result.best.prompt
     assert found.text({each.number for each in found.changes}) == start
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from askance.memory.run_directory import RunDirectory, prompt_file
-from askance.prompts.errors import InputError
+from askance.prompts.errors import AskanceError, InputError
 from askance.workbench.prompt_page import HISTORY_FILE, MOST_OUTPUT, AskedPrompt, PromptPage
 from askance.workbench.workbench import Workbench
 
@@ -113,6 +114,18 @@ def test_a_migration_has_its_certificate_and_what_got_worse_first(page: PromptPa
     saved = page.save(asked(page, 1, run="moved", target="vendor/b"))
     assert Path(saved["path"]).read_text() == f"{START}\nNever copy a sentence."
     assert Path(saved["path"]).parent.name == "vendor__b"
+
+
+def test_a_full_disk_leaves_no_prompt_without_its_history(
+    page: PromptPage, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("askance.workbench.prompt_page.append_line", full)
+    with pytest.raises(AskanceError, match="No space left"):
+        page.save(asked(page, 1))
+    assert not [*(folder / "tuned").glob("prompt-*")]
 
 
 def test_a_damaged_run_is_named_and_the_others_work(page: PromptPage, folder: Path) -> None:

@@ -145,7 +145,7 @@ function drawWanted() {
     Object.assign(input, {value: each.text, maxLength: 1000, required: true});
     input.setAttribute("aria-label", `Question made of the comment ${each.comment}`);
     back.type = "button";
-    back.setAttribute("aria-label", `Take back: ${each.text}`);
+    back.setAttribute("aria-label", `Take it back: ${each.text}`);
     form.append(input, save, back);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -166,8 +166,8 @@ async function drawLabels() {
   }
   if (state().by !== "labels") return;
   part("groups-said").textContent = `${labels.labelled.toLocaleString()} of ${count(labels.labelled + labels.unlabelled, "output")} here are labelled. ${labels.sentence} ${labels.assumed}`;
-  const order = make("p", labels.next.length ? `In the order of askance label: ${labels.order}.` : "All outputs here are labelled, so only further outputs can tell more. Those on which the judge is unsure come first:");
-  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(make("bdi", each.id, "name"), each.why), make("p", each.output, "text")]), make("pre", labels.command));
+  const order = make("p", labels.next.length ? `Each opens on the page Examples. The order is that of askance label: ${labels.order}.` : "All outputs here are labelled, so only further outputs can tell more. Those on which the judge is unsure come first:");
+  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(example(each.id), each.why), make("p", each.output, "text")]), make("pre", labels.command));
 }
 
 function verdict(each) {
@@ -176,9 +176,15 @@ function verdict(each) {
   return `${judge}, ${people}`;
 }
 
+function example(id) {
+  const made = make("a", id, "name");
+  made.href = `examples?${new URLSearchParams({run, id})}`;
+  return made;
+}
+
 function drawCase(each) {
   const made = make("article"), title = make("h3"), parts = make("ul", null, "parts");
-  title.append(make("bdi", each.id, "name"), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
+  title.append(example(each.id), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
   made.append(title);
   for (const name of ["input", "context"]) {
     if (!each[name]) continue;
@@ -240,15 +246,26 @@ function begin(found) {
   told = found;
   document.title = `Disagreements in ${told.run} · askance`;
   part("run").textContent = told.run;
-  part("judge").href = `judge?${new URLSearchParams({run})}`;
+  for (const page of ["judge", "examples"]) part(page).href = `${page}?${new URLSearchParams({run})}`;
+  part("shut").hidden = told.validation !== "shut";
   const differ = told.lenient + told.strict;
   const apart = told.distance === null ? "" : ` They differ where the scores are more than ${number(told.distance)} apart.`;
   part("said").textContent = told.reason || `The judge and people differ on ${differ.toLocaleString()} of ${count(told.compared, "output")} that both speak of: the judge is kinder on ${told.lenient.toLocaleString()} and stricter on ${told.strict.toLocaleString()}.${apart}`;
   if (told.differ) part("said").append(" ", go("See all", {group: "all"}));
-  part("about").textContent = `${told.model} on ${told.splits.join(" and ")}, from which the next run learns, too. ${told.test}`;
+  part("about").textContent = `${told.model} on ${told.splits.join(" and ")}, from which the next run learns. ${told.test}`;
   part("tabs").hidden = part("both").hidden = false;
   draw(false);
 }
 
+part("open-validation").addEventListener("click", async () => {
+  try {
+    await ask("look", null, {run, file: "judge.yaml"});
+    [groups, labels] = [null, null];
+    begin(await ask("disagreements", {run}));
+    part("tabs").querySelector("[aria-current]").focus();
+  } catch (error) {
+    problem(error.message);
+  }
+});
 addEventListener("popstate", () => draw(false));
 ask("disagreements", {run}).then(begin, (error) => problem(error.message));

@@ -31,7 +31,7 @@ function go(text, to, does) {
 
 // --- the certificate ------------------------------------------------------------------------------------------------
 
-function table(heads, rows) {
+function table(name, heads, rows) {
   const made = make("table"), head = make("tr"), box = make("div", null, "scroll");
   for (const each of heads) {
     const one = make("th", each);
@@ -51,7 +51,7 @@ function table(heads, rows) {
   box.append(made);
   Object.assign(box, {tabIndex: 0});
   box.setAttribute("role", "region");
-  box.setAttribute("aria-label", heads.filter(Boolean).join(", "));
+  box.setAttribute("aria-label", name);
   return box;
 }
 
@@ -66,11 +66,11 @@ function certified(each) {
   drawn_.prepend(make("span", "New less old: "));
   left.append(each.regressions ? go(`${count(each.regressions, "regression")} left`, {target: each.target, show: "worse"}) : make("span", "No regression is left"), ` · ${count(each.gains, "gain")}`);
   made.append(title, make("p", each.reason), drawn_, make("p", `One-sided limits; the most that may be lost is ${number(found.max_loss)}.`, "soft"));
-  made.append(table(["On test", "Old", "Target before", "Target after"], each.figures.map((row) => [row.name, figure(row.old), figure(row.before), figure(row.after)])), left);
+  made.append(table(`${each.target}, figures`, ["On test", "Old", "Target before", "Target after"], each.figures.map((row) => [row.name, figure(row.old), figure(row.before), figure(row.after)])), left);
   if (each.proved.length) made.append(make("p", `Proved worse: ${each.proved.join("; ")}`));
   if (each.requirements.length) {
     const box = make("details");
-    box.append(make("summary", "By requirement, what lost most first"), table(["Requirement", "Old", "Before", "After"], each.requirements.map((row) => [row.text, share(row.old), share(row.before), share(row.after)])));
+    box.append(make("summary", "By requirement, what lost most first"), table(`${each.target}, by requirement`, ["Requirement", "Old", "Before", "After"], each.requirements.map((row) => [row.text, share(row.old), share(row.before), share(row.after)])));
     made.append(box);
   }
   return made;
