@@ -167,7 +167,7 @@ async function drawLabels() {
   if (state().by !== "labels") return;
   part("groups-said").textContent = `${labels.labelled.toLocaleString()} of ${count(labels.labelled + labels.unlabelled, "output")} here are labelled. ${labels.sentence} ${labels.assumed}`;
   const order = make("p", labels.next.length ? `In the order of askance label: ${labels.order}.` : "All outputs here are labelled, so only further outputs can tell more. Those on which the judge is unsure come first:");
-  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(make("bdi", each.id, "name"), each.why), make("p", each.output, "text")]), make("pre", labels.command));
+  part("list").replaceChildren(order, listed(labels.next, null, (each) => [row(toExample(run, each.id), each.why), make("p", each.output, "text")]), make("pre", labels.command));
 }
 
 function verdict(each) {
@@ -178,7 +178,7 @@ function verdict(each) {
 
 function drawCase(each) {
   const made = make("article"), title = make("h3"), parts = make("ul", null, "parts");
-  title.append(make("bdi", each.id, "name"), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
+  title.append(toExample(run, each.id), each.off ? make("span", OFF[each.off], `tag ${each.off}`) : make("span", "they agree", "tag"), make("span", `${verdict(each)} · ${each.split}`, "soft"));
   made.append(title);
   for (const name of ["input", "context"]) {
     if (!each[name]) continue;
@@ -240,6 +240,7 @@ function begin(found) {
   told = found;
   document.title = `Disagreements in ${told.run} · askance`;
   part("run").textContent = told.run;
+  part("to-examples").href = `examples?${new URLSearchParams({run})}`;
   part("judge").href = `judge?${new URLSearchParams({run})}`;
   const differ = told.lenient + told.strict;
   const apart = told.distance === null ? "" : ` They differ where the scores are more than ${number(told.distance)} apart.`;
