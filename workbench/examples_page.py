@@ -20,7 +20,7 @@ from .examples_table import AskedExamples, ExamplesTable
 
 logger = logging.getLogger(__name__)
 
-FILES = {"examples.js": "examples.js", "examples.css": "examples.css"}
+FILES = {name: name for name in ("examples.js", "labels.js", "examples.css")}
 SAVE_EVERY = 0.5
 """Seconds between two looks at whether the labelled data are to be written; the labels themselves are on the disk."""
 

@@ -25,6 +25,13 @@ function row(...cells) {
   return made;
 }
 
+// An example's id that leads to it on the page Examples.
+function toExample(run, id, file) {
+  const made = make("a", id, "name");
+  made.href = `examples?${new URLSearchParams({run, ...(file ? {file} : {}), id})}`;
+  return made;
+}
+
 async function ask(name, given, body) {
   const how = body ? {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)} : {};
   const query = given ? `?${new URLSearchParams(given)}` : "";

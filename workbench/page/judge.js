@@ -180,7 +180,7 @@ function drawMoved(found) {
   if (!found) return;
   part("moved-said").textContent = `${found.count} on development${found.count > found.listed.length ? `; the first ${found.listed.length} are listed` : ""}.`;
   part("moved").replaceChildren(...found.listed.map((each) => row(
-    cell("", make("bdi", each.id, "name")), cell("Score", make("span", `${number(each.before, false, 3)} → ${number(each.after, false, 3)}`)),
+    cell("", toExample(judge.run, each.id, judge.file)), cell("Score", make("span", `${number(each.before, false, 3)} → ${number(each.after, false, 3)}`)),
     cell("The judge now", make("span", each.passes ? "passes it" : "fails it")), cell("People", make("span", people(each.people))),
   )));
 }
@@ -207,6 +207,7 @@ function begin(told) {
   edit = recalled();
   document.title = `Judge of ${told.run} · askance`;
   part("run").textContent = told.run;
+  part("to-examples").href = `examples?${new URLSearchParams({run: told.run, file: told.file})}`;
   part("model").textContent = told.model;
   part("task").textContent = told.task;
   part("shut").textContent = told.test;
