@@ -25,7 +25,7 @@ from .asked_questions import (
     keep_verdicts,
     worded,
 )
-from .validation_looks import ValidationLooks
+from .saved_judges import ValidationLooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,7 @@ from ..prompts.messages import told
 from ..prompts.rows import validate_row
 from ..settings import parse_options
 from .disagreement_groups import PARTS, UNSEEN, CommentGroup, ComparedOutput, GroupedOutputs, outputs_of
-from .validation_looks import ValidationLooks
+from .saved_judges import ValidationLooks
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -28,8 +28,7 @@ from .examples_judge import JudgeColumns, judge_columns
 from .examples_page import answered, write_labelled
 from .examples_table import AskedExamples, ExamplesTable
 from .judge_bench import Split, load_start
-from .saved_judges import judge_files
-from .validation_looks import ValidationLooks
+from .saved_judges import ValidationLooks, judge_files
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example

@@ -1,4 +1,7 @@
-"""Judges that a person changed, saved beside the judge of their run: ``judge-1.yaml``, ``judge-2.yaml`` and so on."""
+"""Judges that a person changed, saved beside the judge of their run: ``judge-1.yaml``, ``judge-2.yaml`` and so on.
+
+Beside them the looks at validation are counted that the person took meanwhile: each changed judge once.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,14 @@ from filelock import FileLock, Timeout
 from ..memory.judge_history import JudgeChange
 from ..memory.run_directory import JUDGE_FILE
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.tables import read_rows
+from ..prompts.text_files import append_line
 
 if TYPE_CHECKING:
     from ..evaluation.kept_judge import KeptJudge
 
+LOOKS_FILE = "validation-looks.jsonl"
+"""The file in the directory of the run; it only grows."""
 SAVED = re.compile(r"judge-(\d+)\.yaml")
 WAITS = 10.0
 """Seconds that a save waits for another one."""
@@ -68,3 +75,36 @@ def save_changed_judge(
     except OSError as error:
         raise AskanceError(f"{run}: cannot be written ({error.strerror}).") from None
     return file
+
+
+class ValidationLooks:
+    """The looks at one run's validation examples, in all windows and sessions."""
+
+    def __init__(self, run: Path) -> None:
+        self.file = run / LOOKS_FILE
+
+    def judges(self) -> list[str]:
+        """Hashes of the changed judges that were looked at, each once, in their order. Raises InputError where the file
+        is damaged."""
+        if not self.file.is_file():
+            return []
+        rows = [(number, row) for number, row in read_rows(self.file)]
+        if wrong := [number for number, row in rows if not isinstance(row.get("judge"), str)]:
+            raise InputError(f"{self.file}, line {wrong[0]}: 'judge' is missing; damaged, or not written by askance.")
+        return list(dict.fromkeys(row["judge"] for _, row in rows))
+
+    def add(self, judge: str, what: Sequence[str]) -> int:
+        """Count a look at a changed judge; returns its number, from 1, where it is looked at again the earlier one.
+        Raises AskanceError where it cannot be written: then validation is not to be shown."""
+        known = self.judges()
+        if judge in known:
+            return known.index(judge) + 1
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        try:
+            append_line(self.file, {"judge": judge, "time": time, "what": list(what)})
+        except OSError as error:
+            raise AskanceError(
+                f"{self.file}: cannot be written ({error.strerror}), so the look would not be counted, and validation "
+                "stays shut."
+            ) from None
+        return self.judges().index(judge) + 1

@@ -42,9 +42,8 @@ from .judge_bench import JudgeBench, load_bench
 from .judge_edits import JudgeEdit, edited_judge
 from .judge_test import acceptance_test
 from .prompt_page import PromptPage
-from .saved_judges import judge_files, save_changed_judge
+from .saved_judges import ValidationLooks, judge_files, save_changed_judge
 from .start_form import StartForm, add_start
-from .validation_looks import ValidationLooks
 
 PAGE = {
     "": "runs.html",

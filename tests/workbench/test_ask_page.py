@@ -14,7 +14,7 @@ from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
 from askance.workbench.ask_page import AskedWording, AskPage
 from askance.workbench.asked_questions import ASKED_FOLDER, NewWording
-from askance.workbench.validation_looks import ValidationLooks
+from askance.workbench.saved_judges import ValidationLooks
 from askance.workbench.workbench import AskedJudge, Workbench
 
 from ..said import says

@@ -24,7 +24,7 @@ from askance.prompts.verdicts import VerdictColumns
 from askance.workbench.disagreement_groups import MOST_GROUPED, UNSEEN, GroupedOutputs, outputs_of
 from askance.workbench.disagreement_page import AskedComment, DisagreementPage
 from askance.workbench.judge_bench import BenchPart, JudgeBench, load_bench
-from askance.workbench.validation_looks import ValidationLooks
+from askance.workbench.saved_judges import ValidationLooks
 from askance.workbench.workbench import Workbench
 
 from ..optimizer.questions.conftest import RULES, MuteDesk, of_questions

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from askance.memory.wanted_questions import read_wanted
-from askance.workbench.validation_looks import ValidationLooks
+from askance.workbench.saved_judges import ValidationLooks
 
 from ..optimizer.questions.conftest import RULES
 from .test_workbench_browser import HOSTILE, TOKEN, names, opened, press, until
