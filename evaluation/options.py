@@ -542,7 +542,7 @@ class SelectOptions(JudgeOptions, Where):
         description="EIG from the joint table over examples, or from ratings given each answer, which takes a call "
         "for every example, question and answer more.",
     )
-    filling: Annotated[Literal["apart", "together"], Heading.CHOSEN] = Field(
+    filling: Annotated[Literal["apart", "together"], Heading.DATA.at(5)] = Field(
         "apart",
         description="Answers and the judge's rating in a call each, or together: all of an example in one reply, as in "
         "the paper's simulations (EIG Figure 10).",
