@@ -27,7 +27,7 @@ async def test_a_person_finds_a_group_makes_its_comment_a_candidate_rewords_it_a
             "[...document.querySelectorAll('#rows a')].find((each) => each.href.includes('disagree')).click()"
         )
         await until(tab, "document.querySelectorAll('#list li').length > 1")
-        assert "The judge and people differ on" in await tab.run("document.getElementById('said').textContent")
+        assert "differ on" in await tab.run("document.getElementById('said').textContent")
         await tab.run("[...document.querySelectorAll('#tabs a')][1].focus()")
         await press(tab, "Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
         await until(tab, "document.querySelectorAll('#list .remark').length > 2")

@@ -88,7 +88,7 @@ def test_a_damaged_file_is_named_with_its_line_and_nothing_is_added(run: Path, t
 
 def test_a_comment_becomes_a_question_that_yes_or_no_answers() -> None:
     assert question_of("Is it  too long?") == "Is it too long?"
-    assert question_of("Too long.\nFar too long.") == "Would a reader say of this output: “Too long. Far too long.”?"
+    assert question_of("Too long.\nFar too long.").endswith("“Too long. Far too long.”?")
     assert question_of("Why so long?").startswith("Would a reader")
     assert len(question_of("Much too long. " * 200)) < 400
     with pytest.raises(ValueError, match="yes or no"):

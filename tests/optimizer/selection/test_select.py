@@ -197,7 +197,7 @@ def test_a_reply_without_a_rating_is_asked_for_again_and_then_missing(facts: Any
     found = choose(facts, model, filling="together", retries=0)
     assert len(model.requests) == 81, "one is asked again"
     assert found.rated == 79 and found.rating_counts["parse_error"] == 1
-    assert says("\n".join(found.problems), "overall_rating", "no whole number from 1 to 5")
+    assert says("\n".join(found.problems), "overall_rating", "whole number", "1 to 5")
 
 
 def test_filling_together_takes_questions_that_see_the_same(facts: Any) -> None:

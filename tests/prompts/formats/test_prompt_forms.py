@@ -153,7 +153,7 @@ def test_loops_and_conditions_of_jinja_are_kept_and_rendered(tmp_path: Path) -> 
 )
 def test_an_edit_after_which_the_file_would_be_read_otherwise_is_refused(tmp_path: Path, text: str, said: str) -> None:
     prompt = generator(tmp_path, text)
-    with pytest.raises(EditRefusedError, match=r"would not be read|no Jinja template"):
+    with pytest.raises(EditRefusedError, match=r"not be read|no Jinja"):
         prompt.apply(Edit(old="Be kind", new=f"{said} Be kind", lessons=()))
     changed = prompt.apply(Edit(old="Be kind", new="Be very kind", lessons=()))
     assert generator(tmp_path, changed.file_text).hash == changed.hash

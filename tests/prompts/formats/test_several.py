@@ -68,5 +68,5 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "plan.md").write_text("Plan.")
-    with pytest.raises(InputError, match="another prompt is called 'plan' too"):
+    with pytest.raises(InputError, match="is called 'plan' too"):
         program_prompt([tmp_path / "x" / "plan.md", tmp_path / "y" / "plan.md"])
