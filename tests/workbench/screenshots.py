@@ -139,7 +139,7 @@ def main() -> None:
         make_runs(folder)
         run = "august/house-rules"
         rows = "document.querySelectorAll('#rows tr').length === 3"
-        write("workbench-runs.png", asyncio.run(picture(folder, port, "", rows, 500)))
+        write("workbench-runs.png", asyncio.run(picture(folder, port, "", rows, 580)))
         questions = [{"id": each["id"], "on": each["id"] != "friendly", "good": each["good"]} for each in QUESTIONS]
         edit = quote(json.dumps({"questions": [{**each, "weight": 1} for each in questions], "threshold": 0.8}))
         shown = "document.querySelector('#splits').textContent.includes('Before')"

@@ -12,7 +12,7 @@ function choice(value, text) {
 function drawAsk() {
   for (const each of [part("validation").parentElement, part("test"), part("shut")]) each.hidden = !judge.measured;
   part("ask-part").hidden = Boolean(judge.cannot_ask);
-  part("cannot-ask").hidden = !judge.cannot_ask;
+  part("cannot-ask").hidden = !judge.cannot_ask || !judge.measured;  // beside the figures it is said already
   part("cannot-ask").textContent = judge.cannot_ask || "";
   const own = judge.questions.filter((each) => each.kind === "question" && !["reworded", "added"].includes(each.from));
   wording("instead_of").replaceChildren(choice("", "none: a further question"), ...own.map((each) => choice(each.id, `${each.id}: ${each.text}`)));

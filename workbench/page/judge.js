@@ -144,7 +144,7 @@ function confusion(found) {
 
 function split(name, found) {
   const box = make("section"), title = make("h2", `${name} `);
-  title.append(make("span", `${found.n} of ${found.examples} outputs with a score and people's`, "soft"));
+  if (found.examples) title.append(make("span", `${found.n} of ${found.examples} outputs with a score and people's`, "soft"));
   box.append(title);
   if (found.reason) {
     box.append(make("p", found.reason, "soft"), ...(found.unasked ? [askedOnValidation()] : []));

@@ -41,9 +41,9 @@ function line(run) {
   const live = {running: "Watch or stop", stopped: "Go on"}[run.state];
   const pages = [
     offer(run.judge, "Judge", "judge", "Judge of"),
-    offer(run.judge || run.command === "tune", "Examples", "examples", "Examples of"),
+    offer((run.judge && run.state !== "judge") || run.command === "tune", "Examples", "examples", "Examples of"),
     offer(live, live, "start", `${live}:`),
-    offer(run.judge, "Disagreements", "disagreements", "Disagreements in"),
+    offer(run.judge && run.state !== "judge", "Disagreements", "disagreements", "Disagreements in"),
     offer(run.state === "finished" && ["tune", "migrate"].includes(run.command), "Prompt", "prompts", "Prompt of"),
   ].flat();
   const gain = run.gain ? [drawn(run.gain, -1, 1, true), make("p", run.gain_of, "soft")] : [make("span", "–", "soft")];
