@@ -52,6 +52,7 @@ FOREIGN_OPTIONS = {
     "--askance-update",
     "--lessons",
     "--seeds",
+    "--sentences",
     "--only",
 }
 """Options of other programs, and of measurements, that the pages speak of."""

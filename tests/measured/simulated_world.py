@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -35,6 +37,7 @@ from askance.evaluation.calibration import Calibration, logit
 from askance.evaluation.judge_file import load_judge
 from askance.experiments.command_line import RESULTS, write_result
 from askance.memory.run_directory import RunDirectory
+from askance.models.base import Answer, Request
 from askance.models.progress import Silent
 from askance.optimizer.events import Event, VersionDecided
 from askance.optimizer.job import Job
@@ -151,6 +154,28 @@ class Run:
     test_calls: int
     """Calls that the untouched test took."""
     cpu_s: float
+    phases: Mapping[str, int]
+    """Calls by phase; those that an earlier phase had bought are not among them."""
+
+
+class PhaseCalls(Silent):
+    """Counts the calls of a judge by the phase of the run that they were made in; numbers in its name are "#"."""
+
+    def __init__(self, judge: SimulatedJudge) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+        self._now, answer = "start", judge.answer
+
+        async def counted(request: Request) -> Answer:
+            self.counts[self._now] += 1
+            return await answer(request)
+
+        judge.answer = counted  # type: ignore[method-assign]
+
+    def phase(self, text: str, total: int | None = None) -> None:
+        """Begin a phase."""
+        super().phase(text, total)
+        self._now = re.sub(r"\d+", "#", text)
 
 
 class Truth:
@@ -216,8 +241,9 @@ def run_once(arm: Arm, seed: int) -> Run:
     events: list[Event] = []
     began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
-        job = _job(arm, world)
-        result = run_job(job, RunDirectory(Path(folder)), Silent(), [events.append]).require_coverage()
+        judge_of_run = SimulatedJudge(world)
+        job, watcher = _job(arm, world, judge_of_run), PhaseCalls(judge_of_run)
+        result = run_job(job, RunDirectory(Path(folder)), watcher, [events.append]).require_coverage()
         seconds = time.process_time() - began
         tests = [file.read_text(encoding="utf-8").splitlines() for file in Path(folder).glob("verdicts/*-test.jsonl")]
         texts = {int(file.name[:3]): file.read_text(encoding="utf-8") for file in Path(folder).glob("prompts/*.md")}
@@ -259,15 +285,16 @@ def run_once(arm: Arm, seed: int) -> Run:
         calls=found["calls"],
         test_calls=test_calls,
         cpu_s=seconds,
+        phases=watcher.counts,
     )
 
 
-def _job(arm: Arm, world: SimulatedWorld) -> Job:
+def _job(arm: Arm, world: SimulatedWorld, judge: SimulatedJudge) -> Job:
     shared = {"embedder": "words", "resamples": RESAMPLES, "seed": world.seed}
     if not arm.options.get("paper"):
         shared["update"] = "edits"
     settings: dict[str, Any] = {**shared, **arm.options}
-    judge, prompt = SimulatedJudge(world), world.prompt
+    prompt = world.prompt
     if arm.mode == "migrate":
         source = SimulatedJudge(world, perfect=True)
         return migrate.prepare(world.rows, world.checklist, source, judge, prompt, None, settings)
@@ -308,6 +335,10 @@ def summarise(runs: Sequence[Run]) -> dict[str, Any]:
         "iterations": fmean(run.iterations for run in runs),
         "calls": fmean(run.calls for run in runs),
         "test_calls": fmean(run.test_calls for run in runs),
+        "calls_by_phase": {
+            name: count / len(runs)
+            for name, count in sum((Counter(run.phases) for run in runs), Counter()).most_common()
+        },
         "chars_added": fmean(run.chars for run in runs),
         "chars_added_median": median(run.chars for run in runs),
         "finish": {reason: sum(run.finish == reason for run in runs) for reason in sorted({r.finish for r in runs})},

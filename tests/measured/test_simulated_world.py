@@ -25,7 +25,7 @@ from tests.measured.simulated_world import (
 RUN = Run(
     seed=1, errors=6, fixed=2, made=0, start=0.4, end=0.5, best_possible=0.8, test_start=0.4, test_end=0.45,
     changed=True, chars=200, questions=1, accepted=2, falsely=1, tried=3, iterations=2, finish="no_gain",
-    calls=1000, test_calls=400, cpu_s=1.0,
+    calls=1000, test_calls=400, cpu_s=1.0, phases={"test": 400, "race": 600},
 )  # fmt: skip
 
 ALGORITHM_1 = 4_088
@@ -53,6 +53,7 @@ def test_it_takes_fewer_calls_than_the_exhaustive_algorithm(runs: list[Run]) -> 
 def test_the_test_takes_one_call_an_example_with_each_of_the_prompts(runs: list[Run]) -> None:
     once = round(0.4 * SimulatedWorld(seed=0).size)
     assert [run.test_calls for run in runs] == [once * (1 + run.changed) for run in runs]
+    assert [sum(run.phases.values()) for run in runs] == [run.calls for run in runs]
 
 
 def test_asked_one_by_one_it_takes_one_verdict_a_question() -> None:
@@ -104,6 +105,7 @@ def test_a_summary_counts_runs_below_their_start_and_false_acceptances() -> None
     assert row["below_start_on_own_test"] == 1
     assert row["share_falsely_accepted"] == pytest.approx(4 / 6)
     assert (row["calls"], row["test_calls"]) == (1000, 400)
+    assert row["calls_by_phase"] == {"race": 600, "test": 400}
     assert row["mean_gain"]["low"] <= row["mean_gain"]["mean"] <= row["mean_gain"]["high"]
     assert row["captured"]["share"] == pytest.approx((0.1 - 0.005 - 0.1) / 1.2)
     assert line("x", row).startswith("| x | -0% (")
