@@ -208,8 +208,8 @@ def calls_at_most(
 
     ``halves`` are the examples that teach: two are cross-fitted, one is tested on ``test`` others. ``asked`` are calls
     for one question on one example, or where questions are ``grouped`` for all of a group or judge; ``waiting`` are
-    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote. ``rich``
-    says whether the writer is asked for questions with a definition, too.
+    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote.
+    ``rich`` says whether the writer is asked for questions with a definition, too.
     """
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))

@@ -1,4 +1,4 @@
-"""Pairs of rationales for one text, of which one is preferred: on what they are drawn, and how they are made (LMUnit §3.4).
+"""Pairs of rationales for one text, one of them preferred: on what they are drawn, how they are made (LMUnit §3.4).
 
 Teacher: one that ends in the right score is preferred to one that does not. Refined: what the scorer wrote is revised
 by another model that knows the right answer (D'Oosterlinck et al. 2024). Harmonized: two that the scorer wrote on a
@@ -134,7 +134,7 @@ def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]
 
 
 def drafts_of(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]], together: int) -> list[RationaleDraft]:
-    """Put ``together`` 1 or 2 neighbouring cases' rationales; those that cannot be used and repeated ones are left out."""
+    """Put ``together`` 1 or 2 neighbouring cases' rationales; unusable and repeated ones are left out."""
 
     def each_draft() -> Iterator[RationaleDraft]:
         for place in range(0, len(cases), together):

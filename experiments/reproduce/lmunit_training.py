@@ -3,8 +3,8 @@
     python -m askance.experiments.reproduce.lmunit_training topical_chat --data topical_chat.jsonl -o topical_chat.json
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
 
-On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the data are dealt into
-``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed.
+On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the data are
+dealt into ``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed.
 Scores are standardised within their fold before they are put together, as each fold has its own scorer. Beside the
 scorers stand the base before training, the length of the output, and UniEval's published scores where the file has
 them.

@@ -1,4 +1,4 @@
-"""A causal language model that is asked as a judge is, and says yes or no, or a number; trained by LoRA (Hu et al. 2021)."""
+"""A causal language model that is asked like a judge and says yes, no or a number; trained by LoRA (Hu et al. 2021)."""
 
 from __future__ import annotations
 
