@@ -3,11 +3,11 @@
     python -m askance.experiments.reproduce.lmunit_training topical_chat --data topical_chat.jsonl -o topical_chat.json
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
 
-On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the data are
-dealt into ``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's number as its seed.
-Scores are standardised within their fold before they are put together, as each fold has its own scorer. Beside the
-scorers stand the base before training, the length of the output, and UniEval's published scores where the file has
-them.
+On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the
+data are dealt into ``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's
+number as its seed. Scores are standardised within their fold before they are put together, as each fold has its own
+scorer. Beside the scorers stand the base before training, the length of the output, and UniEval's published scores
+where the file has them.
 
 With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the questions on everything, with all of its
 input, and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation

@@ -74,10 +74,10 @@ def start_network(
 ) -> Network:
     """A network that is to be trained, whose new numbers come from the seed.
 
-    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says a level in one
-    token: no or yes, or a number. An encoder of BERT's kind reads an output once for all questions on it.
-    Raises InputError where the base is none that can be trained, or has no token for a level, and MissingExtraError
-    where a package is missing.
+    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says a
+    level in one token: no or yes, or a number. An encoder of BERT's kind reads an output once for all questions on
+    it. Raises InputError where the base is none that can be trained, or has no token for a level, and
+    MissingExtraError where a package is missing.
     """
     how: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
     how["precision"] = None if precision == "float32" else precision
