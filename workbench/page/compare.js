@@ -31,4 +31,6 @@ function show(told) {
   }));
 }
 
-ask("compare", {before: asked.get("before") || "", after: asked.get("after") || ""}).then(show, (error) => problem(error.message));
+const pair = {before: asked.get("before"), after: asked.get("after")};
+if (pair.before && pair.after) ask("compare", pair).then(show, (error) => problem(error.message));
+else problem("No two runs are named in the address. Tick two on the page Runs.");

@@ -207,6 +207,7 @@ function begin(told) {
   edit = recalled();
   document.title = `Judge of ${told.run} · askance`;
   part("run").textContent = told.run;
+  part("to-disagreements").href = `disagreements?${new URLSearchParams({run: told.run})}`;
   part("to-examples").href = `examples?${new URLSearchParams({run: told.run, file: told.file})}`;
   part("model").textContent = told.model;
   part("task").textContent = told.task;
