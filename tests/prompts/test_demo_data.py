@@ -147,5 +147,6 @@ def test_every_output_of_the_old_model_keeps_every_rule_of_the_workshops_prompt(
     found = free_requirements(Prompt((DEMO / "migrate" / "writer.md").read_text(encoding="utf-8")), messages)
     assert {each.id for each in found.criteria} == {
         *("no_code_fence", "json_alone", "keys", "key_customer", "key_topic", "key_urgent", "key_summary"),
+        "not_cut",
     }
     assert {each.support for each in found.criteria} == {1.0}

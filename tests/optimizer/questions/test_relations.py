@@ -128,7 +128,7 @@ def test_a_relation_that_people_speak_of_is_learned(tmp_path: Path) -> None:
 
 
 def test_asked_of_the_output_alone_it_is_not_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(self: CommentProposer, read: Any, iteration: int) -> dict[str, Any]:
+    async def none(*given: Any) -> dict[str, Any]:
         return {}
 
     monkeypatch.setattr(CommentProposer, "_read_relations", none)
