@@ -1,12 +1,12 @@
 """What `align` learns from real people's comments, on outputs that the run never saw.
 
 ``rows`` splits a set of the shared data by page: 200 rows to learn from, the others kept aside. Then `align` learns, and
-``score`` has its judge read the rows that taught nothing: those kept aside, and the test rows of the run::
+``score`` has its judge read the rows that taught nothing: the test rows of the run, and with ``--kept`` those kept aside::
 
     python -m tests.measured.people_comments rows feedbackqa ROWS
     askance align ROWS/learn.jsonl --checklist ROWS/start.yaml --model local/qwen2.5-coder-1.5b-instruct \\
         --run RUN --store STORE --max-iterations 1 --yes
-    python -m tests.measured.people_comments score feedbackqa RUN ROWS/kept.jsonl --store STORE
+    python -m tests.measured.people_comments score feedbackqa RUN --start ROWS/start.yaml --kept ROWS/kept.jsonl --store STORE
 
 The row "measures alone" is chosen, fitted and weighed on the rows that taught the judge. Spearman's correlation with
 the mean rating, or the area under the curve where people said pass or fail; resampled by page.
@@ -84,15 +84,16 @@ def measures_alone(taught: Sequence[Example], tested: Sequence[Example]) -> list
     ]
 
 
-def score(name: str, run: Path, kept: Path, store: Path) -> dict[str, Any]:
+def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> dict[str, Any]:
     """Figures of all judges on the rows that taught nothing, with the differences from the learned one."""
     examples = load_examples(run / "inputs" / "examples.jsonl")
     split = next(each for each in read_events(run / "journal.jsonl") if each["event"] == "split")
     taught = [each for each in examples if each.id in {*split["development"], *split["validation"]}]
-    tested = [*(each for each in examples if each.id in set(split["test"])), *load_examples(kept)]
+    tested = [each for each in examples if each.id in set(split["test"])]
+    tested += [] if kept is None else load_examples(kept)
     learned = askance.load_judge(run)
     columns = {
-        START: scores_of(tested, store, checklist=kept.parent / "start.yaml", model=learned.model),
+        START: scores_of(tested, store, checklist=start, model=learned.model),
         LEARNED: scores_of(tested, store, judge=learned),
         QUESTIONS: scores_of(tested, store, judge=learned.without_measures()),
         MEASURES: measures_alone(taught, tested),
@@ -140,14 +141,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         each.add_argument("data", choices=[*SETS])
     rows.add_argument("folder", type=Path)
     scored.add_argument("run", type=Path)
-    scored.add_argument("kept", type=Path)
+    scored.add_argument("--start", type=Path, required=True, help="checklist that the run began with")
+    scored.add_argument("--kept", type=Path, help="rows that were kept aside")
     scored.add_argument("--store", type=Path, required=True)
     scored.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     if given.what == "rows":
         write_rows(given.data, given.folder)
         return
-    found = score(given.data, given.run, given.kept, given.store)
+    found = score(given.data, given.run, given.start, given.kept, given.store)
     known = json.loads(given.output.read_text(encoding="utf-8"))["runs"] if given.output.is_file() else []
     write_result(given.output, {"runs": [*known, found]})
     for key, each in found["figures"].items():
