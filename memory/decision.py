@@ -65,13 +65,16 @@ def measured_name(result: RunRecord) -> str:
 
 
 def _what_was_learned(result: RunRecord) -> str:
-    learned = len(result.learned)
-    if not learned and result.revised_questions:
+    asked = sum(not each.is_measure for each in result.learned)
+    computed = len(result.learned) - asked
+    if not result.learned and result.revised_questions:
         return " ".join([*(each.sentence for each in result.revised_questions), ""])
-    if not learned:
+    if not result.learned:
         return f"The new judge is shown {result.shown.name} that people judged. " if result.shown else ""
     same = ", and its prompt is what it was" if result.same_prompt else ""
-    return f"The new judge asks {count(learned, 'question')} more, learned from people's comments{same}. "
+    parts = [f"asks {count(asked, 'question')} more, learned from people's comments"] if asked else []
+    parts += [f"has {count(computed, 'measure')} more, chosen by people's scores"] if computed else []
+    return f"The new judge {' and '.join(parts)}{same}. "
 
 
 def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]:

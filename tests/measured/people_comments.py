@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import askance
+from askance.evaluation.evaluation_result import Evaluation
 from askance.evaluation.measures.fitting import MeasureTable, documents_of
 from askance.experiments.command_line import RESULTS, machine, write_result
 from askance.memory.journal import read_events
@@ -63,10 +64,9 @@ def _page(row: Mapping[str, Any]) -> str:
     return str(row.get("metadata", {}).get("document", row["id"]))
 
 
-def scores_of(examples: Sequence[Example], store: Path, **judge: Any) -> list[float | None]:
-    """The judge's score of each example; ``judge`` is a judge, or a checklist and a model."""
-    found = askance.evaluate(list(examples), store=str(store), explain="never", **judge)
-    by_example = {each.example: each.value for each in found.scores if each.dimension == "overall"}
+def scores_of(examples: Sequence[Example], found: Evaluation) -> list[float | None]:
+    """The score of each example."""
+    by_example = {each.example: each.overall for each in found.scores}
     return [by_example.get(each.id) for each in examples]
 
 
@@ -92,10 +92,11 @@ def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> 
     tested = [each for each in examples if each.id in set(split["test"])]
     tested += [] if kept is None else load_examples(kept)
     learned = askance.load_judge(run)
+    how: dict[str, Any] = {"store": str(store), "explain": "never", "progress": False}
     columns = {
-        START: scores_of(tested, store, checklist=start, model=learned.model),
-        LEARNED: scores_of(tested, store, judge=learned),
-        QUESTIONS: scores_of(tested, store, judge=learned.without_measures()),
+        START: scores_of(tested, askance.evaluate(tested, checklist=start, model=learned.model, **how)),
+        LEARNED: scores_of(tested, learned.evaluate(tested, **how)),
+        QUESTIONS: scores_of(tested, learned.without_measures().evaluate(tested, **how)),
         MEASURES: measures_alone(taught, tested),
     }
     wanted = [mean_rating(each.human, "overall") for each in tested]

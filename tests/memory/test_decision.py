@@ -129,3 +129,13 @@ def test_few_examples_and_missing_verdicts_are_pointed_out():
     cautions = " ".join(decide(result(gain(0.2, 0.1, 0.3, n=12), coverage=0.97)).cautions)
     assert "few test examples (12)" in cautions
     assert "3.0 % are missing" in cautions
+
+
+def test_measures_that_joined_are_not_counted_as_questions():
+    joined = {"good": "yes", "dimension": "overall", "effect": 0.1, "iteration": 1, "joined": True}
+    questions = [
+        {"id": "asked", "text": "Does it answer?", "origin": "comment", **joined},
+        *({"id": f"m{n}", "text": "How near is it?", "origin": "measure", **joined} for n in range(2)),
+    ]
+    why = decide(result(gain(0.2, 0.01, 0.4), accepted_edits=[], questions=questions)).why
+    assert says(why, "1 question more", "2 measures more")
