@@ -90,7 +90,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     world, folder = PassFailWorld(60), tmp_path / "project"
     world.write(folder)
-    with StandInServer(world.serve, delay=0.01) as server:
+    with StandInServer(world.serve, delay=0.05) as server:
         settings = {"api_base": server.url, "embedder": "words", "resamples": 200, "update": "edits"}
         settings |= {"max_iterations": 1, "max_concurrency": 2, "trial": False, "alpha": 0.2}
         (folder / "askance.yaml").write_text(yaml.safe_dump(settings))
