@@ -50,7 +50,7 @@ class RunEstimate:
     """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
     learning questions, pruning, and stating failures in their own words."""
     typical: tuple[TypicalRun, ...] = ()
-    """What measured runs of this kind took, scaled to these examples."""
+    """Figures of measured runs of this kind, scaled to these examples."""
 
     def __add__(self, other: RunEstimate) -> RunEstimate:
         return RunEstimate(

@@ -78,7 +78,7 @@ class Desk:
         """The example that was taken back last, and is asked about again."""
 
     def seat(self, rater: str) -> Desk:
-        """The same desk with another rater at it: whatever is said at either is known at both."""
+        """This desk with another rater at it: whatever is said at either is known at both."""
         other = copy(self)
         other.rater, other._back = rater, None
         return other

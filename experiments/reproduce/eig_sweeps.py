@@ -38,7 +38,7 @@ PAPER: Mapping[str, Any] = {
     "levels": "Appendix A.2: more options give less stable rankings; yes/no answers the most stable",
     "filling": "Figure 10: all answers and the overall score in one reply",
 }
-"""What the paper found."""
+"""Figures that the paper gives."""
 
 
 @says_errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...agents.measures.similarity import can_embed
-from ...agents.measures.values import values_of
+from ...agents.measures.values import Value, values_of
 from ...evaluation.measures.fitting import measure_named, usual_measures
 from ...memory.certificate_file import ContentRecord, TargetRecord
 from ...prompts.checklist import ComputedMeasure
@@ -31,13 +31,18 @@ def content_records(old: Sequence[Example], new: Sequence[Example]) -> tuple[Con
         return ()
     names = usual_measures(before, "relations", embeds=can_embed())
     measures = [measure_named(name) for name in names if parse_measure(name)[0] in CONTENT]
-    return tuple(_record(each, before, after) for each in measures)
+    olds, news = values_of(measures, before), values_of(measures, after)
+    sampling, ids = Resampling(documents(before)), [each.id for each in before]
+    return tuple(
+        _record(each, [olds[each.id][name] for name in ids], [news[each.id][name] for name in ids], sampling)
+        for each in measures
+    )
 
 
-def _record(measure: ComputedMeasure, before: Sequence[Example], after: Sequence[Example]) -> ContentRecord:
-    sampling = Resampling(documents(before))
-    sides = [values_of([measure], side)[measure.id] for side in (before, after)]
-    old, new = ([value if not isinstance(value := side[each.id], str) else None for each in before] for side in sides)
+def _record(
+    measure: ComputedMeasure, before: Sequence[Value], after: Sequence[Value], sampling: Resampling
+) -> ContentRecord:
+    old, new = ([None if isinstance(value, str) else value for value in side] for side in (before, after))
     changes = [None if a is None or b is None else b - a for a, b in zip(old, new, strict=True)]
     found = [mean_with_interval(each, sampling, "no output has it") for each in (old, new, changes)]
     told, against = MEASURES[measure.name].told, measure.against

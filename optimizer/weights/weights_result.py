@@ -177,7 +177,7 @@ class WeighResult:
     confidence: float
     seed: int
     raters: Mapping[str, Any] = field(default_factory=dict)
-    """Of ratings by several raters: one rater with another, and the ceiling, as in ``rater_agreement`` of a result."""
+    """One rater with another, and the ceiling, as in ``rater_agreement`` of a result; for ratings by several raters."""
 
     @property
     def held_out(self) -> LearnerScore:

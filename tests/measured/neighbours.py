@@ -56,7 +56,7 @@ def ours_one_by_one(rows: Vectors) -> Found:
 
 
 def ours_in_blocks(rows: Vectors) -> Found:
-    """The same by one matrix product for each block."""
+    """Neighbours by one matrix product for each block."""
     found: Found = []
     for start in range(0, len(rows), BLOCK):
         block = rows[start : start + BLOCK]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Sequence
 
@@ -10,24 +9,9 @@ from askance.memory.embedders import embedder
 from askance.memory.lesson_memory import LessonMemory
 from askance.memory.memory_contents import MemoryContents, RememberedLesson, remembered_lesson
 from askance.prompts.lessons import Lesson
+from tests.measured.neighbours import made_up_lessons
 
 SIZE = 3000
-WORDS = [f"w{number}" for number in range(3000)]
-
-
-def made_up_lessons(count: int) -> list[Lesson]:
-    """Rules of nine random words, of three dimensions and both directions."""
-    chance = random.Random(1)
-    return [
-        Lesson(
-            id=f"L{number}",
-            text=f"Answer no if the output {' '.join(chance.choices(WORDS, k=9))}.",
-            direction=chance.choice(["stricter", "more lenient"]),
-            dimension=chance.choice("abc"),
-            evidence=(f"e{number}/q",),
-        )
-        for number in range(count)
-    ]
 
 
 def remember(memory: LessonMemory, lessons: Sequence[Lesson]) -> float:
