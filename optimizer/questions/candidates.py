@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,7 @@ from ...evaluation.scoring import complete_mean, mean_score
 from ...memory.records import CriterionRecord
 from ...prompts.checklist import GoodAnswer, Question
 from ...prompts.verdicts import Verdict
+from ...stats.random_effects import grouped_difference
 from ...stats.resampling import Vector
 
 Fate = Literal["stays", "flipped", "dropped", "idle"]
@@ -47,6 +48,8 @@ SAME_VERDICTS = 0.9
 ALIKE_VERDICTS = 0.7
 """Rank correlation from which the weaker of two new questions stays out: it takes the place of one that finds
 others. Below, two questions about one thing err on different outputs, and both together err less than either."""
+NO_DOCUMENTS: Mapping[str, str] = {}
+"""Every example is a document of its own."""
 _FILLER = frozenset(
     [
         "does",
@@ -166,6 +169,7 @@ def standing(
     rejected: Collection[str],
     *,
     is_relation: bool = False,
+    documents: Mapping[str, str] = NO_DOCUMENTS,
 ) -> Standing | None:
     """Judge a question by its answers; None where its sources or accepted outputs have too few answers.
 
@@ -176,8 +180,11 @@ def standing(
             as all others do.
         is_relation: Whether the question is about a relation. It stands out a little on many outputs, so where its
             sources do not tell its good answer, all rejected outputs do.
+        documents: The document of each example. Where a document has several outputs, they are compared with each
+            other: a question about what the document is about tells documents apart, and nothing on the next one.
     """
-    accepted = np.array([logits[each] for each in fine if each in logits])
+    of_fine = [each for each in fine if each in logits]
+    accepted = np.array([logits[each] for each in of_fine])
     told = next((each for each in sources if each in logits), None)
     own = np.array([logits[each] for each in sources or rejected if each in logits])
     if len(accepted) < FEWEST_OTHERS or not len(own):
@@ -189,14 +196,16 @@ def standing(
     is_mixed = len(own) > 1 and apart >= LEAST_SOURCE and (abs(agreed) < LEAST_SOURCE or agreed * stands_out < 0)
     is_faint = is_relation and abs(stands_out) < LEAST_SOURCE
     was_said, support = bool(sources) and not (is_mixed or is_faint), len(own) if sources else 1
-    others = np.array([logits[each] for each in rejected if each in logits and each != told])
+    of_others = [each for each in rejected if each in logits and each != told]
+    others = np.array([logits[each] for each in of_others])
+    groups = tuple([documents.get(each, each) for each in some] for some in (of_others, of_fine))
     if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
         return Standing(apart if is_mixed else stands_out, None, was_said=was_said, support=support)
     if was_said:
-        effect, noise = _effect(others, accepted, 1.0 if stands_out > 0 else -1.0)
+        effect, noise = _effect(others, accepted, groups, 1.0 if stands_out > 0 else -1.0)
         return Standing(stands_out, effect, noise, support=support)
-    sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, each)[0])
-    effect, noise = _effect(others, accepted, sign)
+    sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, groups, each)[0])
+    effect, noise = _effect(others, accepted, groups, sign)
     return Standing(sign * (apart if is_mixed else abs(stands_out)), effect, noise, was_said=False, support=support)
 
 
@@ -237,6 +246,8 @@ class Asked:
     """Log-odds of yes on them."""
     fine: Sequence[float]
     """Log-odds of yes on accepted outputs."""
+    documents: tuple[Sequence[str], Sequence[str]] | None = None
+    """The document of each rejected output and of each accepted one; None: every output is one of its own."""
 
     @property
     def is_enough(self) -> bool:
@@ -247,15 +258,20 @@ class Asked:
         """Standard errors by which it speaks against rejected outputs, or would with the other answer as the good
         one."""
         sign = 1.0 if self.question.is_fault is not turned else -1.0
-        effect, noise = _effect(np.array(self.rejected), np.array(self.fine), sign)
+        groups = self.documents or (range(len(self.rejected)), range(-len(self.fine), 0))
+        effect, noise = _effect(np.array(self.rejected), np.array(self.fine), groups, sign)
         return effect / max(noise, LEAST_NOISE)
 
 
-def _effect(others: Vector, accepted: Vector, sign: float) -> tuple[float, float]:
+def _effect(
+    others: Vector, accepted: Vector, documents: tuple[Sequence[Hashable], Sequence[Hashable]], sign: float
+) -> tuple[float, float]:
     """How much worse rejected outputs look than accepted ones, and its standard error; ``sign`` 1 where yes is bad."""
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
-    noise = float(np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base)))
-    return float(bad.mean() - base.mean()), noise
+    effect, noise = grouped_difference(bad, base, *documents)
+    # scores rank outputs of different documents: what differs between documents is noise there
+    across = np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base))
+    return effect, max(noise, float(across))
 
 
 def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:

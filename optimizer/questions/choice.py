@@ -461,13 +461,25 @@ class Chooser:
         both = sides.get(self._rated(candidate.dimension))
         if both is None:
             return None
-        return standing(logits.get(name, {}), candidate.sources, *both, is_relation=candidate.is_relation)
+        return standing(
+            logits.get(name, {}),
+            candidate.sources,
+            *both,
+            is_relation=candidate.is_relation,
+            documents=documents_of(self.examples),
+        )
 
     def _asked(self, question: Question, table: Mapping[str, float], sides: Sides) -> Asked:
         """The answers to a question that is asked already."""
         fine, poor = sides.get(self._rated(question.dimension), ([], []))
-        rejected, accepted = ([table[each] for each in side if each in table] for side in (poor, fine))
-        return Asked(question, rejected, accepted)
+        rejected, accepted = ([each for each in side if each in table] for side in (poor, fine))
+        documents = documents_of(self.examples)
+        return Asked(
+            question,
+            [table[each] for each in rejected],
+            [table[each] for each in accepted],
+            ([documents[each] for each in rejected], [documents[each] for each in accepted]),
+        )
 
     def _rated(self, dimension: str) -> str:
         """The rated dimension that a dimension of the checklist is held to."""

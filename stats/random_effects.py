@@ -1,0 +1,85 @@
+"""Difference of two means where the values of one group are alike, e.g. the outputs of one page.
+
+A random-effects model: value = mean + effect of the side + effect of the group + rest. The more the groups differ, the
+more the difference is taken inside groups (Fuller and Battese, "Estimation of linear models with crossed-error
+structure", Journal of Econometrics 2, 1974). The standard error is clustered by group and corrected for few of them
+(Bell and McCaffrey, "Bias reduction in standard errors for linear regression with multi-stage samples", Survey
+Methodology 28, 2002). Where every value is a group of its own, both are Welch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from .resampling import Vector
+
+SMALLEST = 1e-12
+"""Share of a direction that its group leaves free, below which the standard error is not corrected for it."""
+LEAST_INSIDE = 1e-6
+"""Variance inside groups, as a share of the variance between them, at least: values that are all alike inside groups
+still tell the sides apart."""
+
+
+def grouped_difference(
+    first: Vector, second: Vector, first_groups: Sequence[Hashable], second_groups: Sequence[Hashable]
+) -> tuple[float, float]:
+    """Return the mean of the first side less the mean of the second, and its standard error.
+
+    Args:
+        first: Values of the first side, shape (n,).
+        second: Values of the second side, shape (m,).
+        first_groups: The group of each value of the first side. A group may have values on both sides.
+        second_groups: The group of each value of the second side.
+    """
+    if len({*first_groups, *second_groups}) == len(first) + len(second):  # a short way to the same figures
+        error = np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
+        return float(first.mean() - second.mean()), float(error)
+    values = np.concatenate([first, second])
+    side = np.concatenate([np.ones(len(first)), np.zeros(len(second))])
+    names = list(dict.fromkeys([*first_groups, *second_groups]))
+    place = {name: number for number, name in enumerate(names)}
+    codes = np.array([place[name] for name in (*first_groups, *second_groups)])
+    sizes = np.bincount(codes, minlength=len(names))
+    shrunk = _shares_taken_off(values - np.where(side == 1, first.mean(), second.mean()), codes, sizes)[codes]
+
+    def less_of_the_group(column: Vector) -> Vector:
+        return column - shrunk * (np.bincount(codes, column) / sizes)[codes]
+
+    design = np.column_stack([1 - shrunk, less_of_the_group(side)])
+    wanted = less_of_the_group(values)
+    inverse = np.linalg.pinv(design.T @ design)
+    fitted = inverse @ design.T @ wanted
+    return float(fitted[1]), _clustered_error(design, wanted - design @ fitted, inverse, codes)
+
+
+def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vector:
+    """Share of each group's mean that is taken off its values, in [0, 1): 0 where groups differ by chance alone.
+
+    Variances between and inside groups are those of a one-way analysis of variance of what is left without the sides.
+    """
+    groups, n = len(sizes), len(rest)
+    if groups in (1, n):
+        return np.zeros(groups)
+    means = np.bincount(codes, rest) / sizes
+    inside = float(((rest - means[codes]) ** 2).sum()) / (n - groups)
+    between = float((sizes * (means - rest.mean()) ** 2).sum()) / (groups - 1)
+    usual_size = (n - float((sizes**2).sum()) / n) / (groups - 1)
+    of_groups = max(0.0, (between - inside) / usual_size)
+    if of_groups == 0:
+        return np.zeros(groups)
+    inside = max(inside, LEAST_INSIDE * of_groups)
+    return 1 - np.sqrt(inside / (inside + sizes * of_groups))
+
+
+def _clustered_error(design: np.ndarray, rest: Vector, inverse: np.ndarray, codes: np.ndarray) -> float:
+    """Standard error of the second coefficient, clustered by group, each group's rest corrected for its leverage."""
+    variance = 0.0
+    for code in np.unique(codes):
+        rows = design[codes == code]
+        kept, directions = np.linalg.eigh(np.eye(len(rows)) - rows @ inverse @ rows.T)
+        scale = np.where(kept > SMALLEST, 1 / np.sqrt(np.maximum(kept, SMALLEST)), 0.0)
+        corrected = directions @ (scale * (directions.T @ rest[codes == code]))
+        variance += float((inverse @ rows.T @ corrected)[1] ** 2)
+    return float(np.sqrt(variance))
