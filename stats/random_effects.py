@@ -45,7 +45,8 @@ def grouped_difference(
     shrunk = _shares_taken_off(values - np.where(side == 1, first.mean(), second.mean()), codes, sizes)[codes]
 
     def less_of_the_group(column: Vector) -> Vector:
-        return column - shrunk * (np.bincount(codes, column) / sizes)[codes]
+        means: Vector = np.bincount(codes, column) / sizes
+        return column - shrunk * means[codes]
 
     design = np.column_stack([1 - shrunk, less_of_the_group(side)])
     wanted = less_of_the_group(values)
@@ -70,7 +71,8 @@ def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vec
     if of_groups == 0:
         return np.zeros(groups)
     inside = max(inside, LEAST_INSIDE * of_groups)
-    return 1 - np.sqrt(inside / (inside + sizes * of_groups))
+    taken_off: Vector = 1 - np.sqrt(inside / (inside + sizes * of_groups))
+    return taken_off
 
 
 def _clustered_error(design: np.ndarray, rest: Vector, inverse: np.ndarray, codes: np.ndarray) -> float:

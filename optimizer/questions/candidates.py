@@ -198,7 +198,7 @@ def standing(
     was_said, support = bool(sources) and not (is_mixed or is_faint), len(own) if sources else 1
     of_others = [each for each in rejected if each in logits and each != told]
     others = np.array([logits[each] for each in of_others])
-    groups = tuple([documents.get(each, each) for each in some] for some in (of_others, of_fine))
+    groups = ([documents.get(each, each) for each in of_others], [documents.get(each, each) for each in of_fine])
     if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
         return Standing(apart if is_mixed else stands_out, None, was_said=was_said, support=support)
     if was_said:

@@ -207,7 +207,9 @@ class PairChooser(Chooser):
         found, prompts = self._differences(table, decided_pairs(self.examples))
         if len(found) < FEWEST_OTHERS:
             return Asked(question, (), ())
-        return AskedOfPairs(question, plain.rejected, plain.fine, tuple(found.tolist()), tuple(prompts))
+        return AskedOfPairs(
+            question, plain.rejected, plain.fine, differences=tuple(found.tolist()), prompts=tuple(prompts)
+        )
 
     @staticmethod
     def _differences(table: Mapping[str, float], pairs: Iterable[Decided]) -> tuple[Vector, list[str]]:

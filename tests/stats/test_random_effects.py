@@ -38,9 +38,7 @@ def test_what_tells_groups_apart_tells_no_sides_apart() -> None:
     assert naive > 0.06 and abs(difference) < 0.01 and error < 0.01
 
     relation = topic + np.where(rejected, 0.3, 0.0)
-    difference, error = grouped_difference(
-        relation[rejected], relation[~rejected], groups[rejected], groups[~rejected]
-    )
+    difference, error = grouped_difference(relation[rejected], relation[~rejected], groups[rejected], groups[~rejected])
     assert difference == pytest.approx(0.3, abs=0.01)
 
 
@@ -49,7 +47,9 @@ def test_groups_that_lie_on_one_side_are_compared_with_each_other() -> None:
     difference, error = grouped_difference(first, second, ["a", "a", "b", "b"], ["c", "c", "d", "d"])
     assert difference == pytest.approx(0.7, abs=0.01)
     # two groups a side say as much as two values a side
-    assert error == pytest.approx(grouped_difference(np.array([1.0, 0.8]), np.array([0.1, 0.3]), "ab", "cd")[1], rel=0.01)
+    assert error == pytest.approx(
+        grouped_difference(np.array([1.0, 0.8]), np.array([0.1, 0.3]), "ab", "cd")[1], rel=0.01
+    )
 
 
 def test_errors_hold_what_they_promise_under_groups() -> None:
@@ -60,10 +60,10 @@ def test_errors_hold_what_they_promise_under_groups() -> None:
         sides = random.random(24)  # groups differ in how many of their values are rejected
         rejected = random.random(120) < np.repeat(sides, 5)
         values = np.repeat(random.normal(0, 1, 24), 5) + random.normal(0, 1, 120)
-        difference, error = grouped_difference(
-            values[rejected], values[~rejected], groups[rejected], groups[~rejected]
-        )
+        difference, error = grouped_difference(values[rejected], values[~rejected], groups[rejected], groups[~rejected])
         outside += abs(difference) > 2 * error
-        plain, usual = grouped_difference(values[rejected], values[~rejected], range(rejected.sum()), range(-200, -200 + (~rejected).sum()))
+        plain, usual = grouped_difference(
+            values[rejected], values[~rejected], range(rejected.sum()), range(-200, -200 + (~rejected).sum())
+        )
         naive_outside += abs(plain) > 2 * usual
     assert 4 <= outside <= 30 < naive_outside
