@@ -42,11 +42,12 @@ def grouped_difference(
     place = {name: number for number, name in enumerate(names)}
     codes = np.array([place[name] for name in (*first_groups, *second_groups)])
     sizes = np.bincount(codes, minlength=len(names))
-    shrunk = _shares_taken_off(values - np.where(side == 1, first.mean(), second.mean()), codes, sizes)[codes]
+    rest = values - np.where(side == 1, first.mean(), second.mean())
+    shrunk: Vector = _shares_taken_off(rest, codes, sizes)[codes]
 
     def less_of_the_group(column: Vector) -> Vector:
-        means: Vector = np.bincount(codes, column) / sizes
-        return column - shrunk * means[codes]
+        taken_off: Vector = shrunk * (np.bincount(codes, column) / sizes)[codes]
+        return column - taken_off
 
     design = np.column_stack([1 - shrunk, less_of_the_group(side)])
     wanted = less_of_the_group(values)
