@@ -101,7 +101,7 @@ class Counting:
         self.done = 0
         self.total: int | None = None
         """Steps of the present piece; None where their number is not known."""
-        self._piece_began = self.began
+        self._piece_began = self._count_began = self.began
         self._took: dict[str, float] = {}
         self._budget: Budget | None = None
         self._iteration = 0
@@ -118,10 +118,12 @@ class Counting:
         """A new piece of work begins."""
         self._took = self.took()
         self.text, self.done, self.total = text, 0, total
-        self._piece_began = time.monotonic()
+        self._piece_began = self._count_began = time.monotonic()
 
     def advance(self, done: int, total: int) -> None:
         """Keep the number of finished steps."""
+        if done < self.done:  # one piece of work may count anew: several readings of the same outputs
+            self._count_began = time.monotonic()
         self.done, self.total = done, total
 
     def say(self, text: str) -> None:
@@ -152,7 +154,7 @@ class Counting:
         steps = f"{self.done:,} of {self.total:,}"
         if not 0 < self.done < self.total:
             return steps
-        pace = (time.monotonic() - self._piece_began) / self.done
+        pace = (time.monotonic() - self._count_began) / self.done
         return f"{steps}, about {duration(pace * (self.total - self.done))} left"
 
     @property

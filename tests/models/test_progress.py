@@ -239,6 +239,10 @@ def test_words_tell_money_reuse_time_and_the_validation_score(clock: Callable[[f
     assert words.left == "50 of 200, about 3 min left"
     words.advance(200, 200)
     assert words.left == "200 of 200"
+    words.advance(0, 100)  # the same outputs are read once more within one piece of work
+    clock(10)
+    words.advance(10, 100)
+    assert words.left == "10 of 100, about 90 s left"
     assert [duration(each) for each in (0.2, 99, 100, 5900, 12_000)] == ["1 s", "99 s", "2 min", "98 min", "3 h 20 min"]
 
 
