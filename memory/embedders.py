@@ -51,10 +51,7 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
     there is no such embedder, and MissingExtraError where its packages are not installed."""
     if name.startswith(_SENTENCE_TRANSFORMERS):
         return SentenceTransformerEmbedder(name.removeprefix(_SENTENCE_TRANSFORMERS))
-    known: dict[str, Callable[[], Embedder]] = {
-        "minilm": OnnxMiniLMEmbedder,
-        "words": SharedWordsEmbedder,
-    }
+    known: dict[str, Callable[[], Embedder]] = {"minilm": OnnxMiniLMEmbedder, "words": SharedWordsEmbedder}
     if name not in known:
         raise InputError(
             f"There is no embedder '{name}'. Known: {', '.join(sorted(known))}, "
@@ -181,8 +178,6 @@ def _packaged_file(package: str, *places: str) -> Path:
 
 
 def _refuse_blank(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise TypeError("embed takes a sequence of texts, not one text.")
     for position, text in enumerate(texts):
         if not text.strip():
             raise InputError(f"Text {position} is blank; there is nothing to embed. Leave it out.")
@@ -206,39 +201,21 @@ class NeighbourIndex:
 
     def __init__(self, dimension: int) -> None:
         self._ids: list[str] = []
-        self._known: set[str] = set()
-        """The ids as a set: to look for one in the list takes a sixth of a search."""
         self._rows = np.empty((64, dimension), dtype=np.float32)
         """The vectors in the order of the ids, then room for more."""
 
-    def __len__(self) -> int:
-        """Count the entries."""
-        return len(self._ids)
-
-    def __contains__(self, id: object) -> bool:
-        """Say whether there is an entry with this id."""
-        return id in self._known
-
     def add(self, id: str, vector: NDArray[np.float32]) -> None:
-        """Add an entry. Raises ValueError where the id is taken, the shape is not (d,), or it is not a unit vector."""
-        row = _unit_vectors(vector[None], self._rows.shape[1])
-        if id in self:
-            raise ValueError(f"The id '{id}' is in the index already; remove it first to replace it.")
+        """Add an entry under a new id; the vector has shape (d,) and length 1."""
         if len(self._ids) == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-        self._rows[len(self._ids)] = row
+        self._rows[len(self._ids)] = vector
         self._ids.append(id)
-        self._known.add(id)
 
     def remove(self, id: str) -> None:
-        """Take an entry out, e.g. a lesson whose text a merge has changed; the order of the others stays. Raises
-        KeyError where the id is not in the index."""
-        if id not in self:
-            raise KeyError(f"Not in the index: {id}.")
+        """Take an entry out, e.g. a lesson whose text a merge has changed; the order of the others stays."""
         place = self._ids.index(id)
         self._rows[place:-1] = self._rows[place + 1 :]
         del self._ids[place]
-        self._known.remove(id)
 
     def search(
         self, vector: NDArray[np.float32], k: int, at_least: float = -1.0, fits: Callable[[str], bool] = lambda _: True
@@ -248,15 +225,8 @@ class NeighbourIndex:
         Args:
             at_least: In [-1, 1]. Equally near entries come in the order in which they were added.
             fits: Whether the entry with an id counts. It is called for the nearest entries until there are ``k``.
-
-        Raises:
-            ValueError: ``k`` or ``at_least`` is out of range, or ``vector`` is no unit vector of d numbers.
         """
-        _check_cosine(at_least)
-        if k < 1:
-            raise ValueError(f"k must be at least 1, not {k}.")
-        (query,) = _unit_vectors(vector[None], self._rows.shape[1])
-        similarities = np.clip(self._rows[: len(self._ids)] @ query, -1, 1)
+        similarities = np.clip(self._rows[: len(self._ids)] @ vector, -1, 1)
         near = np.flatnonzero(similarities >= at_least - ROUNDING)
         ordered = near[np.argsort(-similarities[near].round(6), kind="stable")]
         return list(islice((id for place in ordered if fits(id := self._ids[place])), k))
@@ -270,14 +240,12 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
 
     Fit for identical wording only: sentences that differ in one decisive word ("at least" / "at most") come out nearer
     than most paraphrases, so no threshold can stand in for a model's decision. ``vectors`` are unit vectors, shape (n,
-    d), the preferred ones first. Raises ValueError where the threshold is out of range or a row is not a unit vector.
+    d), the preferred ones first.
     """
-    _check_cosine(threshold)
-    rows = _unit_vectors(vectors)
     kept: list[int] = []
-    for start in range(0, len(rows), _BLOCK):  # in blocks, as one product of matrices is far quicker than many of rows
-        block = rows[start : start + _BLOCK]
-        like_earlier = (block @ rows[kept].T >= threshold - ROUNDING).any(axis=1)
+    for start in range(0, len(vectors), _BLOCK):  # one product of matrices is far quicker than many of rows
+        block = vectors[start : start + _BLOCK]
+        like_earlier = (block @ vectors[kept].T >= threshold - ROUNDING).any(axis=1)
         like_each_other = block @ block.T >= threshold - ROUNDING
         here: list[int] = []
         for place in np.flatnonzero(~like_earlier).tolist():
@@ -285,22 +253,6 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
                 here.append(place)
         kept += [start + place for place in here]
     return kept
-
-
-def _unit_vectors(vectors: NDArray[np.float32], dimension: int | None = None) -> NDArray[np.float32]:
-    rows = np.ascontiguousarray(vectors, dtype=np.float32)
-    if rows.ndim != 2 or (dimension is not None and rows.shape[1] != dimension):
-        wanted = "n, d" if dimension is None else f"n, {dimension}"
-        raise ValueError(f"Vectors of shape ({wanted}) are needed, not {rows.shape}.")
-    lengths = np.linalg.norm(rows, axis=1)
-    if (bad := np.flatnonzero(~(np.abs(lengths - 1) < 1e-3))).size:
-        raise ValueError(f"Row {bad[0]} has length {lengths[bad[0]]:.4g}; normalise the rows to length 1.")
-    return rows
-
-
-def _check_cosine(value: float) -> None:
-    if not -1 <= value <= 1:
-        raise ValueError(f"A cosine threshold lies in [-1, 1]; {value} does not.")
 
 
 @dataclass(frozen=True)

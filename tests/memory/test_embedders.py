@@ -64,11 +64,6 @@ def test_a_blank_text_is_refused_by_position(model):
         model.embed([QUOTE, " \n"])
 
 
-def test_one_bare_string_is_not_taken_for_a_list_of_letters(model):
-    with pytest.raises(TypeError, match="not one text"):
-        model.embed(QUOTE)
-
-
 def test_a_paraphrase_is_nearer_than_another_lesson(model):
     lesson, paraphrase, other = model.embed([QUOTE, SAME, OTHER])
     assert lesson @ paraphrase > lesson @ other + 0.05

@@ -3,7 +3,6 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,8 +56,6 @@ class TestNeighbourIndex:
             index.add(id, np.array(vector))
         found = index.search(np.array([1, 0], dtype=np.float32), k=10)
         assert found == ["east", "north", "west"]
-        assert len(index) == 3
-        assert "north" in index
 
     def test_nothing_near_enough_gives_an_empty_list(self):
         index = filled(np.eye(3, dtype=np.float32))
@@ -69,7 +66,6 @@ class TestNeighbourIndex:
         index = filled(rows)
         index.remove("L1")
         index.remove("L4")
-        assert len(index) == 4
         for i in (0, 2, 3, 5):
             assert index.search(rows[i], k=1) == [f"L{i}"]
         index.add("L1", rows[4])
@@ -81,41 +77,6 @@ class TestNeighbourIndex:
         found = index.search(rows[0], k=5, fits=lambda id: int(id[1:]) % 9 == 0)
         nearest = [i for i in np.argsort(-(rows @ rows[0])) if i % 9 == 0]
         assert found == [f"L{i}" for i in nearest[:5]]
-
-    def test_removing_an_unknown_id_removes_nothing(self):
-        index = filled(unit(3))
-        with pytest.raises(KeyError, match="L9"):
-            index.remove("L9")
-        assert len(index) == 3
-
-    @pytest.mark.parametrize(
-        ("id", "vector", "message"),
-        [
-            ("L0", unit(1)[0], "'L0' is in the index already"),
-            ("a", unit(2), "are needed"),
-            ("a", unit(1, dimension=8)[0], r"\(n, 16\) are needed"),
-            ("a", unit(1)[0] * 2, "Row 0 has length 2"),
-            ("a", np.full(16, np.nan), "Row 0 has length nan"),
-        ],
-    )
-    def test_a_refused_addition_changes_nothing(self, id, vector, message):
-        index = filled(unit(2))
-        with pytest.raises(ValueError, match=message):
-            index.add(id, vector)
-        assert len(index) == 2
-        assert len(index.search(unit(1)[0], k=5)) == 2
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"k": 0}, "k must be at least 1"),
-            ({"k": 1, "at_least": 1.5}, "lies in"),
-            ({"k": 1, "at_least": float("nan")}, "lies in"),
-        ],
-    )
-    def test_a_search_out_of_range_is_refused(self, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            filled(unit(2)).search(unit(1)[0], **arguments)
 
 
 def unique_one_by_one(rows: np.ndarray, threshold: float) -> list[int]:
@@ -142,13 +103,6 @@ def test_a_row_near_only_to_a_dropped_row_is_kept():
     angles = np.radians([0, 20, 40])
     rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     assert greedy_unique(rows, float(np.cos(np.radians(25)))) == [0, 2]
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="lies in"):
-        greedy_unique(unit(2), 2.0)
-    with pytest.raises(ValueError, match="Row 1 has length 0"):
-        greedy_unique(np.array([[1.0, 0.0], [0.0, 0.0]]), 0.5)
 
 
 def test_memory_stays_far_below_the_full_matrix():
