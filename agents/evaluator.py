@@ -22,8 +22,8 @@ from .checks import computed_verdicts, make_ready
 from .judging import DEFAULT, Judging
 from .measures.nearest import refuse_missing_texts
 from .own_words import OwnWordsAsking
-from .replies import NOTHING_QUOTED, Answers, quote_in
-from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images, words_read
+from .replies import NOTHING_QUOTED, Answers, quote_in, words_read
+from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images
 
 REASON_TOKENS = 80
 """Most tokens of the reason that is asked for after an answer."""
@@ -258,10 +258,9 @@ class Evaluator:
             return OwnWordsAsking(self.prompt, self.checklist.asked[0], judging)
         form = judging.form(provenance, len(self.checklist.asked), thinks=thinks)
         temperature = judging.temperature_of(provenance)
-        common = (self.prompt, self.checklist.asked, form.explained, form.logprobs, temperature, judging.seed)
-        if not form.together:
-            return EachAsking(*common, self.answers, form.stated, form.by_number)
-        return BatchedAsking(*common, judging.seed, self.answers, form.stated, form.by_number, form.most)
+        asked = (self.prompt, self.checklist.asked, form.explained, form.logprobs, temperature, judging.seed)
+        how = (*asked, self.answers, form.stated, form.by_number)
+        return BatchedAsking(*how, form.most) if form.together else EachAsking(*how)
 
     @property
     def answers(self) -> Answers | None:

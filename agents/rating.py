@@ -27,7 +27,7 @@ from .evaluator import Evaluator
 from .judging import Judging
 from .measures.nearest import in_view
 from .replies import Reading, in_quotes, json_object
-from .requests import TOKENS, TOP_LOGPROBS, Ask, BatchedAsking, opening, question_block, shows_images
+from .requests import TOKENS, TOP_LOGPROBS, Ask, BatchedAsking, object_schema, opening, question_block, shows_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +195,9 @@ class FillingAsking(BatchedAsking):
 
     def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
         """The answers, then the rating."""
-        whole = super().schema(questions)
         low, high = scale_of(self.levels)
-        properties = whole["properties"] | {WHOLE: {"type": "integer", "enum": list(range(low, high + 1))}}
-        return whole | {"properties": properties, "required": list(properties)}
+        rating = {"type": "integer", "enum": list(range(low, high + 1))}
+        return object_schema(super().schema(questions)["properties"] | {WHOLE: rating})
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """Read the answers and the rating; ValueError where there is no rating or no answer."""
@@ -266,5 +265,5 @@ class Filler(Evaluator):
         judging, asked = self.judging, self.checklist.asked
         form = judging.form(provenance, len(asked), thinks=False)
         common = (self.prompt, asked, form.explained, form.logprobs, judging.temperature_of(provenance), judging.seed)
-        more = (judging.seed, self.answers, form.stated, form.by_number)
+        more = (self.answers, form.stated, form.by_number)
         return FillingAsking(*common, *more, levels=self.levels, filled=self.filled)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..models.base import Answer
+from ..models.replies.answer_words import answer_words
 from ..models.replies.json_object import object_in
 from ..models.replies.numbers import expected_number, number_said
 from ..models.replies.yes_no import (
@@ -25,6 +27,8 @@ from ..models.replies.yes_no import (
     stands_in,
     stated_p_yes,
 )
+from ..prompts.checklist import Question
+from ..prompts.prompt import Prompt
 
 Answers = tuple[str, str]
 """The words for yes and no that a judge is told to answer with."""
@@ -45,21 +49,40 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplyForm:
-    """Form of the replies that were asked for."""
+class YesNoForm:
+    """Yes or no to questions: what is asked for, and how a reply is read."""
 
-    words: AnswerWords
-    """Words that are read as yes and no."""
-    answers: Answers
-    """Words for yes and no that were asked for."""
+    prompt: Prompt
+    questions: tuple[Question, ...]
     explained: bool
     logprobs: bool
-    """Whether P(yes) is read from log-probabilities."""
-    by_number: bool
-    """Whether P(yes) is the number that was stated."""
+    """Whether log-probabilities are asked for."""
+    temperature: float
+    seed: int | None
+    answers: Answers | None = None
+    """The words that are asked for; None: yes and no are, and those of the prompt's language are read too."""
+    stated: bool = False
+    """Whether a probability is asked for with the answer."""
+    by_number: bool = False
+    """Whether P(yes) is that probability."""
+
+    @cached_property
+    def words(self) -> AnswerWords:
+        """The words that are read."""
+        return words_read(self.prompt, self.questions, self.answers)
+
+    @property
+    def asked_words(self) -> Answers:
+        """The words for yes and no that are asked for."""
+        return self.answers or ENGLISH
 
 
-def read_word(answer: Answer, form: ReplyForm) -> Reading:
+def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
+    """The words for yes and no by which answers to questions are read."""
+    return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
+
+
+def read_word(answer: Answer, form: YesNoForm) -> Reading:
     """Read a reply of one word."""
     ended = answer.finish != "length"
     if not form.logprobs:
@@ -88,12 +111,12 @@ def _abstains(text: str) -> bool:
     return text.strip().lower().rstrip(".!") in _ABSTENTIONS
 
 
-def read_object(answer: Answer, form: ReplyForm) -> Reading:
+def read_object(answer: Answer, form: YesNoForm) -> Reading:
     """Read a reply about one question in JSON."""
     return _read_fields(json_object(answer, ["answer"]), "answer", answer, form)
 
 
-def read_objects(answer: Answer, questions: Sequence[str], form: ReplyForm) -> dict[str, Reading]:
+def read_objects(answer: Answer, questions: Sequence[str], form: YesNoForm) -> dict[str, Reading]:
     """Read a reply about several questions in JSON: those answers that are there and usable, by question id."""
     fields = json_object(answer, questions)
     readings = {}
@@ -127,7 +150,7 @@ def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
     return dict(fields)
 
 
-def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: ReplyForm) -> Reading:
+def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: YesNoForm) -> Reading:
     """Read the object that answers a question; ``field`` is its place in the whole reply."""
     value, words = fields.get("answer"), form.words
     said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
@@ -135,9 +158,9 @@ def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: Re
     if said is None:
         if isinstance(value, str) and _abstains(value):
             return Reading(None, None, explanation)
-        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*form.answers))
+        raise ValueError('"answer" is neither "{}" nor "{}"'.format(*form.asked_words))
     if form.by_number:
-        return Reading(said, stated_p_yes(fields, said, form.answers), explanation)
+        return Reading(said, stated_p_yes(fields, said, form.asked_words), explanation)
     if not form.logprobs:
         return Reading(said, None, explanation)
     p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
@@ -151,7 +174,7 @@ def _explanation_in(fields: Mapping[str, Any]) -> str | None:
     return explanation.strip() or None if isinstance(explanation, str) else None
 
 
-def read_quote(answer: Answer, output: str, form: ReplyForm) -> Reading:
+def read_quote(answer: Answer, output: str, form: YesNoForm) -> Reading:
     """Read a reply that is words of the output, or no."""
     explanation = quote_in(answer, output) if form.explained else None
     if form.logprobs and not form.by_number:

@@ -15,25 +15,21 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
-from ..models.replies.answer_words import answer_words
-from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, AnswerWords, wants_room
+from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, wants_room
 from ..prompts.checklist import Question, Sees
 from ..prompts.conversations.chat import NO_CALL, calls_told, images_of, with_images
 from ..prompts.examples import Example
 from ..prompts.prompt import Framing, Prompt, frame
 from ..prompts.templates import render, template
 from .measures.nearest import in_view
-from .replies import (
-    ENGLISH,
-    Answers,
-    Reading,
-    ReplyForm,
-    read_object,
-    read_objects,
-    read_quote,
-    read_score,
-    read_word,
-)
+from .replies import ENGLISH, Answers, Reading, YesNoForm, read_object, read_objects, read_quote, read_score, read_word
+
+_EXPLANATION = {"type": "string", "maxLength": 300}
+
+
+def object_schema(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these fields."""
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
 def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[str, Any]:
@@ -44,8 +40,8 @@ def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[
     if stated:
         fields[PROBABILITY] = NUMBER  # after the answer, which is decided before it is rated
     if explained:
-        fields["explanation"] = {"type": "string", "maxLength": 300}
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+        fields["explanation"] = _EXPLANATION
+    return object_schema(fields)
 
 
 def question_block(question: Question) -> str:
@@ -76,12 +72,7 @@ def batched_schema(
 ) -> dict[str, Any]:
     """JSON schema of the answers, keyed by question id in the order asked."""
     one = _schema(answers, explained=explained, stated=stated)
-    return {
-        "type": "object",
-        "properties": {question.id: one for question in questions},
-        "required": [question.id for question in questions],
-        "additionalProperties": False,
-    }
+    return object_schema({question.id: one for question in questions})
 
 
 def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: int) -> list[Question]:
@@ -240,33 +231,14 @@ class OneByOne(ABC):
 
 
 @dataclass(frozen=True)
-class EachAsking(OneByOne):
+class EachAsking(YesNoForm, OneByOne):
     """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a
     quote explains itself."""
-
-    prompt: Prompt
-    questions: tuple[Question, ...]
-    explained: bool
-    logprobs: bool
-    """Whether log-probabilities are asked for."""
-    temperature: float
-    seed: int | None
-    answers: Answers | None = None
-    """The words that are asked for; None: yes and no are, and those of the prompt's language are read too."""
-    stated: bool = False
-    """Whether a probability is asked for with the answer."""
-    by_number: bool = False
-    """Whether P(yes) is that probability."""
 
     @cached_property
     def form(self) -> str:
         """One word, or JSON where more is wanted."""
-        return each_format(explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated)
-
-    @cached_property
-    def words(self) -> AnswerWords:
-        """The words that are read."""
-        return words_read(self.prompt, self.questions, self.answers)
+        return each_format(explained=self.explained, answers=self.asked_words, stated=self.stated)
 
     @property
     def wants_a_word(self) -> bool:
@@ -294,7 +266,7 @@ class EachAsking(OneByOne):
         if not self.wants_a_word:
             top = 5 if self.logprobs else 0
             tokens = (200 if self.explained else 0) + (STATED_TOKENS if self.stated else 0)
-            schema = _schema(self.answers or ENGLISH, explained=self.explained, stated=self.stated)
+            schema = _schema(self.asked_words, explained=self.explained, stated=self.stated)
             return Parameters(tokens, self.temperature, self.seed, top, schema)
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
@@ -304,17 +276,12 @@ class EachAsking(OneByOne):
             return self._parameters
         return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
-    @cached_property
-    def _reply_form(self) -> ReplyForm:
-        return _reply_form(self)
-
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The one answer."""
-        form = self._reply_form
         if ask.wants_a_quote:
-            reading = read_quote(answer, ask.example.output or "", form)
+            reading = read_quote(answer, ask.example.output or "", self)
         else:
-            reading = read_word(answer, form) if self.wants_a_word else read_object(answer, form)
+            reading = read_word(answer, self) if self.wants_a_word else read_object(answer, self)
         return {ask.questions[0].id: reading}
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
@@ -325,29 +292,14 @@ class EachAsking(OneByOne):
 
 
 @dataclass(frozen=True)
-class BatchedAsking:
+class BatchedAsking(YesNoForm):
     """One call an example: all questions at once, answers keyed by question id, order shuffled by seed.
 
     Questions that see the same and stand next to each other are a call.
     """
 
-    prompt: Prompt
-    questions: tuple[Question, ...]
-    explained: bool
-    logprobs: bool
-    temperature: float
-    seed: int | None
-    order_seed: int
-    answers: Answers | None = None
-    stated: bool = False
-    by_number: bool = False
     most: int | None = None
     """Questions of one call at most."""
-
-    @cached_property
-    def words(self) -> AnswerWords:
-        """The words that are read."""
-        return words_read(self.prompt, self.questions, self.answers)
 
     def alone(self, question_id: str) -> EachAsking:
         """The way to ask one of the questions on its own."""
@@ -358,7 +310,7 @@ class BatchedAsking:
     @cached_property
     def form(self) -> str:
         """A JSON object keyed by question id."""
-        yes, no = self.answers or ENGLISH
+        yes, no = self.asked_words
         return render(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}", good=yes, bad=no)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
@@ -388,30 +340,19 @@ class BatchedAsking:
 
     def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
         """JSON schema of the reply about several questions."""
-        return batched_schema(questions, explained=self.explained, answers=self.answers or ENGLISH, stated=self.stated)
+        return batched_schema(questions, explained=self.explained, answers=self.asked_words, stated=self.stated)
 
     def block(self, questions: Sequence[Question]) -> str:
         """Blocks of several questions, in their order."""
         return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
 
     def _together(
-        self,
-        identity: str,
-        example: Example,
-        asked: tuple[Question, ...],
-        position: int,
-        replicate: int,
+        self, identity: str, example: Example, asked: tuple[Question, ...], position: int, replicate: int
     ) -> Ask:
         framing = frame(self.prompt, in_view(example, asked[0].sees), asked[0].sees)
-        questions = shuffled(asked, self.order_seed, example.id, replicate)
-        rest = self.block(questions) + framing.after
-        whole = Parameters(
-            self.tokens(questions),
-            self.temperature,
-            self.seed,
-            5 if self.logprobs else 0,
-            self.schema(questions),
-        )
+        questions = shuffled(asked, self.seed or 0, example.id, replicate)
+        rest, top = self.block(questions) + framing.after, 5 if self.logprobs else 0
+        whole = Parameters(self.tokens(questions), self.temperature, self.seed, top, self.schema(questions))
         parameters = for_replicate(whole, replicate)
         key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
@@ -420,21 +361,11 @@ class BatchedAsking:
         """Read the answers that are there and usable."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
-        return read_objects(answer, [question.id for question in ask.questions], _reply_form(self))
+        return read_objects(answer, [question.id for question in ask.questions], self)
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether only the beginning of a quote came."""
         return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
-
-
-def _reply_form(asking: EachAsking | BatchedAsking) -> ReplyForm:
-    answers = asking.answers or ENGLISH
-    return ReplyForm(asking.words, answers, asking.explained, asking.logprobs, asking.by_number)
-
-
-def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
-    """The words for yes and no by which answers to questions are read."""
-    return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
 
 
 def for_replicate(parameters: Parameters, replicate: int) -> Parameters:
@@ -498,9 +429,12 @@ class ExpectedScoreAsking(OneByOne):
 
     @cached_property
     def _parameters(self) -> Parameters:
-        if self.explained:
-            return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, _score_schema(self.scale))
-        return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS)
+        if not self.explained:
+            return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS)
+        low, high = self.scale
+        score = {"type": "integer", "enum": list(range(low, high + 1))}
+        schema = object_schema({"score": score, "explanation": _EXPLANATION})
+        return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, schema)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The expected number."""
@@ -510,16 +444,3 @@ class ExpectedScoreAsking(OneByOne):
         """The number of the scale that an expected score lies next to: what the judge as good as said."""
         low, high = self.scale
         return str(low + round(p_yes * (high - low)))
-
-
-def _score_schema(scale: tuple[int, int]) -> dict[str, Any]:
-    low, high = scale
-    return {
-        "type": "object",
-        "properties": {
-            "score": {"type": "integer", "enum": list(range(low, high + 1))},
-            "explanation": {"type": "string", "maxLength": 300},
-        },
-        "required": ["score", "explanation"],
-        "additionalProperties": False,
-    }

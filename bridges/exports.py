@@ -220,7 +220,7 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
     if settings["mode"] != "batched":
         return list(by_id.values())
     together = BatchedAsking(
-        kept.prompt, questions, False, False, 0.0, None, 0, kept.checklist.answers, stated=True, most=MOST_TOGETHER
+        kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True, most=MOST_TOGETHER
     )
     return [
         {

@@ -66,7 +66,7 @@ def test_an_answer_is_p_yes_of_at_least_a_half_wherever_p_yes_is_known(
     explained = EachAsking(PROMPT, (QUESTION,), True, True, 0.0, None)
     found_explained = read(explained, Answer("".join(part for part, _ in parts), parts))
     parts = (('{"', ()), ("a", ()), ('": "', ()), (word, alternatives), ('"}', ()))
-    batched = BatchedAsking(PROMPT, (QUESTION,), False, True, 0.0, None, 1)
+    batched = BatchedAsking(PROMPT, (QUESTION,), False, True, 0.0, None)
     found_batched = read(batched, Answer("".join(part for part, _ in parts), parts))
     for reading in [each for found in (found, found_explained, found_batched) for each in found.values()]:
         assert said in SAID and reading.p_yes is not None
@@ -85,10 +85,10 @@ def test_an_explained_answer_is_that_of_its_probability(said: str, p_yes: float)
 
 
 KEYS = {
-    (False, False): "5cd97fab76ce1133",
-    (False, True): "946cff479b533263",
-    (True, False): "715558e505bd33d8",
-    (True, True): "a8af256e935bf95d",
+    (False, False): "825a01f03cbd44c5",
+    (False, True): "ae41aac26bc75cd0",
+    (True, False): "1d83cb9fff32ccce",
+    (True, True): "139c47e217a408d5",
 }
 
 
@@ -102,7 +102,7 @@ def test_what_is_asked_in_english_keeps_its_keys(explained: bool, logprobs: bool
         Question(id="c", text="C?", sees="quote"),
     )
     how = (Prompt("Judge."), questions, explained, logprobs, 0.0, 42)
-    askings = (EachAsking(*how, answers), BatchedAsking(*how, 1, answers))
+    askings = (EachAsking(*how, answers), BatchedAsking(*how, answers))
     keys = [
         ask.key for asking in askings for replicate in (0, 1) for ask in asking.asks("identity", EXAMPLE, 0, replicate)
     ]

@@ -161,7 +161,7 @@ async def test_quotes_can_be_counted_from_samples() -> None:
 
 def test_one_that_wants_a_quote_is_a_call_of_its_own_among_questions_asked_together() -> None:
     other = DATE.model_copy(update={"id": "other"})
-    asking = BatchedAsking(PROMPT, (PLAIN, DATE, other, ALONE), False, False, 0.0, 42, 1)
+    asking = BatchedAsking(PROMPT, (PLAIN, DATE, other, ALONE), False, False, 0.0, 42)
     found = asks(asking)
     assert [(ask.index, [each.id for each in ask.questions]) for ask in found] == [
         (0, ["plain"]),
@@ -197,7 +197,7 @@ def test_a_score_is_asked_for_of_the_output_alone() -> None:
 def test_where_answers_are_explained_the_same_is_asked_and_the_quote_written_to_its_end(mode: str) -> None:
     def way(*, explained: bool) -> EachAsking | BatchedAsking:
         asked = (PROMPT, (PLAIN, DATE, ALONE), explained, True, 0.0, 42)
-        return EachAsking(*asked) if mode == "each" else BatchedAsking(*asked, 1)
+        return EachAsking(*asked) if mode == "each" else BatchedAsking(*asked)
 
     [short], [whole] = ([ask for ask in asks(way(explained=each)) if ask.wants_a_quote] for each in (False, True))
     assert short.messages == whole.messages and short.key != whole.key

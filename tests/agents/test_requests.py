@@ -45,7 +45,7 @@ def each(prompt: str = "Judge.", *, explained: bool = False, logprobs: bool = Tr
 
 
 def batched(prompt: str = "Judge.", *, explained: bool = False, logprobs: bool = False) -> BatchedAsking:
-    return BatchedAsking(Prompt(prompt), QUESTIONS, explained, logprobs, 0.0, 42, 1)
+    return BatchedAsking(Prompt(prompt), QUESTIONS, explained, logprobs, 0.0, 42)
 
 
 @given(st.sampled_from(PROMPTS), TEXT, TEXT, st.booleans(), st.integers(0, 2))
@@ -145,7 +145,7 @@ def test_a_question_is_told_how_to_answer_where_the_prompt_of_the_output_alone_d
 
 
 def test_one_call_is_made_for_each_run_of_questions_that_see_the_same() -> None:
-    asking = BatchedAsking(Prompt("Judge."), MIXED, False, False, 0.0, 42, 1)
+    asking = BatchedAsking(Prompt("Judge."), MIXED, False, False, 0.0, 42)
     found = list(asking.asks("identity", Example(id="e", input="asked so", output="out"), 10, 0))
     assert [(ask.index, [each.id for each in ask.questions]) for ask in found] == [
         (10, ["a"]),
@@ -158,7 +158,7 @@ def test_one_call_is_made_for_each_run_of_questions_that_see_the_same() -> None:
         text = ask.messages[-1][1]
         assert ("asked so" in text) == (ask.questions[0].sees == "all")
         assert all((f"[{each.id}]" in text) == (each in ask.questions) for each in MIXED)
-        assert ask.parameters.schema == batched_schema(shuffled(ask.questions, 1, "e", 0), explained=False)
+        assert ask.parameters.schema == batched_schema(shuffled(ask.questions, 42, "e", 0), explained=False)
     alone = asks(asking.alone("d"), Example(id="e", input="asked so", output="out"))
     assert [ask.questions for ask in alone] == [(MIXED[3],)] and "asked so" not in str(alone[0].messages)
 
@@ -193,7 +193,7 @@ def test_a_batched_schema_allows_the_ids_and_nothing_else() -> None:
 
 def test_a_batched_answer_has_room_for_long_ids() -> None:
     long = tuple(Question(id=f"{number}-" + "x" * 200, text="?") for number in range(5))
-    asking = BatchedAsking(Prompt("p"), long, False, False, 0.0, 42, 1)
+    asking = BatchedAsking(Prompt("p"), long, False, False, 0.0, 42)
     [ask] = asks(asking, Example(id="e", input="i", output="o"))
     text = json.dumps({question.id: "yes" for question in long})
     assert ask.parameters.max_tokens > len(text) / 2
@@ -329,7 +329,7 @@ def test_a_quote_is_a_yes_where_none_is_the_less_likely(
     quotes = (Question(id="q", text="Does it name a day?", sees="quote"),)
     asking: Asking = EachAsking(Prompt("p"), quotes, explained, True, 0.0, 42)
     if together:
-        asking = BatchedAsking(Prompt("p"), quotes, explained, True, 0.0, 42, 1)
+        asking = BatchedAsking(Prompt("p"), quotes, explained, True, 0.0, 42)
     [ask] = asks(asking, HERE)
     read = asking.read(ask, Answer(drawn, (either(drawn, p_yes, "Monday", "none"),)))["q"]
     assert read.p_yes == pytest.approx(p_yes, rel=1e-6)
@@ -345,7 +345,7 @@ def test_a_stated_probability_that_contradicts_its_answer_is_no_verdict(said: st
     value = {"answer": said, "probability": number}
     goes = number == 50 or (number > 50) == (said == "yes")
     if together:
-        many = BatchedAsking(Prompt("p"), QUESTIONS, False, False, 0.0, 42, 1, None, True, True)
+        many = BatchedAsking(Prompt("p"), QUESTIONS, False, False, 0.0, 42, None, True, True)
         [ask] = asks(many, HERE)
         other = {"answer": "yes", "probability": 90}
         readings = many.read(ask, Answer(json.dumps({"a": value, "b": other})))
@@ -375,8 +375,8 @@ def test_every_question_is_asked_once_and_its_verdict_has_its_own_place(sees: li
     questions = tuple(Question(id=f"q{number}", text=f"Q{number}?", sees=one) for number, one in enumerate(sees))
     for asking in (
         EachAsking(Prompt("p"), questions, False, True, 0.0, 42),
-        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42, 1),
-        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42, 1, most=2),
+        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42),
+        BatchedAsking(Prompt("p"), questions, False, False, 0.0, 42, most=2),
     ):
         places = {}
         for ask in asking.asks("identity", HERE, 10, replicate):
