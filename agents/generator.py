@@ -24,14 +24,14 @@ from ..prompts.checklist import Question
 from ..prompts.conversations.chat import system_in_user
 from ..prompts.examples import Example
 from ..prompts.formats.several import by_name
-from ..prompts.lessons import foreign_order
+from ..prompts.lessons import Lesson, foreign_order
 from ..prompts.messages import told
 from ..prompts.prompt import Prompt, generator_messages, render_example
 from ..prompts.templates import FencedText, render, template
 from ..prompts.text import copied_names, copied_quote, copied_words, sendable, shorten, topic_words
 from .agent import Agent
 from .buying import Estimate, all_together
-from .notes import Assignment, Case, NoteAgent, given_reason
+from .note_takers import Case, NoteAgent
 from .requests import illustrated
 from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
@@ -230,19 +230,21 @@ class GeneratorNoteTaker(NoteAgent):
     Its lessons have the direction "stricter".
     """
 
-    async def _assignment(self, case: Case) -> Assignment:
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """See :meth:`NoteAgent.take_note`."""
         told = render(
             "generator_notes_case",
             task=self._task,
             example=render_example(case.example),
             check=case.question.criterion,
-            why=given_reason(case, "reference") or FencedText("no reason was given"),
+            why=case.reason("reference") or FencedText("no reason was given"),
         )
 
         def rule(note: GeneratorNote) -> str:
             return self._instruction(note.instruction, case)
 
-        return Assignment("generator_notes", told, GeneratorNote, rule, STRICTER)
+        asked = ("generator_notes", told)
+        return await self._note(case, lesson_id, asked=asked, record=GeneratorNote, rule=rule, direction=STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
         """An instruction that fits other requests; ValueError says what the model is told."""

@@ -10,27 +10,126 @@ differ, their answers and explanations. Its lessons have no given form; what nob
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import Model, ModelError
 from ..models.gateway import Gateway
 from ..prompts.checklist import Question
-from ..prompts.lessons import Lesson, foreign_order
+from ..prompts.examples import Example
+from ..prompts.lessons import Disagreement, Lesson, foreign_order
 from ..prompts.prompt import render_example
 from ..prompts.templates import FencedText, joined, render, template
 from ..prompts.text import copied_words, fill
-from .agent import Agent
-from .notes import Assignment, Case, NoteAgent, both_answers
-from .rules import FaultKinds, NoteFields, RuleMaker, polarity_words
+from .agent import Agent, Reply
+from .own_words import is_own_question
+from .rules import (
+    LENIENT_RATING,
+    STRICTER_RATING,
+    Direction,
+    FaultKinds,
+    NoteFields,
+    RuleMaker,
+    direction_of,
+    polarity_words,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A disagreement with all that a note-taker may be told of it."""
+
+    disagreement: Disagreement
+    """The answers of the target and its reference."""
+    example: Example
+    question: Question
+    """The question that they were asked; for a generator it may be the description of a check."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Explanations under ``target`` and ``reference``, where they were bought."""
+
+    @property
+    def direction(self) -> Direction:
+        """The direction that a judge's rule has to take."""
+        if is_own_question(self.question):
+            return STRICTER_RATING if self.disagreement.target else LENIENT_RATING
+        return direction_of(self.question, self.disagreement.target)
+
+    def reason(self, side: str, before: str = "") -> FencedText:
+        """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
+        reason = self.reasons.get(side)
+        return FencedText(before) + render("given_reason", reason=reason) if reason else FencedText()
+
+    @property
+    def both_answers(self) -> dict[str, str]:
+        """Values of the templates about the two sides: their answers and reasons."""
+        return {
+            "target_answer": "yes" if self.disagreement.target else "no",
+            "target_reason": self.reason("target", " "),
+            "reference_answer": "yes" if self.disagreement.reference else "no",
+            "reference_reason": self.reason("reference", " "),
+        }
+
+
+def _lesson(lesson_id: str, text: str, cases: Sequence[Case], direction: Direction) -> Lesson:
+    """The lesson that was drawn from some cases; its dimension, for the record alone, is that of the first."""
+    return Lesson(
+        id=lesson_id,
+        text=text,
+        direction=direction.name,
+        dimension=cases[0].question.dimension,
+        evidence=tuple(case.disagreement.key for case in cases),
+    )
+
+
+class NoteAgent(Agent):
+    """A model that takes notes of one case at a time."""
+
+    role = "note_taker"
+
+    def __init__(self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None) -> None:
+        """``task`` is the checklist's, so that the model knows what is judged."""
+        super().__init__(gateway, model, seed=seed)
+        self._task = task
+
+    @abstractmethod
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """Draw one lesson from one case. Raises ParseError where there is no usable note, e.g. because the rule copies
+        the example."""
+
+    async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
+        """Get ready for notes on questions where the target was too kind, and on those where it was too severe. Raises
+        ModelError where every further call would fail too."""
+
+    async def _note(
+        self,
+        case: Case,
+        lesson_id: str,
+        *,
+        asked: tuple[str, str],
+        record: type[Reply],
+        rule: Callable[[Reply], str],
+        direction: Direction,
+    ) -> Lesson:
+        """Ask for a note, and make a lesson of it.
+
+        Args:
+            asked: Name of the template with the orders, and what is told of the case.
+            record: The note's schema.
+            rule: Reads the rule from a note; raises ``ValueError`` with what is wrong, which the model is told once.
+        """
+        orders, told = asked
+        reply = await self._ask(template(orders), told, record, max_tokens=400, check=rule)
+        return _lesson(lesson_id, rule(reply), [case], direction)
 
 
 class NoteTaker(NoteAgent):
     """A model that reads a disagreement in context and generalises it."""
 
     def __init__(self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None) -> None:
-        """``task`` is the checklist's, so that the model knows what is judged."""
+        """See :class:`NoteAgent`."""
         super().__init__(gateway, model, task, seed=seed)
         self._listed: dict[tuple[str, bool], list[str]] = {}
 
@@ -70,7 +169,8 @@ class NoteTaker(NoteAgent):
         kinds = dict.fromkeys(" ".join(kind.split()).rstrip(".") for kind in found.kinds)
         return [kind for kind in kinds if kind and not copied_words(kind, [own_words], run=4)]
 
-    async def _assignment(self, case: Case) -> Assignment:
+    async def take_note(self, case: Case, lesson_id: str) -> Lesson:
+        """See :meth:`NoteAgent.take_note`."""
         direction = case.direction
         kinds = await self._kinds(case.question, harmless=not direction.stricter)
         shown = (case.example.input, case.example.output or "", case.example.context or "")
@@ -80,19 +180,18 @@ class NoteTaker(NoteAgent):
         def rule(note: NoteFields) -> str:
             return maker.rule(getattr(note, direction.field), note.kind)
 
-        return Assignment("note_taker", self._told(case, kinds), direction.record, rule, direction)
-
-    def _told(self, case: Case, kinds: Sequence[str]) -> str:
-        return render(
+        told = render(
             "note_taker_case",
             task=self._task,
             example=render_example(case.example),
             question=case.question.text,
-            **both_answers(case),
+            **case.both_answers,
             kinds=f", one of: {'; '.join(kinds)}; or another" if kinds else "",
-            rule_field=case.direction.field,
-            rule_opening=case.direction.opening,
+            rule_field=direction.field,
+            rule_opening=direction.opening,
         )
+        asked = ("note_taker", told)
+        return await self._note(case, lesson_id, asked=asked, record=direction.record, rule=rule, direction=direction)
 
 
 MOST_LESSONS = 3
@@ -151,25 +250,13 @@ class FreeNoteTaker(Agent):
         case = render("free_notes_case", task=task, items=joined(shown, "\n\n"), most=str(most))
         orders = template("free_notes")
         reply = await self._ask(orders, case, _FreeLessons, max_tokens=150 * most + 50, check=can_be_used)
-        return [
-            _lesson(
-                lesson_id, each.lesson, [case for number in dict.fromkeys(each.cases) for case in items[number - 1]]
-            )
-            for lesson_id, each in zip(lesson_ids, reply.lessons, strict=False)
-        ]
+        lessons = []
+        for lesson_id, each in zip(lesson_ids, reply.lessons, strict=False):
+            cases = [case for number in dict.fromkeys(each.cases) for case in items[number - 1]]
+            lessons.append(_lesson(lesson_id, " ".join(each.lesson.split()), cases, cases[0].direction))
+        return lessons
 
 
 def _told(case: Case) -> FencedText:
     """One question of an example: what was answered, and what should have been."""
-    return render("free_notes_question", question=case.question.text, **both_answers(case))
-
-
-def _lesson(lesson_id: str, text: str, cases: Sequence[Case]) -> Lesson:
-    """Direction and dimension are those of its first case: they are for the record alone."""
-    return Lesson(
-        id=lesson_id,
-        text=" ".join(text.split()),
-        direction=cases[0].direction.name,
-        dimension=cases[0].question.dimension,
-        evidence=tuple(case.disagreement.key for case in cases),
-    )
+    return render("free_notes_question", question=case.question.text, **case.both_answers)

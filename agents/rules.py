@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ..prompts.checklist import Polar, Question
 from ..prompts.lessons import foreign_order
@@ -34,11 +35,7 @@ _REPEATED_ORDER = re.compile(
     r",?\s*(?:then\s+)?(?:please\s+)?(?:the\s+)?(?:right\s+)?answer\s+(?:is\s+)?(?:no|yes)$", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"^((?:an?|the|some)(?: (?!that\b|which\b|who\b)[\w-]+){1,3}) ((?:is|are|was|were|does|do)\b)")
-_ORDERS = (
-    "note_taker",
-    "note_taker_case",
-    "given_reason",
-)
+_ORDERS = ("note_taker", "note_taker_case", "given_reason")
 _OF_NOTES = re.compile(r"\b(?:this|the|an|a|other) (rules?|examples?|judges?)\b", re.IGNORECASE)
 _EMPTY_WORDS = (
     "accurate accurately answer appropriate appropriately claim clear clearly content correct correctly criteria "
@@ -148,40 +145,22 @@ class NoteFields(BaseModel):
     kind: str = Field(max_length=80)
 
 
-class StricterNote(NoteFields):
-    """The judge said yes where no is right, and yes is good."""
-
-    answer_no_if: str = Field(min_length=10, max_length=LONGEST_RULE)
-
-
-class LenientNote(NoteFields):
-    """The judge said no where yes is right, and yes is good."""
-
-    answer_yes_even_if: str = Field(min_length=10, max_length=LONGEST_RULE)
-
-
-class StricterNoteOnFault(NoteFields):
-    """The judge said no where yes is right, and yes is a fault."""
-
-    answer_yes_if: str = Field(min_length=10, max_length=LONGEST_RULE)
-
-
-class LenientNoteOnFault(NoteFields):
-    """The judge said yes where no is right, and yes is a fault."""
-
-    answer_no_even_if: str = Field(min_length=10, max_length=LONGEST_RULE)
-
-
 @dataclass(frozen=True)
 class Direction:
     """How a rule of one direction is asked for and written."""
 
     name: Literal["stricter", "more lenient"]
-    record: type[NoteFields]
     field: str
+    """The last field of a note, which holds the end of the rule."""
     opening: str
     on_fault: bool = False
     """Whether yes speaks against the output."""
+
+    @cached_property
+    def record(self) -> type[NoteFields]:
+        """The note's schema."""
+        rule: Any = (str, Field(min_length=10, max_length=LONGEST_RULE))
+        return create_model("Note", __base__=NoteFields, **{self.field: rule})
 
     @property
     def stricter(self) -> bool:
@@ -194,17 +173,15 @@ class Direction:
         return ("no", "yes") if self.stricter != self.on_fault else ("yes", "no")
 
 
-STRICTER = Direction("stricter", StricterNote, "answer_no_if", "Answer no if the output")
-LENIENT = Direction("more lenient", LenientNote, "answer_yes_even_if", "Answer yes even if the output")
-STRICTER_ON_FAULT = Direction(
-    "stricter", StricterNoteOnFault, "answer_yes_if", "Asked about a fault, answer yes if the output", True
-)
+STRICTER = Direction("stricter", "answer_no_if", "Answer no if the output")
+LENIENT = Direction("more lenient", "answer_yes_even_if", "Answer yes even if the output")
+STRICTER_ON_FAULT = Direction("stricter", "answer_yes_if", "Asked about a fault, answer yes if the output", True)
 LENIENT_ON_FAULT = Direction(
-    "more lenient", LenientNoteOnFault, "answer_no_even_if", "Asked about a fault, answer no even if the output", True
+    "more lenient", "answer_no_even_if", "Asked about a fault, answer no even if the output", True
 )
 """Both say what they are about, as the rules of a prompt are read with questions of either kind."""
-STRICTER_RATING = Direction("stricter", StricterNote, "answer_no_if", "Give a bad rating if the output")
-LENIENT_RATING = Direction("more lenient", LenientNote, "answer_yes_even_if", "Give a good rating even if the output")
+STRICTER_RATING = Direction("stricter", "answer_no_if", "Give a bad rating if the output")
+LENIENT_RATING = Direction("more lenient", "answer_yes_even_if", "Give a good rating even if the output")
 """For judges in people's own words, who answer neither yes nor no."""
 DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT, STRICTER_RATING, LENIENT_RATING)
 

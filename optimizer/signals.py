@@ -41,7 +41,7 @@ class Reasons:
     """Reasons of its reference."""
 
     def said(self, key: str) -> dict[str, str]:
-        """Both sides' reasons for one disagreement, as a :class:`~askance.agents.notes.Case` holds them."""
+        """Both sides' reasons for one disagreement, as a :class:`~askance.agents.note_takers.Case` holds them."""
         return {"target": self.mine.get(key, ""), "reference": self.theirs.get(key, "")}
 
 

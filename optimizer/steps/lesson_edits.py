@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier
-from ...agents.notes import NoteAgent
+from ...agents.note_takers import NoteAgent
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import Model, ModelError
 from ...models.budget import CAPS

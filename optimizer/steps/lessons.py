@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ...agents.lesson_checks import ContradictionFinder, Deduplicator, LessonClassifier, Relation
-from ...agents.notes import Case, NoteAgent
+from ...agents.note_takers import Case, NoteAgent
 from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, ModelError

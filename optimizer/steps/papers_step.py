@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...agents.lesson_checks import Deduplicator
-from ...agents.note_takers import MOST_LESSONS, FreeNoteTaker
-from ...agents.notes import Case
+from ...agents.note_takers import MOST_LESSONS, Case, FreeNoteTaker
 from ...models.base import CallError, Model
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt

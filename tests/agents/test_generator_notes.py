@@ -7,7 +7,7 @@ import pytest
 
 from askance.agents.agent import ParseError
 from askance.agents.generator import GeneratorNoteTaker, RequirementWriter
-from askance.agents.notes import Case
+from askance.agents.note_takers import Case
 from askance.models.base import Request
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Question

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from askance.agents.agent import ParseError
-from askance.agents.note_takers import NoteTaker
-from askance.agents.notes import Case
+from askance.agents.note_takers import Case, NoteTaker
 from askance.agents.own_words import own_checklist
 from askance.agents.rules import LENIENT, STRICTER
 from askance.models.base import Request

@@ -12,7 +12,7 @@ from askance.agents.agent import ParseError, ask_for, strict_schema
 from askance.agents.generator import GeneratorNote
 from askance.agents.lesson_checks import Relation
 from askance.agents.question_writer import Requirements
-from askance.agents.rules import LenientNote, StricterNoteOnFault
+from askance.agents.rules import LENIENT, STRICTER_ON_FAULT
 from askance.agents.updater import Rewritten
 from askance.models.base import Answer, ModelError
 from askance.models.gateway import Gateway
@@ -85,7 +85,7 @@ async def test_a_second_unusable_reply_is_an_error_that_says_why() -> None:
 @pytest.mark.parametrize(
     ("record", "wanted"),
     [
-        *((each, "note") for each in (LenientNote, StricterNoteOnFault, GeneratorNote)),
+        *((each, "note") for each in (LENIENT.record, STRICTER_ON_FAULT.record, GeneratorNote)),
         (Relation, "comparison of lessons"),
         (Rewritten, "prompt"),
         (Requirements, "requirements"),

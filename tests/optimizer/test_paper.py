@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from askance.agents.agent import ParseError
-from askance.agents.note_takers import FreeNoteTaker
-from askance.agents.notes import Case
+from askance.agents.note_takers import Case, FreeNoteTaker
 from askance.memory.journal import read_events
 from askance.memory.result_file import FINISH_SENTENCES
 from askance.models.base import Request

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askance.agents.notes import Case
+from askance.agents.note_takers import Case
 from askance.bridges.gepa_parts import NearnessToPeople, OwnScore
 from askance.evaluation.scoring import Targets, score_examples
 from askance.memory.journal import read_events
