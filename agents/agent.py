@@ -57,33 +57,33 @@ async def ask_for(
     record: type[Reply],
     *,
     max_tokens: int,
-    temperature: float = 0.0,
     seed: int | None = None,
-    replicate: int = 0,
     check: Callable[[Reply], object] | None = None,
     forget: bool = False,
 ) -> Reply:
-    """Ask for a record.
+    """Ask for a record, at temperature 0.
 
     Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
     ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
     cannot be used, so that they are asked for anew the next time. Raises ParseError where the reply to the re-ask was
     no better, and ModelError where there is no reply."""
-    parameters = Parameters(max_tokens, temperature, seed, schema=strict_schema(record))
-    conversation, keys = list(messages), []
-    for last in (False, True):
-        request = make_request(model.identity, conversation, parameters, replicate)
+    parameters = Parameters(max_tokens, 0.0, seed, schema=strict_schema(record))
+    conversation, keys = list(messages), list[bytes]()
+    while True:
+        request = make_request(model.identity, conversation, parameters)
         keys.append(request.key)
         answer = await gateway.ask(role, model, request)
         try:
             return _read(answer, record, check)
         except ValueError as error:
-            if last:
+            if len(keys) == 2:
                 await gateway.forget(keys if forget else ())
                 wanted = record.model_config.get("title") or record.__name__
                 raise ParseError(f"{model.name} gave no usable {wanted}, twice: {error}", keys) from None
-            conversation += [("assistant", answer.text or "(nothing)"), ("user", _complaint(error, record))]
-    raise AssertionError("the second round returns or raises")
+            fields = ", ".join(f'"{name}"' for name in record.model_fields)
+            complaint = f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and "
+            complaint += "nothing else."
+            conversation += [("assistant", answer.text or "(nothing)"), ("user", complaint)]
 
 
 def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], object] | None) -> Reply:
@@ -98,11 +98,6 @@ def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], object] 
     if check:
         check(reply)
     return reply
-
-
-def _complaint(error: ValueError, record: type[BaseModel]) -> str:
-    fields = ", ".join(f'"{name}"' for name in record.model_fields)
-    return f"That cannot be used: {error}\nAnswer again with one JSON object with the fields {fields} and nothing else."
 
 
 class Agent:

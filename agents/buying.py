@@ -18,9 +18,7 @@ from ..prompts.errors import BudgetExceededError
 from ..prompts.formatting import money
 from ..prompts.text import letters
 from ..prompts.verdicts import Provenance, Told
-from .replies import (
-    Reading,
-)
+from .replies import Reading
 from .requests import Ask, Asking, BatchedAsking
 
 
@@ -88,8 +86,7 @@ class VerdictBuyer:
             return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            # several were asked at once because the model thinks, and not because somebody wanted it so: each is asked
-            # alone
+            # where several were asked at once only because the model thinks, each is asked alone
             chosen_here = isinstance(self.asking, BatchedAsking) and self.asking.most is not None
             if not chosen_here or ask.wants_a_quote:
                 return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
@@ -196,9 +193,8 @@ class Estimate:
         if self.cost_usd is not None:
             price = f"at most {money(self.cost_usd)}"
         elif self.known_usd and self.unpriced:
-            price = (
-                f"at most {money(self.known_usd)} and what {' and '.join(self.unpriced)} costs, whose price is unknown"
-            )
+            unpriced = " and ".join(self.unpriced)
+            price = f"at most {money(self.known_usd)} and what {unpriced} costs, whose price is unknown"
         names = " and ".join(self.without_thinking)
         unknown = f", without what {names} may think first, as that was never asked" if names else ""
         return f"about {self.tokens:,} tokens, {price}{unknown}"
@@ -233,10 +229,8 @@ Result = TypeVar("Result")
 async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitable[object]], workers: int) -> None:
     """Do all items, ``workers`` of them at once; each is taken when a worker is free for it.
 
-    Raises:
-        BudgetExceededError: A cap was reached. No further item was begun, but those under way were brought to their
-            end: their calls are paid for, and their answers are kept.
-        BaseException: The first other error of any item; the others are cancelled.
+    Raises BudgetExceededError where a cap was reached: no further item is begun, and those under way are brought to
+    their end, as their calls are paid for. Raises the first other error of any item; the others are then cancelled.
     """
     turn = asyncio.Lock()
     over_budget: list[BudgetExceededError] = []
@@ -253,12 +247,7 @@ async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitab
             except BudgetExceededError as error:
                 over_budget.append(error)
 
-    await _all_or_first_error([asyncio.ensure_future(work()) for _ in range(workers)])
-    if over_budget:
-        raise over_budget[0]
-
-
-async def _all_or_first_error(tasks: Sequence[asyncio.Future[None]]) -> None:
+    tasks = [asyncio.ensure_future(work()) for _ in range(workers)]
     try:
         await asyncio.gather(*tasks)
     except BaseException:
@@ -266,6 +255,8 @@ async def _all_or_first_error(tasks: Sequence[asyncio.Future[None]]) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+    if over_budget:
+        raise over_budget[0]
 
 
 async def all_together(
@@ -296,10 +287,8 @@ async def all_together(
 LOOKUP_BLOCK = 5_000
 """Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the
 file, and a lookup takes four fifths of the time."""
-
 TURN = 100
 """Stored answers read before others on the event loop have their turn; some 2 ms."""
-
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 """Advice about an endpoint without log-probabilities."""
 

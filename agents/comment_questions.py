@@ -9,7 +9,6 @@ the same lesson in a prompt).
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -17,149 +16,13 @@ from typing import ClassVar, NamedTuple
 
 from ..models.base import Message, Model
 from ..models.gateway import Gateway
-from ..prompts.checklist import Checklist, Sees
+from ..prompts.checklist import TEXTS, Checklist, Sees
 from ..prompts.human_feedback import one_line, told
 from ..prompts.lessons import foreign_order
 from ..prompts.templates import render
 from ..prompts.text import capitalised, excerpt, sentences, shorten
 from .agent import Agent
 
-SHOTS = (
-    ("You can't write that about the mayor, that's an insult. Nice photo though", "insult a person"),
-    ("where's the oven temperature??", "say how hot the oven must be|give a temperature"),
-    ("meh", ""),
-    (
-        "Gives away the murderer again... and the ending is far too long, I fell asleep",
-        "tell who did it|have a long ending",
-    ),
-    ("We don't print phone numbers. Ever.", "give a phone number"),
-    ("he names the donor?! donors are private, we leave that to the office", "name a donor"),
-    ("lovely, it thanks the helpers", "thank someone"),
-)
-"""Comments from other fields, and what is asked after each of them."""
-BESIDE_SHOTS = (
-    (
-        "The mayor has made a fool of himself again. The council laughed for minutes.",
-        "sure, let's get sued",
-        "insult a person|make fun of someone",
-    ),
-    (
-        "Mix flour and butter, add the eggs and bake it for twenty minutes.",
-        "at what heat??",
-        "say how hot the oven must be|give a temperature",
-    ),
-    (
-        "A fine novel of three hundred pages. In the end it was the gardener.",
-        "well, no need to buy the book any more",
-        "tell how the story ends|tell who did it",
-    ),
-    ("The choir sang in the town hall on Sunday. Many guests came.", "meh", ""),
-    ("We thank Mrs Adams for her gift of 500 euros.", "did she agree to be in the paper?", "name a donor"),
-    (
-        "Come and join us! Ring Paul on 0171 223 after six.",
-        "his private line. are you mad. nice tone though",
-        "give a phone number",
-    ),
-    (
-        "The bridge is closed from Monday on. Take the road by the mill.",
-        "good that it says how to get round",
-        "say which other way to take",
-    ),
-)
-"""Texts from other fields, comments on them, and what is asked after each."""
-KIND_SHOTS = (
-    (
-        "The mayor has made a fool of himself again. Ring Paul on 0171 223 if you want to hear the tape.",
-        "insult a person|give a phone number|say how to hear more",
-    ),
-    (
-        "Mix flour and butter, add the eggs and bake it at 180 degrees for twenty minutes. Your guests will love it!",
-        "give a temperature|say how long it takes|praise the result",
-    ),
-    (
-        "We are sorry that the choir could not sing on Sunday. The hall was too cold, and the heating is being "
-        "repaired.",
-        "apologise for something|give a reason|say what is being done",
-    ),
-)
-"""Texts from other fields, and what they do."""
-GENERAL_SHOTS = (
-    ("call the mayor a clown", "insult somebody|speak badly of a person"),
-    ("say that the oven must be at 180 degrees", "give a temperature|say how hot something must be"),
-    ("mention that the gardener did it", "tell who did it|give away how the story ends"),
-    ("say who to ask if the bus is late on Sunday", "say who to ask|name somebody who can help"),
-    ("thank Mrs Adams for her gift", "name a person|speak of a gift"),
-    ("mention the new car of the neighbour", "speak of what somebody owns|mention a neighbour"),
-    ("tell the reader to fry the fish in butter", "tell the reader how to cook something|give advice on cooking"),
-)
-"""Words by which a question of another field, or a more general one, is known."""
-RELATION_SHOTS: tuple[tuple[str, Sees, str, str, str], ...] = (
-    (
-        "The library opens at nine on Sundays, and children pay nothing.",
-        "input",
-        "When does the pool open on Sunday?",
-        "library?? she wants to swim",
-        "speak of the same thing as the question (input)",
-    ),
-    (
-        "Our oven was built by Mr Hall in 1920. It has baked the bread of this town ever since.",
-        "input",
-        "How long do I bake a loaf in a small oven?",
-        "nice history. and how long now",
-        "answer what was asked (input)|say how long something takes (text)",
-    ),
-    (
-        "The choir sang in the church on Friday, to great applause.",
-        "context",
-        "The choir sang in the town hall on Friday. Some eighty people came.",
-        "where is the church from, made up",
-        "say something that its source lacks (context)",
-    ),
-    (
-        "Ring Paul on 0171 223 and have a good laugh with us about the mayor.",
-        "input",
-        "Who can tell me about the village fair?",
-        "sure, let's get sued",
-        "make fun of someone (text)",
-    ),
-    (
-        "The tower of the town hall has ninety steps.",
-        "reference",
-        "There are seventy steps, and a landing half way.",
-        "miscounted",
-        "give another answer than the reference (reference)",
-    ),
-    ("Many guests came on Sunday.", "input", "How was the concert?", "meh", ""),
-)
-"""Texts from other fields, each with another text and which one that is, comments, and what is asked after each."""
-RICH_SHOTS: tuple[tuple[str, Sees | None, str, str, str], ...] = (
-    (
-        "The library opens at nine on Sundays, and children pay nothing.",
-        "input",
-        "When does the pool open on Sunday?",
-        "library?? she wants to swim",
-        "Kind: answers about another thing\n"
-        "Question: {opening} speak of the same thing as the question?\n"
-        "Means: the place, person or thing that the question names is what the text is about\n"
-        "Yes: asked for the bus to the mill, it names the bus to the mill\n"
-        "No: asked for the bus to the mill, it names the train to the mill\n"
-        "Looks at: input",
-    ),
-    (
-        "The mayor has made a fool of himself again. The council laughed for minutes.",
-        None,
-        "",
-        "sure, let's get sued",
-        "Kind: disrespect for a person\n"
-        "Question: {opening} make fun of somebody?\n"
-        "Means: a person or group is laughed at, insulted or made to look foolish\n"
-        "Yes: our new baker, who cannot count to ten\n"
-        "No: our new baker, who comes from the coast\n"
-        "Looks at: text",
-    ),
-    ("The choir sang in the town hall on Sunday.", None, "", "meh", "none"),
-)
-"""Texts from other fields, each with another text where there is one, comments, and the rich questions of these."""
 LONGEST_OUTPUT = 1200
 """Characters of an output that are shown."""
 COMMON_RELATIONS: Mapping[str, tuple[str, ...]] = {
@@ -256,7 +119,7 @@ class QuestionAgent(Agent):
 
     role = "note_taker"
     template: ClassVar[str]
-    """The orders."""
+    """The orders; below them shots, which are texts from other fields and what is asked after each."""
 
     def __init__(
         self,
@@ -271,10 +134,7 @@ class QuestionAgent(Agent):
         """Set up the orders.
 
         Args:
-            gateway: Buys the calls.
-            model: The model that writes.
             noun: The word for an output in the questions, e.g. "reply".
-            seed: The seed of its replies.
             recurring: Names and numbers that a question may have, as of :func:`recurring_names`.
             texts: Texts that every example has and a question may hold the output against.
         """
@@ -283,19 +143,16 @@ class QuestionAgent(Agent):
         self._opening = f"Does the {noun}"
         self._recurring = {each.casefold() for each in recurring}
         self._texts = tuple(texts)
-        orders = render(self.template, noun=noun, listed=") or (".join(("text", *self._texts)))
+        written = render(self.template, noun=noun, listed=") or (".join(("text", *self._texts)))
+        orders, *shots = written.split("\n---\n")
         if recurring:
             orders += f" These recur in many comments, and a question may name them: {', '.join(recurring)}."
         self._orders: list[Message] = [("system", orders)]
-        for asked, answer in self._shots():
-            self._orders += [("user", asked), ("assistant", self._shown(answer))]
-
-    @abstractmethod
-    def _shots(self) -> list[tuple[str, str]]:
-        """Examples of a request and its answer, with the verbs of the questions parted by ``|``."""
-
-    def _shown(self, answer: str) -> str:
-        return "\n".join(f"{self._opening} {what}?" for what in answer.split("|")) if answer else "none"
+        missing = [f"\n{name.capitalize()}: " for name in TEXTS if name not in self._texts]
+        for shot in shots:
+            asked, answer = shot.split("\n\n", 1)
+            if not any(name in asked for name in missing):
+                self._orders += [("user", asked), ("assistant", answer)]
 
     async def _lines(self, asked: str) -> list[str]:
         return self.read((await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text)
@@ -331,9 +188,6 @@ class CommentReader(QuestionAgent):
 
     template = "comment_questions"
 
-    def _shots(self) -> list[tuple[str, str]]:
-        return [(f"Comment: {comment}", answer) for comment, answer in SHOTS]
-
     async def questions(self, comment: str) -> list[str]:
         """Questions whether an output has what the comment speaks of; none where it speaks of nothing."""
         found = [await self._lines(f"Comment: {remark}") for remark in remarks(comment)]
@@ -345,16 +199,10 @@ class BesideReader(QuestionAgent):
 
     template = "beside_questions"
 
-    def _shots(self) -> list[tuple[str, str]]:
-        return [(self._asked(comment, text), answer) for text, comment, answer in BESIDE_SHOTS]
-
-    @staticmethod
-    def _asked(comment: str, output: str) -> str:
-        return f"Text: {output}\nComment: {comment}"
-
     async def questions(self, comment: str, output: str) -> list[str]:
         """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing."""
-        return await self._lines(self._asked(told([comment]), shorten(" ".join(output.split()), LONGEST_OUTPUT)))
+        shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
+        return await self._lines(f"Text: {shown}\nComment: {told([comment])}")
 
 
 class AskedBeside(NamedTuple):
@@ -373,38 +221,25 @@ class RelationReader(QuestionAgent):
 
     template = "relation_questions"
 
-    def _shots(self) -> list[tuple[str, str]]:
-        return [
-            (self._asked(comment, text, {name: other}), answer)
-            for text, name, other, comment, answer in RELATION_SHOTS
-            if name in self._texts
-        ]
-
-    @staticmethod
-    def _asked(comment: str, output: str, texts: Mapping[Sees, str]) -> str:
-        beside = [f"{name.capitalize()}: {text}" for name, text in texts.items()]
-        return "\n".join([f"Text: {output}", *beside, f"Comment: {comment}"])
-
     async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
         """Questions whether another output has what the comment on this one speaks of, with what each looks at.
 
-        Args:
-            comment: The remark.
-            output: The output that it is about.
-            texts: The other texts of its example, by their names.
+        ``texts`` are the other texts of the output's example, by their names.
         """
-        asked = self._beside(comment, output, texts)
-        reply = (await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text
-        found = self.read_views(reply)
+        found = await self._read(comment, output, texts, _TOKENS)
         sees = dict.fromkeys(each.sees for each in found if each.sees in texts)
         common = [each for name in sees for each in self._common(name, texts[name], output)]
         return list({each.text: each for each in [*found, *common]}.values())
 
-    def _beside(self, comment: str, output: str, texts: Mapping[Sees, str]) -> str:
-        """The request about a comment, with as much of the texts as is shown."""
+    async def _read(self, comment: str, output: str, texts: Mapping[Sees, str], tokens: int) -> list[AskedBeside]:
+        """Ask about a comment, beside as much of the texts as is shown."""
         shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
-        others = {name: excerpt(" ".join(text.split()), shown, LONGEST_OTHER) for name, text in texts.items()}
-        return self._asked(told([comment]), shown, others)
+        beside = [
+            f"{name.capitalize()}: {excerpt(' '.join(text.split()), shown, LONGEST_OTHER)}"
+            for name, text in texts.items()
+        ]
+        asked = "\n".join([f"Text: {shown}", *beside, f"Comment: {told([comment])}"])
+        return self.read_views((await self._say([*self._orders, ("user", asked)], max_tokens=tokens)).text)
 
     def _common(self, sees: Sees, text: str, output: str) -> list[AskedBeside]:
         """The common relations to a text. One that is longer than the output and no question is a source."""
@@ -425,8 +260,8 @@ class RelationReader(QuestionAgent):
     @cached_property
     def _shown_alone(self) -> set[str]:
         """Questions of the shots about a text alone: a small writer repeats them where it has none of its own."""
-        lines = (line for _, answer in self._shots() for line in answer.split("|") if line.endswith("(text)"))
-        return {f"{self._opening} {line.removesuffix(' (text)')}?" for line in lines}
+        lines = (line for role, said in self._orders if role == "assistant" for line in said.splitlines())
+        return {line.replace(" (text)", "") for line in lines if line.endswith("(text)?")}
 
     def _view(self, text: str, said: str | None) -> Sees:
         named = _CALLED.get(said or "", said)
@@ -442,21 +277,10 @@ class RichReader(RelationReader):
 
     template = "rich_questions"
 
-    def _shots(self) -> list[tuple[str, str]]:
-        return [
-            (self._asked(comment, text, {name: other} if name else {}), answer.format(opening=self._opening))
-            for text, name, other, comment, answer in RICH_SHOTS
-            if name is None or name in self._texts
-        ]
-
-    def _shown(self, answer: str) -> str:
-        return answer
-
     async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
         """One question whether another output has what the comment on this one speaks of; none where it speaks of
-        nothing, or the reply lacks a part. The parameters are those of :meth:`RelationReader.relations`."""
-        asked = self._beside(comment, output, texts)
-        return self.read_views((await self._say([*self._orders, ("user", asked)], max_tokens=_RICH_TOKENS)).text)
+        nothing, or the reply lacks a part."""
+        return await self._read(comment, output, texts, _RICH_TOKENS)
 
     def read_views(self, reply: str) -> list[AskedBeside]:
         """The question of a reply with its definition and cases in brackets; it begins and ends as questions do."""
@@ -476,12 +300,6 @@ class KindReader(QuestionAgent):
     """Says in general words what an output does: what many accepted and no rejected ones do is what these lack."""
 
     template = "kinds_of_things"
-
-    def _shots(self) -> list[tuple[str, str]]:
-        return [(f"Text: {text}", answer) for text, answer in KIND_SHOTS]
-
-    def _shown(self, answer: str) -> str:
-        return answer.replace("|", "\n")
 
     async def questions(self, output: str) -> list[str]:
         """Whether another output does each of the things that this one does."""
@@ -503,9 +321,6 @@ class Generaliser(QuestionAgent):
 
     template = "general_questions"
 
-    def _shots(self) -> list[tuple[str, str]]:
-        return [(f"{self._opening} {thing}?", kinds) for thing, kinds in GENERAL_SHOTS]
-
     async def questions(self, question: str) -> list[str]:
         """More general questions than this one; none where the reply has none."""
         return [each for each in await self._lines(question) if each != question]
@@ -516,12 +331,8 @@ def _positive(negated: re.Match[str]) -> str:
 
 
 def looks_at(question: str, texts: Collection[Sees], noun: str = "") -> Sees:
-    """Return the text that a question holds the output against, by its words; ``all`` where they name none.
-
-    Args:
-        question: The question, or what follows its opening.
-        texts: Names of the texts that the examples have; no other one is returned.
-        noun: The word for an output: "the article" is the output where that is an article.
+    """Return the text that a question holds the output against, by its words; ``all`` where they name none of the
+    ``texts`` that the examples have. ``noun`` is the word for an output: where that is an article, "the article" is it.
     """
     low = question.lower().replace(f"the {noun.lower()}", "") if noun else question.lower()
     source: Sees = "context" if "context" in texts else "input"

@@ -6,7 +6,6 @@ import pytest
 
 from askance.agents.comment_questions import (
     COMMON_RELATIONS,
-    SHOTS,
     BesideReader,
     CommentReader,
     Generaliser,
@@ -20,6 +19,7 @@ from askance.agents.comment_questions import (
 from askance.models.budget import Budget
 from askance.models.gateway import Gateway
 from askance.prompts.checklist import Checklist, Question
+from askance.prompts.templates import template
 from askance.testing import ScriptedModel
 
 
@@ -113,7 +113,9 @@ async def test_what_an_output_does_becomes_questions() -> None:
 
 
 def test_shots_speak_of_no_reply() -> None:
-    assert not any("reply" in comment or "reply" in answer for comment, answer in SHOTS)
+    _, *shots = template("comment_questions").split("\n---\n")
+    assert len(shots) == 7
+    assert "reply" not in "".join(shots)
 
 
 @pytest.mark.parametrize(

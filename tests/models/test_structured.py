@@ -117,12 +117,11 @@ def test_a_parse_error_reaches_a_user_as_a_sentence() -> None:
     assert issubclass(ParseError, AskanceError)
 
 
-async def test_the_schema_the_seed_and_the_replicate_go_along() -> None:
-    _, model = await ask(GOOD, seed=3, replicate=2, temperature=0.5)
+async def test_the_schema_and_the_seed_go_along() -> None:
+    _, model = await ask(GOOD, seed=3)
     parameters = model.requests[0].parameters
-    assert (parameters.max_tokens, parameters.temperature, parameters.seed) == (50, 0.5, 3)
+    assert (parameters.max_tokens, parameters.temperature, parameters.seed) == (50, 0.0, 3)
     assert parameters.schema == strict_schema(Note)
-    assert model.requests[0].replicate == 2
 
 
 def test_a_strict_schema_requires_every_field_and_allows_no_other() -> None:

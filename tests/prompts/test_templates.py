@@ -69,7 +69,7 @@ def test_only_who_fences_says_that_it_is_fenced() -> None:
                 made[path.relative_to(ROOT).as_posix()] = count
     assert made == {
         "agents/generator.py": 1,
-        "agents/notes.py": 1,
+        "agents/note_takers.py": 1,
         "agents/question_writer.py": 1,
         "prompts/prompt.py": 1,
         "prompts/shown_examples.py": 1,
