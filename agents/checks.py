@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..models.base import ModelError
 from ..models.functions import find_function, function_version, kind_of, must_take_an_example, what_happened
@@ -23,23 +23,13 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean, import_opti
 from ..prompts.text import sendable
 from ..prompts.verdicts import Told, Verdict
 from .decided import decided
-from .measures.values import make_measure_ready, values_of, version_of_measure
+from .measures.values import make_measure_ready, own_function, values_of, version_of_measure
 from .traces.call_checks import CALL_KINDS, NoRecordError, calls_hold
 
 if TYPE_CHECKING:
     from ..models.base import Answer, AnswerStore, Request
     from ..prompts.examples import Example
-
-    class Written(Protocol):
-        """An example with its output; :class:`askance.agents.generator.Generated` is one."""
-
-        @property
-        def example(self) -> Example:
-            """``output`` is None where generating failed."""
-
-        @property
-        def error(self) -> str | None:
-            """Why there is no output."""
+    from .generator import Generated
 
 
 @dataclass(frozen=True)
@@ -74,12 +64,8 @@ class Checker:
 def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(), where: str = "--checker") -> Checker:
     """Find a checker: ``package.module:function``, ``path/to/file.py:function``, or the function itself.
 
-    The current directory is put on the import path, as ``python -m`` does, or else the file's directory. A name is
-    looked for first in ``began_in``, the directory that it was given in.
-
-    Raises:
-        InputError: There is no such module, file or function, importing it fails, or what is found cannot be called
-            with one example.
+    A name is looked for first in ``began_in``, the directory that it was given in. Raises InputError where there is no
+    such module, file or function, importing it fails, or what is found cannot be called with one example.
     """
     if isinstance(source, Checker):
         return source
@@ -93,30 +79,25 @@ def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(),
     return Checker(name, function)
 
 
-def run_checker(checker: Checker, generated: Sequence[Written], prompt: str) -> list[Verdict]:
+def run_checker(checker: Checker, generated: Sequence[Generated], prompt: str) -> list[Verdict]:
     """Check every output; one verdict per check, in the order of the examples and of each one's checks.
 
     A plain True or False counts as one check with the function's name. Where generating failed, or the function raised
     an error, there is one verdict of that name with status ``api_error`` and no answer: a failure is never a score.
     The function gets a copy of each example, which it may change. ``prompt`` is the hash of the generator's prompt.
-
-    Raises:
-        InputError: The function returned something else than True, False, a :class:`Check` or several, or two checks
-            of one example have one name.
+    Raises InputError where the function returned something else than True, False, a :class:`Check` or several, or two
+    checks of one example have one name.
     """
     verdicts = []
     for each in generated:
-        if each.example.output is None:
-            found: list[Check] | str = _not_written(each.error)
-        else:
-            found = _checked(checker, each.example)
+        there_is_none = each.example.output is None
+        found = _not_written(each.error) if there_is_none else _checked(checker, each.example)
         if isinstance(found, str):
             verdicts.append(_verdict(each.example, checker.whole, prompt, _failed(found)))
             continue
-        verdicts += [
-            _verdict(each.example, check.name, prompt, _told(holds=check.passed, reason=check.reason or None))
-            for check in found
-        ]
+        for check in found:
+            told = Told(check.passed, float(check.passed), "computed", check.reason or None)
+            verdicts.append(_verdict(each.example, check.name, prompt, told))
     return verdicts
 
 
@@ -130,8 +111,6 @@ def computed_verdicts(
     """The verdicts of checks and measures on outputs, by example and criterion in the order given; nothing is asked.
 
     Args:
-        criteria: What is computed.
-        examples: With their outputs.
         prompt: Content hash of the prompt that stands in the verdicts.
         unwritten: Why an example has no output, by its id; its verdicts have no answer.
         store: Keeps the values of measures; those that are there are not computed again.
@@ -175,7 +154,7 @@ def compute(check: ComputedCheck, example: Example) -> Told:
     """
     output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
-        found = _checked(_loaded(check), example)
+        found = _checked(Checker(value, _function(check)), example)
         if isinstance(found, str):
             return _failed(found)
         failed = [each for each in found if not each.passed]
@@ -186,17 +165,15 @@ def compute(check: ComputedCheck, example: Example) -> Told:
         if sure < SURE:
             return Told(None, status="abstained", error="the output is too short or too mixed to tell its language")
         holds, reason = language in _codes(value), f"it is written in the language {language}"
-    elif check.kind in CALL_KINDS:
-        try:
-            holds, reason = calls_hold(check.kind, value, example)
-        except NoRecordError as error:
-            return _failed(str(error))
     else:
         try:
-            holds, reason = decided(check.kind, value, output)
-        except RunawayPatternError as error:
+            about_calls = check.kind in CALL_KINDS
+            holds, reason = (
+                calls_hold(check.kind, value, example) if about_calls else decided(check.kind, value, output)
+            )
+        except (NoRecordError, RunawayPatternError) as error:
             return _failed(str(error))
-    return _told(holds=holds, reason=None if check.is_good(holds) else reason)
+    return Told(holds, float(holds), "computed", None if check.is_good(holds) else reason)
 
 
 def make_ready(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> None:
@@ -206,7 +183,7 @@ def make_ready(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> None:
         if isinstance(check, ComputedMeasure):
             make_measure_ready(check)
         elif check.kind == "checker":
-            _loaded(check)
+            _function(check)
         elif check.kind == "language":
             known = set(_identifier().labels) if hasattr(_identifier(), "labels") else set(_identifier().nb_classes)
             for code in (each for each in _codes(check.value or "") if each not in known):
@@ -248,24 +225,16 @@ def _codes(value: str) -> list[str]:
     return [each.lower() for each in re.split(r"[,\s]+", value) if each]
 
 
-def _loaded(check: ComputedCheck) -> Checker:
-    """The function of a check; a file that was changed since is read again."""
-    source, folder = check.value or "", check.folder
-    name = source.rpartition(":")[0]
-    file = next((each for each in (folder / name, Path(name)) if each.is_file()), None)
-    return _checker_of(source, folder, f"check '{check.id}':", None if file is None else file.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _checker_of(source: str, folder: Path, where: str, _: int | None) -> Checker:
-    return load_checker(source, folder, where)
+def _function(check: ComputedCheck) -> Any:
+    return own_function(check.value or "", check.folder, f"check '{check.id}':")
 
 
 def _checked(checker: Checker, example: Example) -> list[Check] | str:
     """The checks that a function returns for an example, or why there are none."""
     try:
-        returned = checker.function(example.model_copy(deep=True))
-        checks = returned if isinstance(returned, (bool, Check)) else _all_of(returned)
+        checks: object = checker.function(example.model_copy(deep=True))
+        if isinstance(checks, Iterable) and not isinstance(checks, (str, bytes)):
+            checks = list(checks)  # a generator function is run to its end, so that its errors are the function's own
     except AskanceError:
         raise
     except (Exception, SystemExit) as error:
@@ -275,10 +244,6 @@ def _checked(checker: Checker, example: Example) -> list[Check] | str:
 
 def _not_written(error: str | None) -> str:
     return f"not generated: {error or 'there is no output to check'}"
-
-
-def _told(*, holds: bool, reason: str | None) -> Told:
-    return Told(holds, float(holds), "computed", reason)
 
 
 def _failed(error: str) -> Told:
@@ -296,11 +261,6 @@ def _measured(measure: ComputedMeasure, example: Example, value: float | str) ->
         return Told(None, measure.share(value), "computed", value=value)
     except ValueError as error:
         raise InputError(f"measure '{measure.id}', on the example '{example.id}': {error}.") from None
-
-
-def _all_of(returned: object) -> object:
-    """Run a generator function to its end, so that its errors are the function's own."""
-    return list(returned) if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)) else returned
 
 
 def _validated(returned: object, checker: Checker, example: Example) -> list[Check]:

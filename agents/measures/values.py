@@ -38,14 +38,9 @@ def values_of(
 ) -> dict[str, dict[str, Value]]:
     """Return the values of measures by measure and example; a text says why there is none.
 
-    Args:
-        measures: What is computed.
-        examples: With their outputs.
-        store: Keeps the values; those that are there are not computed again.
-
-    Raises:
-        InputError: A function is not known, or gives something else than a number.
-        MissingExtraError: A similarity needs an embedder that is not installed.
+    The ``store`` keeps them; those that are there are not computed again. Raises InputError where a function is not
+    known, or gives something else than a number, and MissingExtraError where a similarity needs an embedder that is
+    not installed.
     """
     # a function of one's own may read anything, so its values are never taken from before
     keys = {(each.id, one.id): _key(each, one) for each in measures if not each.names_function for one in examples}
@@ -132,8 +127,9 @@ def _own_value(measure: ComputedMeasure, example: Example) -> Value:
         return what_happened(error, measure.name, function)
     if found is None:
         return f"{measure.name} gives no number for it"
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
-        given = kind_of(found) if isinstance(found, bool) or not isinstance(found, (int, float)) else str(found)
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    if not is_number or not math.isfinite(found):
+        given = str(found) if is_number else kind_of(found)
         raise InputError(
             f"The measure {measure.name}, on the example '{example.id}', returned {given}; it must return a number, or "
             "None where there is none."
@@ -154,13 +150,19 @@ def _embed(new: Iterable[tuple[ComputedMeasure, Example]]) -> None:
 
 
 def _function(measure: ComputedMeasure) -> Any:
-    """The function of a measure; a file that was changed since is read again."""
-    version = function_version(measure.name, measure.folder)
-    return _found(measure.name, measure.folder, f"measure '{measure.id}':", version)
+    return own_function(measure.name, measure.folder, f"measure '{measure.id}':")
+
+
+def own_function(source: str, folder: Path, where: str) -> Any:
+    """A user's function of one example by its name; a file that was changed since is read again. Raises InputError,
+    which begins with ``where``, if there is none."""
+    name = source.rpartition(":")[0]
+    file = next((each for each in (folder / name, Path(name)) if each.is_file()), None)
+    return _found(source, folder, where, None if file is None else file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _found(source: str, folder: Path, where: str, _: str | None) -> Any:
+def _found(source: str, folder: Path, where: str, _: int | None) -> Any:
     function = find_function(source, where, folder)
     must_take_an_example(f"{where} {source}", function)
     return function
