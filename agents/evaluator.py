@@ -47,10 +47,7 @@ class Evaluator:
     """Whether its answers can come with a probability, and several in one reply."""
 
     def __post_init__(self) -> None:
-        """Check the words for yes and no, and load what checks need.
-
-        Raises InputError where the words are the wrong way round, or a check's function or language is not known.
-        """
+        """Load what checks need; InputError where that is not known, or words for yes and no are the wrong way round."""
         words_read(self.prompt, (), self.answers)
         make_ready(self.checklist.computed)
 
@@ -61,11 +58,8 @@ class Evaluator:
 
         Returns one verdict per example, question and replicate, in that order, whatever the order of completion; those
         of its checks and measures, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of
-        how many are there.
-
-        Raises:
-            BudgetExceededError: A cap was reached; the answers bought so far are in the store.
-            ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
+        how many are there. Raises BudgetExceededError where a cap was reached (the answers bought so far are in the
+        store), and ModelError where the endpoint refuses every call (wrong key, unknown model) or is down.
         """
         if not examples:
             return VerdictColumns()
@@ -87,11 +81,8 @@ class Evaluator:
         return verdicts
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
-        """Buy the explanations of some verdicts, each in a further call that goes on from its own answer.
-
-        Returns explanations by (example id, question id); verdicts without an answer are left out, and those
-        that code decided.
-        """
+        """Buy the explanations of some verdicts, each in a further call that goes on from its own answer; by example id
+        and question id. Verdicts without an answer are left out, and those that code decided."""
         by_id = {example.id: example for example in examples}
         explained: dict[tuple[str, str], str] = {}
         for verdict in verdicts:
@@ -103,10 +94,8 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept.
-
-        Where p_yes is ``auto`` and no answer has settled it yet, log-probabilities are assumed.
-        """
+        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept. Where p_yes is ``auto``
+        and no answer has settled it yet, log-probabilities are assumed."""
         checked = len(examples) * len(self.checklist.computed)
         if not self.checklist.asked:
             return Estimate(checked, 0, 0, 0, 0.0)
@@ -129,8 +118,10 @@ class Evaluator:
     def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
         """Learn from the first stored answer whether the others were asked for with more room."""
         store, first = self.gateway.store, next(self._all_asks(asking, examples[:1], 1), None)
-        answer = store.get_many([first.key]).get(first.key) if store is not None and first is not None else None
-        if answer is not None and first is not None and asking.wants_room(first, answer):
+        if store is None or first is None:
+            return
+        answer = store.get_many([first.key]).get(first.key)
+        if answer is not None and asking.wants_room(first, answer):
             self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
@@ -151,11 +142,9 @@ class Evaluator:
                 found: Provenance = "logprob" if answer.logprobs else self.judging.without_logprobs(thinks=False)
                 settled = self.gateway.settle(self.model, found)
         if expected and settled != "logprob":
-            raise ModelError(
-                f"{self.model.name}: the endpoint gives no log-probabilities, which expected scores are read from. "
-                "Choose --scores soft or hard, or another model.",
-                fatal=True,
-            )
+            said = "the endpoint gives no log-probabilities, which expected scores are read from. "
+            said += "Choose --scores soft or hard, or another model."
+            raise ModelError(f"{self.model.name}: {said}", fatal=True)
         return settled
 
     @property
@@ -191,10 +180,7 @@ class Evaluator:
 
     async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
         """Where p_yes of a model that thinks comes from: log-probabilities, unless the first verdicts, in the order of
-        the data, have none that tells anything.
-
-        These answers have both, so all of them are of use whatever is found.
-        """
+        the data, have none that tells anything. These answers have both, so they are of use whatever is found."""
         asking, first, due = self._asking("logprob"), list[Ask](), 0
         for ask in self._all_asks(asking, examples, 1):
             first.append(ask)
@@ -228,9 +214,8 @@ class Evaluator:
                     self.gateway.give_room(self.model)
                     return answer
                 try:
-                    (asking if answer.logprobs or not probe.parameters.top_logprobs else self._plain("hard")).read(
-                        probe, answer
-                    )
+                    in_full = answer.logprobs or not probe.parameters.top_logprobs
+                    (asking if in_full else self._plain("hard")).read(probe, answer)
                 except ValueError:  # it may be the beginning of a thought
                     return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
                 return answer
@@ -252,8 +237,7 @@ class Evaluator:
     def _asking_as(self, provenance: Provenance, *, thinks: bool) -> Asking:
         judging = self.judging
         if judging.score_scale is not None:
-            explained = judging.explain == "always"
-            return self._asking_for_scores(self.checklist.asked, judging.score_scale, explained=explained)
+            return self._asking_for_scores(self.checklist.asked, explained=judging.explain == "always")
         if judging.reads is not None:
             return OwnWordsAsking(self.prompt, self.checklist.asked[0], judging)
         form = judging.form(provenance, len(self.checklist.asked), thinks=thinks)
@@ -267,11 +251,16 @@ class Evaluator:
         """The words for yes and no that are asked for, where some were given: the setting's, else the checklist's."""
         return self.judging.answer_words or self.checklist.answers
 
-    def _asking_for_scores(
-        self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
-    ) -> ExpectedScoreAsking:
+    def _asking_for_scores(self, questions: tuple[Question, ...], *, explained: bool) -> ExpectedScoreAsking:
         judging = self.judging
-        return ExpectedScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
+        assert judging.score_scale is not None, "only a judge that is asked for numbers has a scale"
+        how = (explained, judging.temperature, judging.seed, judging.score_scale)
+        return ExpectedScoreAsking(self.prompt, questions, *how)
+
+    def _alone(self, question: Question, *, explained: bool) -> EachAsking:
+        """Ask a question on its own, without log-probabilities."""
+        how = (explained, False, self.judging.temperature, self.judging.seed, self.answers)
+        return EachAsking(self.prompt, (question,), *how)
 
     def _all_asks(self, asking: Asking, examples: Sequence[Example], draws: int) -> Iterator[Ask]:
         questions = len(self.checklist.asked)
@@ -350,8 +339,7 @@ class Evaluator:
         """Quote the words that made the answer yes, or say that there are none; None where a yes has no such words."""
         if not verdict.answer:
             return NOTHING_QUOTED
-        how = (True, False, self.judging.temperature, self.judging.seed, self.answers)
-        asking = EachAsking(self.prompt, (question,), *how)
+        asking = self._alone(question, explained=True)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
         quote = quote_in(await self.gateway.ask(self.role, self.model, ask.request()), example.output or "")
         return None if quote == NOTHING_QUOTED else quote
@@ -364,9 +352,8 @@ class Evaluator:
             return own, own.nearest(verdict.p_yes or 0.0)
         if judging.score_scale is None or verdict.p_yes is None:
             yes, no = self.answers or ("Yes", "No")
-            how = (False, False, judging.temperature, judging.seed, self.answers)
-            return EachAsking(self.prompt, (question,), *how), yes if verdict.answer else no
-        asking = self._asking_for_scores((question,), judging.score_scale, explained=False)
+            return self._alone(question, explained=False), yes if verdict.answer else no
+        asking = self._asking_for_scores((question,), explained=False)
         return asking, asking.nearest(verdict.p_yes)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..models.base import CallError, Model, ModelError
 from ..models.gateway import Gateway
@@ -22,7 +22,7 @@ from .agent import Agent
 from .buying import Estimate, all_together
 from .evaluator import Evaluator
 from .judging import Judging
-from .question_writer import wording
+from .question_writer import questions_record, wording
 
 DIMENSION = "instructions"
 """The dimension of every question that is written for one example."""
@@ -54,10 +54,6 @@ class ExampleQuestions(Agent):
             raise ValueError(f"max_questions must be at least 1, not {max_questions}.")
         super().__init__(gateway, model, seed=seed)
         self._most = max_questions
-        questions = (list[_Draft], Field(min_length=1, max_length=max_questions))
-        self._record: type[BaseModel] = create_model(
-            "Questions", __config__=ConfigDict(title="questions"), questions=questions
-        )
 
     async def write(
         self,
@@ -68,17 +64,8 @@ class ExampleQuestions(Agent):
         """Write a checklist for every example: one atomic yes/no question for each explicit requirement of its input.
 
         Only the input is read, so the questions are the same whatever output is judged by them. Their ids are ``q1``,
-        ``q2``, ... in the order written; one that repeats the wording of an earlier one is left out.
-
-        Args:
-            on_failed: Told the id of an example that got no questions, and why.
-
-        Returns:
-            Checklists by example id, in input order; failed examples are not among them.
-
-        Raises:
-            BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
-            ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
+        ``q2``, ... in the order written; one that repeats the wording of an earlier one is left out. Returns checklists
+        by example id, in input order, without failed examples, of which ``on_failed`` is told the id and the reason.
         """
 
         async def write_one(example: Example) -> Checklist | None:
@@ -98,7 +85,7 @@ class ExampleQuestions(Agent):
         reply = await self._ask(
             render("example_questions", most=str(self._most)),
             render("example_questions_case", instruction=example.input),
-            self._record,
+            questions_record(_Draft, self._most),
             max_tokens=_TOKENS_A_QUESTION * self._most,
             check=_ask_something,
         )
@@ -128,10 +115,7 @@ async def judge_by_own(
 ) -> VerdictColumns:
     """Ask about every example the questions of its ``own`` checklist; each verdict says what was ``asked``.
 
-    ``on_examples`` is told how many examples of how many are done.
-
-    Raises:
-        BudgetExceededError: A cap was reached; the answers bought so far are in the store.
+    ``on_examples`` is told how many examples of how many are done. Errors are those of :meth:`Evaluator.judge`.
     """
 
     async def judge(example: Example) -> VerdictColumns:

@@ -102,14 +102,11 @@ class Generator:
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> list[Generated]:
-        """Write an output for every example; one that it has already is replaced.
+        """Write an output for every example, in place of one that it has; one record each, in input order.
 
-        Returns one record per example, in input order, whatever the order of completion. ``on_done`` is told how many
-        of how many are there.
-
-        Raises:
-            BudgetExceededError: A cap was reached; calls under way were let end, and their answers are in the store.
-            ModelError: The endpoint refuses every call (wrong key, unknown model) or is down.
+        ``on_done`` is told how many of how many are there. Raises BudgetExceededError where a cap was reached (calls
+        under way were let end, and their answers are in the store), and ModelError where the endpoint refuses every
+        call (wrong key, unknown model) or is down.
         """
         self._refuse_images(examples)
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
@@ -118,35 +115,29 @@ class Generator:
         """Estimate what :meth:`generate` would buy now; there are no verdicts."""
         self._refuse_images(examples)
         requests = [self._request(example) for example in examples]
-        keys = [request.key for request in requests]
-        store = self.gateway.store
-        found = store.get_many(keys) if store is not None else {}
+        found = self._found(requests)
         to_buy = {request.key: request for request in requests if request.key not in found}
+        calls, stored = len(to_buy), len(requests) - len(to_buy)
         if isinstance(self.model, Program):  # nobody knows what it spends
             unpriced = (self.model.name,) if to_buy else ()
-            cost = None if to_buy else 0.0
-            return Estimate(0, len(to_buy), len(requests) - len(to_buy), 0, cost, unpriced=unpriced)
-        tokens = sum(reserved_tokens(request) for request in to_buy.values())
-        written = self.most_tokens * len(to_buy)
-        return Estimate.priced(
-            0, len(to_buy), len(requests) - len(to_buy), tokens - written, written, self.model, self.gateway
-        )
+            return Estimate(0, calls, stored, 0, None if to_buy else 0.0, unpriced=unpriced)
+        tokens, written = sum(map(reserved_tokens, to_buy.values())), self.most_tokens * calls
+        return Estimate.priced(0, calls, stored, tokens - written, written, self.model, self.gateway)
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
         """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is
         still to be written, with a text in its place that no answer in the store is about."""
-        keys = [self._request(example).key for example in examples]
+        requests = [self._request(example) for example in examples]
+        found, foreseen = self._found(requests), []
+        for key, example in zip((request.key for request in requests), examples, strict=True):
+            output = self._output_in(found[key]) if key in found else f"{key.hex()} {example.output or ''}"
+            foreseen.append(example.model_copy(update={"output": output, "comment": ()}))
+        return foreseen
+
+    def _found(self, requests: Sequence[Request]) -> Mapping[bytes, Answer]:
+        """The answers to requests that are in the store."""
         store = self.gateway.store
-        found = store.get_many(keys) if store is not None else {}
-        return [
-            example.model_copy(
-                update={
-                    "output": self._output_in(found[key]) if key in found else f"{key.hex()} {example.output or ''}",
-                    "comment": (),
-                }
-            )
-            for key, example in zip(keys, examples, strict=True)
-        ]
+        return {} if store is None else store.get_many([request.key for request in requests])
 
     def _output_in(self, answer: Answer) -> Any:
         """The output that an answer holds; messages and objects of a program as the text that stands for them."""
@@ -225,10 +216,7 @@ class GeneratorNote(BaseModel):
 
 
 class GeneratorNoteTaker(NoteAgent):
-    """A model that reads a failed output in context and writes an instruction for all outputs.
-
-    Its lessons have the direction "stricter".
-    """
+    """A model that reads a failed output in context and writes a "stricter" lesson: an instruction for all outputs."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """See :meth:`NoteAgent.take_note`."""
@@ -299,12 +287,8 @@ class RequirementWriter(Agent):
         """One sentence, in the requirement's own words.
 
         For a check, ``requirement`` is the question that was made of its name, and ``reasons`` are what the checker
-        said of outputs that failed.
-
-        Raises:
-            ParseError: The model's second line was no instruction either, said something else than the requirement, or
-                the opposite of it.
-            ModelError: No reply.
+        said of outputs that failed. Raises ParseError where the model's second line was no instruction either, said
+        something else than the requirement, or the opposite of it.
         """
         kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
         told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
@@ -364,8 +348,7 @@ _HAS = re.compile(rf"has\s+(?P<who>{_SUBJECT})\s+{_BOUND}{_NO_THING}{_ATTACHED}(
 _THERE = re.compile(r"(?:is|are)\s+there\s+(?P<what>\S.*)", re.IGNORECASE)
 _STATING = (
     "have contain consist sound read feel seem look appear fit run exceed belong need lack miss match come reflect "
-    "remain "
-    "stay last make show agree comply know think fall cost"
+    "remain stay last make show agree comply know think fall cost"
 )
 _STATES = frozenset(_STATING.split())
 """Verbs that say how the output is, not what its writer does; "make" is both ("make sense"). A verb alone ("Greet.") is
@@ -381,10 +364,8 @@ _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
 
 
 def instruction_of(question: str, *, is_fault: bool) -> str | None:
-    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence.
-
-    None where the question is not of a form that can be turned round by its first words.
-    """
+    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence. None
+    where the question is not of a form that can be turned round by its first words."""
     text = " ".join(question.split())
     if not text.endswith("?") or text.count("?") > 1 or re.search(r"[.!:;]\s", text):
         return None
@@ -399,10 +380,9 @@ def instruction_of(question: str, *, is_fault: bool) -> str | None:
 def _turned(text: str, is_fault: bool) -> str | None:
     if found := _DOES.fullmatch(text):
         return _what_it_does(found["who"], found["what"], is_fault)
-    if found := _IS.fullmatch(text):
-        return _must(found["who"], "be", found["what"], is_fault)
-    if found := _HAS.fullmatch(text):
-        return _must(found["who"], "have", found["what"], is_fault)
+    for pattern, verb in ((_IS, "be"), (_HAS, "have")):
+        if found := pattern.fullmatch(text):
+            return _must(found["who"], verb, found["what"], is_fault)
     if (found := _THERE.fullmatch(text)) and not (is_fault and _NEGATED.search(found["what"])):
         return f"There must {'not be' if is_fault else 'be'} {found['what']}"
     return None
@@ -441,10 +421,7 @@ def _capital(text: str) -> str:
 
 def as_it_stands(requirement: Question, check: str | None = None) -> str:
     """The form that is always right: the clause that the requirement comes from, else the requirement quoted, and what
-    the answer to it has to be.
-
-    ``check`` is the name of the check, where a checker and no question requires it.
-    """
+    the answer to it has to be. ``check`` is the name of the check, where a checker and no question requires it."""
     if check is not None:
         return f"What you write must pass this check: {' '.join(check.split()).rstrip('.')}."
     if requirement.clause is not None:

@@ -76,11 +76,9 @@ class Judging:
             )
 
     def without_logprobs(self, *, thinks: bool) -> Provenance:
-        """Where p_yes comes from where log-probabilities tell nothing, or are not there.
-
-        The number that a model states costs no further call, and lost least in simulated worlds
-        (docs/results/asking.md). Samples are drawn where somebody asks for them, and so pays for them.
-        """
+        """Where p_yes comes from where log-probabilities tell nothing, or are not there."""
+        # The number that a model states costs no further call, and lost least in simulated worlds
+        # (docs/results/asking.md). Samples are drawn where somebody asks for them, and so pays for them.
         return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 
     def form(self, provenance: Provenance, questions: int, *, thinks: bool) -> Form:

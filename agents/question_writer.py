@@ -105,14 +105,6 @@ class TakenApart(NamedTuple):
     """Parts of the prompt that no question comes from."""
 
 
-class Parts(BaseModel):
-    """A question, or the questions that it holds."""
-
-    model_config = ConfigDict(title="questions")
-
-    questions: list[_Draft] = Field(min_length=1, max_length=MOST_PARTS)
-
-
 class QuestionWriter(Agent):
     """A model that decomposes a task into a checklist."""
 
@@ -245,7 +237,8 @@ class QuestionWriter(Agent):
             return [draft]
         case = render("split_question_case", question=draft.text, violation=draft.violation)
         try:
-            reply = await self._ask(template("split_question"), case, Parts, max_tokens=400)
+            record = questions_record(_Draft, MOST_PARTS)
+            reply: Any = await self._ask(template("split_question"), case, record, max_tokens=400)
         except ParseError as error:
             tell(f"kept whole, as it could not be taken apart ({error}): {draft.text}")
             return [draft]
@@ -302,7 +295,11 @@ def _drafts_record(dimensions: Sequence[str], most: int) -> type[BaseModel]:
         fields["dimension"] = (Literal[tuple(dimensions)], ...)
     elif not dimensions:
         fields["dimension"] = (str, Field(min_length=2, max_length=40))
-    draft = create_model("Draft", __base__=_Draft, **fields)  # type: ignore[call-overload]
+    return questions_record(create_model("Draft", __base__=_Draft, **fields), most)  # type: ignore[call-overload]
+
+
+def questions_record(draft: type[BaseModel], most: int) -> type[BaseModel]:
+    """Record of a reply with so many questions at most."""
     questions = (list[draft], Field(min_length=1, max_length=most))  # type: ignore[valid-type]
     return create_model("Drafts", __config__=ConfigDict(title="questions"), questions=questions)
 
@@ -364,7 +361,7 @@ class Rephraser(Agent):
         """
         found: dict[str, str] = {wording(question.text): ""}
         for kind in KINDS:
-            answer = await self._say(_messages(kind, question.text), max_tokens=_MOST_TOKENS)
+            answer = await self._say(_messages(kind, " ".join(question.text.split())), max_tokens=_MOST_TOKENS)
             lines = answer.text.splitlines()
             usable = questions_in(lines[:-1] if answer.finish == "length" else lines)
             new = {wording(each): each for each in usable if wording(each) not in found}
@@ -382,13 +379,9 @@ class QuestionMender(Agent):
 
         ``comments`` are what it was made from; the first is shown. A wording keeps to it as any question does.
         """
-        orders, *examples = template("mend_question").split(f"\n\n{_ASKED}")
-        messages: list[Message] = [("system", orders)]
-        for example in examples:
-            asked, said, *written = example.strip().split("\n")
-            messages += [("user", f"{_ASKED}{asked}\n{said}"), ("assistant", "\n".join(written))]
         about = f"\nSaid: {shorten(' '.join(comments[0].split()), _LONGEST)}" if comments else ""
-        answer = await self._say([*messages, ("user", f"{_ASKED}{question}{about}")], max_tokens=_MOST_TOKENS)
+        messages = _messages("mend_question", f"{question}{about}", lines=2)
+        answer = await self._say(messages, max_tokens=_MOST_TOKENS)
         found = [each for each in questions_in(answer.text.splitlines()) if oddity(each) is None]
         return [each for each in dict.fromkeys(found) if each != question and foreign_order(each) is None]
 
@@ -407,11 +400,12 @@ def questions_in(lines: list[str]) -> list[str]:
     ]
 
 
-def _messages(kind: str, text: str) -> list[Message]:
-    """The orders, the template's examples as turns of a conversation, and the question."""
+def _messages(kind: str, text: str, *, lines: int = 1) -> list[Message]:
+    """The orders, the template's examples as turns of a conversation (so many ``lines`` are the user's), and the
+    question."""
     orders, *examples = template(kind).split(f"\n\n{_ASKED}")
     messages: list[Message] = [("system", orders)]
     for example in examples:
-        asked, written = example.split("\n", 1)
-        messages += [("user", _ASKED + asked), ("assistant", written)]
-    return [*messages, ("user", _ASKED + " ".join(text.split()))]
+        said = example.strip().split("\n")
+        messages += [("user", _ASKED + "\n".join(said[:lines])), ("assistant", "\n".join(said[lines:]))]
+    return [*messages, ("user", _ASKED + text)]
