@@ -123,36 +123,30 @@ class Updater(EditAgent):
         """Turn a lesson into an edit that the prompt's guards let through. Raises ParseError where the model's second
         proposal was refused too; the message says why.
 
-        Args:
-            examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of the lesson. One of
-                them is then corrected or taken out, and none of its words need be kept.
+        Nothing may be copied from ``examples``, texts of development. ``opposed`` are places, from 0, of the parts
+        (:func:`split_parts`) that order the opposite of the lesson: one of them is then corrected or taken out.
         """
         spans = split_parts(prompt)
         if not spans:
             raise ParseError("The prompt has no part that may be edited: all of it is protected.")
         parts = [prompt.text[start:end] for start, end in spans]
         numbered = "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))
+        told = {"parts": numbered, "lesson": lesson.text}
+        named = ", ".join(str(place + 1) for place in sorted(opposed))
 
-        def edit_of(proposal: Proposal | Correction) -> Edit:
-            return make_edit(prompt, spans[proposal.part - 1], proposal, lesson.id)
+        def edit_of(proposal: Proposal | Correction, least_said: float) -> Edit:
+            if proposal.action != "delete" and shared_words(lesson.text, proposal.text) < least_said:
+                raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
+            edit = make_edit(prompt, spans[proposal.part - 1], proposal, lesson.id)
+            check_edit(prompt, edit, self._max_prompt_chars, examples)
+            return edit
 
-        if opposed:
-            named = ", ".join(str(place + 1) for place in sorted(opposed))
+        def corrects(correction: Correction) -> Edit:
+            if correction.part - 1 not in opposed:
+                raise ValueError(f'"part" must be one of these: {named}')
+            return edit_of(correction, LEAST_SAID)
 
-            def corrects(correction: Correction) -> None:
-                if correction.part - 1 not in opposed:
-                    raise ValueError(f'"part" must be one of these: {named}')
-                if correction.action == "correct" and shared_words(lesson.text, correction.text) < LEAST_SAID:
-                    raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
-                check_edit(prompt, edit_of(correction), self._max_prompt_chars, examples)
-
-            orders = template("updater_correct")
-            case = render("updater_correct_case", parts=numbered, lesson=lesson.text, opposed=named)
-            reply = await self._ask(orders, case, Correction, max_tokens=400, check=corrects)
-            return edit_of(reply)
-
-        def passes_guards(proposal: Proposal) -> None:
+        def passes_guards(proposal: Proposal) -> Edit:
             if proposal.part > len(spans):
                 raise ValueError(f'"part" must be a number from 1 to {len(spans)}')
             if prompt.as_written(" ".join(proposal.text.split()).lstrip("-*• ")) in prompt.text:
@@ -160,13 +154,15 @@ class Updater(EditAgent):
             kept = shared_words(parts[proposal.part - 1], proposal.text)
             if proposal.action == "replace" and kept < self._least_kept:
                 raise ValueError('a replacement must keep what the part says; use "add" to put the lesson after it')
-            if shared_words(lesson.text, proposal.text) < self._least_said:
-                raise ValueError(f'"text" does not say the lesson in full: {lesson.text}')
-            check_edit(prompt, edit_of(proposal), self._max_prompt_chars, examples)
+            return edit_of(proposal, self._least_said)
 
-        case = render("updater_case", parts=numbered, lesson=lesson.text)
-        proposed = await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards)
-        return edit_of(proposed)
+        if opposed:
+            case = render("updater_correct_case", **told, opposed=named)
+            return corrects(
+                await self._ask(template("updater_correct"), case, Correction, max_tokens=400, check=corrects)
+            )
+        case = render("updater_case", **told)
+        return passes_guards(await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards))
 
 
 def split_parts(prompt: Prompt) -> list[tuple[int, int]]:
@@ -295,19 +291,15 @@ class Rewriter(EditAgent):
         """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same. Raises
         ParseError where the model's second rewrite was refused too; the message says why.
 
-        Args:
-            examples: Texts of development examples, from which nothing may be copied.
-            opposed: Places, from 0, of the parts (:func:`split_parts`) that order the opposite of a lesson: they need
-                not be kept.
+        Arguments are those of :meth:`Updater.propose`; ``opposed`` parts need not be kept.
         """
-
         parts = [prompt.text[start:end] for start, end in split_parts(prompt)]
         wrong = [parts[place] for place in sorted(opposed)]
         left = prompt.text
         for part in wrong:
             left = left.replace(part, "", 1)
 
-        def passes_guards(reply: Rewritten) -> None:
+        def passes_guards(reply: Rewritten) -> Edit:
             text = prompt.as_written(reply.prompt.strip())
             if shared_words(left, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
@@ -316,20 +308,15 @@ class Rewriter(EditAgent):
                 raise ValueError(f"it does not say this lesson in full: {unsaid[0]}")
             edit = whole_edit(prompt.text, text, [lesson.id for lesson in lessons])
             check_edit(prompt, edit, self._max_prompt_chars, examples)
+            return edit
 
         listed = "\n".join(f"- {lesson.text}" for lesson in lessons)
         case = render("rewriter_case", prompt=prompt.text, lessons=listed)
         if wrong:
             case += "\n\n" + render("rewriter_opposed", opposed="\n".join(wrong))
-        reply = await self._ask(
-            template("rewriter"),
-            case,
-            Rewritten,
-            max_tokens=len(prompt.text.encode(errors="surrogatepass")) // 2 + 200 * len(lessons) + 200,
-            check=passes_guards,
-        )
-        written = prompt.as_written(reply.prompt.strip())
-        return whole_edit(prompt.text, written, [lesson.id for lesson in lessons])
+        most = len(prompt.text.encode(errors="surrogatepass")) // 2 + 200 * len(lessons) + 200
+        reply = await self._ask(template("rewriter"), case, Rewritten, max_tokens=most, check=passes_guards)
+        return passes_guards(reply)
 
 
 def is_said(lesson: str, prompt: str) -> bool:

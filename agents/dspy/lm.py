@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from typing import Any
 
 from ...models.base import Answer, Message, Model, ModelError, Parameters, Request, make_request
@@ -58,11 +59,8 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
         max_tokens: int = 1000,
         **options: Any,
     ) -> None:
-        """Make one for a gateway that is open, and lives on ``loop``.
-
-        None is the running event loop, on which programs are then awaited (``acall``). ``options`` are further ones of
-        ``dspy.LM``, e.g. ``seed`` or ``callbacks``.
-        """
+        """Make one for a gateway that is open, and lives on ``loop``; None is the running event loop, on which programs
+        are then awaited (``acall``). ``options`` are further ones of ``dspy.LM``, e.g. ``seed`` or ``callbacks``."""
         engine = GatewayEngine(gateway, model, role, loop)
         super().__init__(
             model.name,
@@ -134,7 +132,7 @@ class GatewayEngine:
     def _request(self, request: Any) -> Request:
         config = request.config
         temperature = config.temperature or 0.0
-        replicate = _next_draw() if temperature > 0 else 0
+        replicate = next(_current.get() or iter([0])) if temperature > 0 else 0
         asked_for = [name for name in _NOT_OURS if getattr(config, name)]
         if asked_for or request.tools or config.extensions or config.logprobs is not None:
             what = asked_for or (["tools"] if request.tools else list(config.extensions or {}) or ["logprobs"])
@@ -183,16 +181,11 @@ class AsyncGatewayEngine:
         return await self._engine.acomplete(request)
 
 
-def cause_of(error: BaseException) -> AskanceError | None:
+def cause_of(error: BaseException | None) -> AskanceError | None:
     """Our own error behind one that DSPy raised; None where there is none."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, Stopped):
-            return seen.error
-        if isinstance(seen, AskanceError):
-            return seen
-        seen = seen.__cause__
-    return None
+    while error is not None and not isinstance(error, (Stopped, AskanceError)):
+        error = error.__cause__
+    return error.error if isinstance(error, Stopped) else error
 
 
 _NOT_OURS = [
@@ -210,35 +203,17 @@ _NOT_OURS = [
     "probabilities",
 ]
 """Settings of DSPy's requests that ours do not have: refused, because a setting that is dropped misleads."""
-
-
-class _Draws:
-    """Numbers for the answers of one call, so that each is kept under a key of its own."""
-
-    def __init__(self, rollout: int) -> None:
-        self._next = rollout
-
-    def take(self) -> int:
-        number = self._next
-        self._next += 2**24
-        return number
-
-
-_current: ContextVar[_Draws | None] = ContextVar("askance_dspy_draws", default=None)
+_current: ContextVar[Iterator[int] | None] = ContextVar("askance_dspy_draws", default=None)
+"""Numbers for the answers of one call, so that each is kept under a key of its own."""
 
 
 @contextmanager
 def _draws(rollout: int | None) -> Iterator[None]:
-    token = _current.set(_Draws(rollout or 0))
+    token = _current.set(count(rollout or 0, 2**24))
     try:
         yield
     finally:
         _current.reset(token)
-
-
-def _next_draw() -> int:
-    draws = _current.get()
-    return draws.take() if draws else 0
 
 
 def _messages(request: Any) -> list[Message]:

@@ -34,11 +34,7 @@ class NoRecordError(AskanceError):
 
 
 def recorded_calls(example: Example) -> list[ToolCall]:
-    """The calls of the recorded output.
-
-    Raises:
-        NoRecordError: ``metadata.recorded`` is missing, or holds no messages.
-    """
+    """The calls of the recorded output. Raises NoRecordError where there is none, or it holds no messages."""
     where = f"metadata.{RECORDED}"
     if not (messages := example.metadata.get(RECORDED)):
         raise NoRecordError(f"{where}, the messages of the recorded output, is missing")
@@ -49,11 +45,8 @@ def recorded_calls(example: Example) -> list[ToolCall]:
 
 
 def calls_hold(kind: str, value: str, example: Example) -> Holds:
-    """Whether the calls of an output have the property of a check, and what was found.
-
-    Raises:
-        NoRecordError: The check needs the recorded output, which is not there.
-    """
+    """Whether the calls of an output have the property of a check, and what was found. Raises NoRecordError where the
+    check needs the recorded output, which is not there."""
     calls = calls_in_turn(example.output or "", example.input)
     return _as_recorded(calls, recorded_calls(example), value) if kind == "calls_as" else _KINDS[kind](calls, value)
 

@@ -57,10 +57,8 @@ def with_record(example: Example) -> Example:
 def tools_of(example: Example) -> tuple[Mapping[str, Any], ...]:
     """The definitions of an example's tools, as OpenAI's chat API takes them.
 
-    Those of its responses API and of Anthropic are understood, and a text that holds JSON.
-
-    Raises:
-        InputError: There are none, or one is no definition.
+    Those of its responses API and of Anthropic are understood, and a text that holds JSON. Raises InputError where
+    there are none, or one is no definition.
     """
     where = f"example '{example.id}': metadata.{TOOLS}"
     given = example.metadata.get(TOOLS) or example.metadata.get("functions")
@@ -185,11 +183,7 @@ class ReplayTurn:
         return make_request(self._identity, [*self._first.messages, *sent], self._parameters)
 
     def take(self, answer: Answer) -> None:
-        """Take the answer to the request, and give its calls their results.
-
-        Raises:
-            ValueError: It holds no message.
-        """
+        """Take the answer to the request, and give its calls their results. Raises ValueError where it is no message."""
         message = message_in(sendable(answer.text))
         calls = message.get("tool_calls", [])
         before = len(calls_in_turn(told(self.messages))) if self.messages else 0
@@ -219,11 +213,8 @@ class ReplayingGenerator(Generator):
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> list[Generated]:
-        """As :meth:`Generator.generate`; the examples that come back are those :func:`with_record`.
-
-        Raises:
-            InputError: The model takes no tools, or an example has no definitions of them or no recorded output.
-        """
+        """As :meth:`Generator.generate`; the examples that come back are those :func:`with_record`. Raises InputError
+        where the model takes no tools, or an example has no definitions of them or no recorded output."""
         return await super().generate(self._replayable(examples), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
