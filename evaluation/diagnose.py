@@ -19,10 +19,10 @@ from ..prompts.human_feedback import are_labels, known_ratings
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
 from ..settings import parse_options, refuse_idle
+from ..stats.closed_forms import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
-from ..stats.spearman_interval import TestedSpearman, spearman_intervals
 from .evaluate import EvaluationJob, load_inputs
 from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions

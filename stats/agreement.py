@@ -2,12 +2,18 @@
 
 A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
 values. Where one side gives everything one label, a kappa says nothing: it is None, with the reason.
+
+Krippendorff's alpha follows his "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
+counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted
+items, as its interval draws them anew. The package ``krippendorff`` is under the GPL, and has no intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -33,10 +39,14 @@ from .resampling import (
 )
 
 KappaWeights = Literal["none", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 Codes = NDArray[np.intp]
 
 MOST_LABELS = 101
 """More different labels than this are no labels but measurements: 0 to 100 is the longest scale."""
+FEWEST_TOGETHER = 10
+"""Items that two raters must both have rated to be compared with each other."""
 _ROUNDING = 1e-9
 
 
@@ -190,3 +200,202 @@ def _share(observed: Vector, expected: Vector, defined: NDArray[np.bool_]) -> Ve
     value = np.full(len(observed), np.nan)
     value[defined] = 1 - observed[defined] / expected[defined]
     return value
+
+
+def as_table(raters: Sequence[Column]) -> Weights:
+    """Ratings in a table of shape (items, raters), NaN where there is none. Raises InputError where columns do not
+    match."""
+    for ratings in raters:
+        complete(raters[0], ratings)  # refuses columns of other lengths
+    return np.column_stack([np.asarray(ratings, dtype=np.float64) for ratings in raters])
+
+
+def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resampling = USUAL) -> Statistic:
+    """Krippendorff's alpha of the raters' values, one column a rater, None where a rater gave none; at most 1.
+
+    ``nominal`` takes values for names, ``ordinal`` for ranks, ``interval`` for numbers. ``n`` is the number of items
+    with two ratings or more. Undefined where all ratings are the same. Raises InputError where the columns do not
+    match.
+    """
+    table = as_table(raters)
+    keep = np.count_nonzero(~np.isnan(table), axis=1) > 1
+    n = int(keep.sum())
+    if n < MINIMUM_ITEMS:
+        return Statistic(None, n, reason=f"fewer than {MINIMUM_ITEMS} items have two ratings or more (there are {n})")
+    values, counts, reason = _value_counts(table[keep])
+    if reason is not None:
+        return Statistic(None, n, reason=reason)
+    alpha = bootstrapped(_alpha(counts, values, level), keep, affordable(resampling, "spearman", n))
+    return without_false_certainty(alpha, "all raters agree on every item")
+
+
+def _value_counts(table: Weights) -> tuple[Vector, Weights, str | None]:
+    """The different ratings, how many raters gave each to an item, shape (items, values), and why that is no use."""
+    rated = tied(table)
+    values = np.unique(rated[~np.isnan(rated)])
+    if len(values) == 1:
+        return values, values, f"all ratings are the same ({values[0]:g})"
+    if len(values) > MOST_LABELS:
+        return values, values, f"there are more than {MOST_LABELS} different ratings"
+    counts = np.stack([np.count_nonzero(rated == value, axis=1) for value in values], axis=1).astype(np.float64)
+    return values, counts, None
+
+
+def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
+    """Alpha for weighted items; ``counts`` (items, values) says how many raters gave each value."""
+    first, second = np.triu_indices(len(values), 1)
+    pairs = counts[:, first] * counts[:, second] / (counts.sum(axis=1, keepdims=True) - 1)
+
+    def kernel(drawn: Weights) -> Vector:
+        given_counts = counts.T @ drawn
+        if level == "ordinal":  # the distance of two ranks is the number of ratings between their middles
+            ranks = np.cumsum(given_counts, axis=0) - given_counts / 2
+            distance = (ranks[first] - ranks[second]) ** 2
+        elif level == "interval":
+            distance = ((values[first] - values[second]) ** 2)[:, np.newaxis]
+        else:
+            distance = np.ones((1, 1))
+        observed = (pairs.T @ drawn * distance).sum(axis=0)
+        expected = (given_counts[first] * given_counts[second] * distance).sum(axis=0)
+        alpha = np.full(drawn.shape[1], np.nan)
+        varies = expected > 0
+        alpha[varies] = 1 - (given_counts.sum(axis=0)[varies] - 1) * observed[varies] / expected[varies]
+        return alpha
+
+    return kernel
+
+
+def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
+    """Fleiss' kappa of the raters' values, taken for names, over the items that all of them rated; at most 1.
+
+    It is that of Fleiss, "Measuring nominal scale agreement among many raters" (Psychological Bulletin 76, 1971), which
+    knows no missing rating; :func:`krippendorff_alpha` does. ``n`` is the number of items. Undefined where all ratings
+    are the same. Raises InputError where the columns do not match.
+    """
+    table = as_table(raters)
+    keep = np.asarray(~np.isnan(table).any(axis=1))
+    n = int(keep.sum())
+    if len(raters) < 2 or n < MINIMUM_ITEMS:
+        return Statistic(
+            None, n, reason=f"fewer than {MINIMUM_ITEMS} items have a rating of every rater (there are {n})"
+        )
+    _, counts, reason = _value_counts(table[keep])
+    if reason is not None:
+        return Statistic(None, n, reason=reason)
+    every = len(raters)
+    agreed = (counts * (counts - 1)).sum(axis=1) / (every * (every - 1))
+
+    def kernel(drawn: Weights) -> Vector:
+        shares = (counts.T @ drawn) / (every * drawn.sum(axis=0))
+        observed, expected = agreed @ drawn / drawn.sum(axis=0), (shares**2).sum(axis=0)
+        kappa = np.full(drawn.shape[1], np.nan)
+        varies = expected < 1
+        kappa[varies] = (observed[varies] - expected[varies]) / (1 - expected[varies])
+        return kappa
+
+    found = bootstrapped(kernel, keep, affordable(resampling, "spearman", n))
+    return without_false_certainty(found, "all raters agree on every item")
+
+
+def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
+    """The mean of the other raters' ratings of each item that this one rated; None where nobody else rated it."""
+    table = as_table(raters)
+    other_ratings = np.delete(table, place, axis=1)
+    rated = ~np.isnan(other_ratings)
+    count = rated.sum(axis=1)
+    means = np.where(rated, other_ratings, 0).sum(axis=1) / np.maximum(count, 1)
+    return [
+        None if np.isnan(own) or not n else float(mean)
+        for own, n, mean in zip(table[:, place], count, means, strict=True)
+    ]
+
+
+def leniency(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
+    """Mean difference between this rater's ratings and the others' of the same items, on the scale of the ratings."""
+    own = raters[place]
+    gaps = [
+        None if other is None else float(mine) - other
+        for mine, other in zip(as_table([own])[:, 0], others_mean(raters, place), strict=True)
+    ]
+    difference = mean_with_interval(gaps, resampling, "nobody else rated the same items")
+    return without_false_certainty(difference, "the difference is always the same")
+
+
+def with_the_rest(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
+    """Spearman's correlation of one rater with the mean of the others, on the items that somebody else rated too."""
+    return leave_one_out([raters[place], others_mean(raters, place)], "spearman", resampling)
+
+
+def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel:
+    """The mean of statistics of parts of the items, weighted by the size of the part. A mask says which items a part
+    has.
+
+    A part whose statistic is undefined in a resample is left out of the mean. The mean is NaN where all are undefined.
+    """
+    sizes = np.array([mask.sum() for _, mask in parts], dtype=np.float64)[:, np.newaxis]
+
+    def kernel(drawn: Weights) -> Vector:
+        rows = np.vstack([part_kernel(drawn[mask]) for part_kernel, mask in parts])
+        weights = np.where(np.isnan(rows), 0.0, sizes)
+        total = weights.sum(axis=0)
+        mean = (np.nan_to_num(rows) * weights).sum(axis=0) / np.maximum(total, 1.0)
+        result: Vector = np.where(total > 0, mean, np.nan)
+        return result
+
+    return kernel
+
+
+def one_with_another(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
+    """Spearman's correlation of one rater with another: the mean over pairs of raters, by the number of their items.
+
+    Pairs with fewer than :data:`FEWEST_TOGETHER` items in common are left out; ``n`` counts the items of the remaining
+    pairs. Raises InputError where the columns do not match.
+    """
+    table = as_table(raters)
+    there = ~np.isnan(table)
+    used = np.zeros(len(table), dtype=np.bool_)
+    pair_kernels: list[tuple[Kernel, NDArray[np.bool_]]] = []
+    for one, other in combinations(range(table.shape[1]), 2):
+        both = there[:, one] & there[:, other]
+        a, b = table[both, one], table[both, other]
+        if len(a) >= FEWEST_TOGETHER and np.ptp(a) > 0 and np.ptp(b) > 0:
+            used |= both
+            pair_kernels.append((correlation_kernel("spearman", a, b), both))
+    n = int(used.sum())
+    if not pair_kernels:
+        reason = f"no two raters gave different ratings to {FEWEST_TOGETHER} or more of the same items"
+        return Statistic(None, n, reason=reason)
+    kernel = mean_over_parts([(pair_kernel, both[used]) for pair_kernel, both in pair_kernels])
+    return bootstrapped(kernel, used, affordable(resampling, "spearman", n))
+
+
+def ceiling(one_rater: Statistic, k: float) -> Statistic:
+    """Correlation that a perfect judge could have with the mean of ``k`` raters: √(k r / (1 + (k - 1) r)).
+
+    ``one_rater`` is r, the correlation of one rater with another (:func:`one_with_another`). The formula is the root of
+    Spearman and Brown's reliability of the mean, for a judge without error. The interval comes from r's interval.
+    """
+    if one_rater.value is None:
+        return one_rater
+    if one_rater.value <= 0:
+        return Statistic(None, one_rater.n, reason="one rater does not agree with another beyond chance")
+
+    def best(r: float | None) -> float | None:
+        return None if r is None else sqrt(k * max(r, 0.0) / (1 + (k - 1) * max(r, 0.0)))
+
+    return replace(one_rater, value=best(one_rater.value), low=best(one_rater.low), high=best(one_rater.high))
+
+
+def steps_of(raters: Mapping[str, Column]) -> dict[str, list[float | None]]:
+    """Ratings as whole steps of their scale. Whole ratings stay; others become their places among the different
+    ratings.
+    """
+    table = as_table(list(raters.values()))
+    values = np.unique(tied(table[~np.isnan(table)]))
+    if np.array_equal(values, np.round(values)):
+        codes = table
+    else:
+        codes = np.where(np.isnan(table), np.nan, np.searchsorted(values, tied(table) - 1e-9))
+    return {
+        name: [None if np.isnan(code) else float(code) for code in codes[:, place]] for place, name in enumerate(raters)
+    }

@@ -389,7 +389,5 @@ def correlations_dict(figures: Correlations, *, all_ends: bool = False) -> dict[
     return row | {"reason": reason} if reason else row
 
 
-def statistic_dict(statistic: Statistic) -> dict[str, Any]:
-    """One statistic as in ``result.json``."""
-    row: dict[str, Any] = {"value": statistic.value, "n": statistic.n, "low": statistic.low, "high": statistic.high}
-    return row | {"reason": statistic.reason} if statistic.reason else row
+statistic_dict = Statistic.to_dict
+"""One statistic as in ``result.json``."""

@@ -66,6 +66,11 @@ class Difference:
     standard_error: float | None = field(default=None, compare=False)
     """Standard deviation of the difference over the resamples; None where the difference is undefined."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``, without the standard error."""
+        row = {name: getattr(self, name) for name in ("value", "n", "low", "high", "p_value")}
+        return row | {"reason": self.reason} if self.reason else row
+
 
 def paired_difference(
     a: Column,
@@ -271,13 +276,4 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 def difference_dict(difference: Difference | None) -> dict[str, Any] | None:
     """A difference as in ``result.json``."""
-    if difference is None:
-        return None
-    row: dict[str, Any] = {
-        "value": difference.value,
-        "n": difference.n,
-        "low": difference.low,
-        "high": difference.high,
-        "p_value": difference.p_value,
-    }
-    return row | {"reason": difference.reason} if difference.reason else row
+    return None if difference is None else difference.to_dict()

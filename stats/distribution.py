@@ -1,19 +1,14 @@
-"""Spread of a judge's scores beside people's, crowding at the top (BinEval §5.1), and EM_dim (EIG paper §4.4).
-
-EM_dim says whether a free-form judge names the same dimensions when it is asked again.
-"""
+"""Spread of a judge's scores beside people's, and crowding at the top (BinEval §5.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..prompts.errors import InputError
-from .correlation import Column, statistic_dict
-from .differences import Difference, difference_dict, mean_difference
+from .correlation import Column
+from .differences import Difference, mean_difference
 from .resampling import (
     USUAL,
     Kernel,
@@ -24,7 +19,6 @@ from .resampling import (
     bootstrapped_together,
     complete,
     mean_kernel,
-    mean_with_interval,
 )
 
 NEAR = 0.01
@@ -37,24 +31,14 @@ class ScoreDistribution:
 
     distance: Statistic
     """Wasserstein-1 distance of the two distributions, in units of the score."""
-    bias: Difference
-    """Mean score less mean human score; negative for a severe judge; ``severity`` in JSON."""
+    severity: Difference
+    """Mean score less mean human score; negative for a severe judge."""
     at_maximum: Statistic
     """Share of the judge's scores at the maximum."""
     human_at_maximum: Statistic
     """Share of the human scores at the maximum."""
     ceiling: Difference
     """The judge's share at the maximum less people's; positive where the judge crowds at the top."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as in the JSON result; ``bias`` is called ``severity`` there."""
-        return {
-            "distance": statistic_dict(self.distance),
-            "severity": difference_dict(self.bias),
-            "at_maximum": statistic_dict(self.at_maximum),
-            "human_at_maximum": statistic_dict(self.human_at_maximum),
-            "ceiling": difference_dict(self.ceiling),
-        }
 
 
 def compare_distributions(scores: Column, human: Column, resampling: Resampling = USUAL) -> ScoreDistribution:
@@ -99,23 +83,3 @@ def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
         return distance
 
     return kernel
-
-
-def kept_share(first: Iterable[str], second: Iterable[str]) -> float | None:
-    """EM_dim of one item: share of the first judging's dimensions that the second names too, in any case (k / |G|).
-
-    Returns None if the first judging names none.
-    """
-    before = {_plain(name) for name in first}
-    again = {_plain(name) for name in second}
-    return len(before & again) / len(before) if before else None
-
-
-def dimension_match(pairs: Iterable[tuple[Iterable[str], Iterable[str]]], resampling: Resampling = USUAL) -> Statistic:
-    """EM_dim over many items, each with the dimensions of two judgings: the mean share kept."""
-    shares = [kept_share(first, second) for first, second in pairs]
-    return mean_with_interval(shares, resampling, "no first judging names a dimension")
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.split()).casefold()

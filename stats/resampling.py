@@ -7,8 +7,9 @@ resamples together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,10 +203,34 @@ class Statistic:
     reason: str | None = None
     """Why the value, or only the interval, is missing; None if nothing is."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        row: dict[str, Any] = {"value": self.value, "n": self.n, "low": self.low, "high": self.high}
+        return row | {"reason": self.reason} if self.reason else row
+
     @property
     def is_point(self) -> bool:
         """Whether the interval has no width but for rounding, as where no resample differs."""
         return self.low is not None and self.high is not None and self.high - self.low <= _ROUNDING
+
+
+def record_dict(value: Any) -> Any:
+    """A record as in ``result.json``: its fields by name, and the records in them alike.
+
+    A record that is written otherwise has a ``to_dict`` of its own.
+    """
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return fields_dict(value)
+    if isinstance(value, Mapping):
+        return {name: record_dict(each) for name, each in value.items()}
+    return [record_dict(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def fields_dict(record: Any) -> dict[str, Any]:
+    """All fields of a dataclass by name, each as :func:`record_dict` writes it."""
+    return {each.name: record_dict(getattr(record, each.name)) for each in fields(record)}
 
 
 def without_false_certainty(statistic: Statistic, why: str) -> Statistic:

@@ -15,6 +15,7 @@ from ...prompts.errors import InputError
 from ...prompts.formatting import Figure, count, interval, number, number_text, signed
 from ...stats.correlation import METHODS, correlations_dict, statistic_dict
 from ...stats.differences import difference_dict
+from ...stats.resampling import record_dict
 from ..view import Shown, View, agreement_headline, correlation_figures
 from .costs import UNKNOWN, Costs, Spent, cost_row, is_costed
 
@@ -40,7 +41,7 @@ class WithPeople:
     """Each correlation inside each document; None where every example has a document of its own."""
     per_system: Correlations | None
     """None where examples name no system, or fewer than three."""
-    observed: Statistic
+    observed_agreement: Statistic
     """Share of examples within the tolerance."""
     qwk: Statistic
     distribution: ScoreDistribution
@@ -48,7 +49,7 @@ class WithPeople:
 
     def to_dict(self) -> dict[str, Any]:
         """As in the JSON result."""
-        row: dict[str, Any] = {"pooled": {name: statistic_dict(getattr(self.pooled, name)) for name in METHODS}}
+        row: dict[str, Any] = {"pooled": record_dict(self.pooled)}
         if self.per_document is not None:
             row["per_document"] = {name: statistic_dict(each.average) for name, each in self.per_document.items()} | {
                 "documents": self.per_document["spearman"].used,
@@ -56,11 +57,8 @@ class WithPeople:
             }
         if self.per_system is not None:
             row["per_system"] = correlations_dict(self.per_system, all_ends=True)
-        return row | {
-            "observed_agreement": statistic_dict(self.observed),
-            "qwk": statistic_dict(self.qwk),
-            "distribution": self.distribution.to_dict(),
-        }
+        names = ("observed_agreement", "qwk", "distribution")
+        return row | {name: record_dict(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True)
@@ -201,10 +199,7 @@ class Comparison(Shown):
                 row.to_dict(self.rows[0].costs) | {"cheaper_than_first": said}
                 for row, said in zip(self.rows, self.cheaper_than_first, strict=True)
             ],
-            "among_people": {
-                dimension: {name: statistic_dict(found) for name, found in each.items()}
-                for dimension, each in self.among_people.items()
-            },
+            "among_people": record_dict(self.among_people),
             **({} if self.raters is None else {"rater_agreement": self.raters.by_dimension()}),
             "differences": [each.to_dict() for each in self.differences],
             **asdict(self.paid),

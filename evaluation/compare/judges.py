@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ...agents.agent import ask_for
@@ -19,10 +20,9 @@ from ...memory.embedders import DEFAULT_EMBEDDER, embedder
 from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.templates import render
-from ...stats.coding_rate import spread_by_rate
+from ..measures.fitting import MeasureTable, documents_of, folds_of
 from .checkeval import CheckEval, evenly_weighted
 from .filled import Filled, questionnaire
-from .measures_alone import MeasuresAlone
 from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
 from .questionnaire import (
     ExpectedNumbers,
@@ -268,6 +268,90 @@ def auto_rubric(setup: Setup) -> Questionnaire:
     taken = [asked[place] for place in sorted(spread_by_rate(vectors.astype(np.float64)))]
     chosen = covering(with_questions(pool, taken), setup, "auto_rubric")
     return yes_no("auto_rubric", setup, evenly_weighted(chosen), soft=setup.options.soft)
+
+
+DISTORTION = 0.5
+"""ε of the coding rate, as in later work on it."""
+LEAST_GAIN = 0.01
+"""Smallest gain, in nats, for which a question is taken."""
+
+
+def coding_rate(vectors: NDArray[np.float64], distortion: float = DISTORTION) -> float:
+    """Return the coding rate R(Z) = ½ log det(I + d / (n ε²) ZᵀZ) of ``vectors``, shape (n, d), in nats; 0 of none.
+
+    It counts the nats that the vectors take up to a distortion of ε; one that repeats the others does not raise it
+    (Ma et al., "Segmentation of multivariate mixed data via lossy data coding and compression", PAMI 29, 2007, eq. 7).
+    """
+    n, d = vectors.shape
+    if not n:
+        return 0.0
+    # ZZᵀ is (n, n) and gives the same determinant as ZᵀZ.
+    gram = np.eye(n) + d / (n * distortion**2) * vectors @ vectors.T
+    return float(np.linalg.slogdet(gram)[1]) / 2
+
+
+def spread_by_rate(vectors: NDArray[np.float64]) -> list[int]:
+    """Return places of vectors, shape (n, d), in the order in which each raises the rate most, the first of equals.
+
+    The choice ends when no vector adds :data:`LEAST_GAIN`.
+    """
+    taken: list[int] = []
+    rate = 0.0
+    while len(taken) < len(vectors):
+        left = [place for place in range(len(vectors)) if place not in taken]
+        rates = [coding_rate(vectors[[*taken, place]]) for place in left]
+        best = int(np.argmax(np.round(rates, 9)))
+        if rates[best] - rate < LEAST_GAIN:
+            break
+        taken.append(left[best])
+        rate = rates[best]
+    return taken
+
+
+class MeasuresAlone:
+    """Scores each example by the measures that people's scores on the other folds choose.
+
+    An example's score is the weighted mean of its measures' shares of good. Where no measure stands out on the other
+    folds, it is the mean score there.
+    """
+
+    name = "measures"
+
+    def __init__(self, setup: Setup) -> None:
+        """Raises InputError where people rated none of the dimensions."""
+        if setup.targets is None:
+            raise InputError("The judge 'measures' is fitted to people's scores, and the data have none.")
+        self._setup, self._targets = setup, setup.targets
+        self._scores: dict[tuple[str, str], float] = {}
+
+    async def prepare(self) -> None:
+        """Compute the measures, and choose and fit them fold by fold; nothing is bought."""
+        examples, targets = self._setup.examples, self._targets
+        table, documents = MeasureTable.of(examples, store=self._setup.gateway.store), documents_of(examples)
+        parts = dict(zip(documents, folds_of(list(documents.values())), strict=True))
+        for dimension in self._setup.dimensions:
+            for part in set(parts.values()):
+                known = ((name, targets.wanted[name].get(dimension)) for name in documents if parts[name] != part)
+                taught = {name: value for name, value in known if value is not None}
+                measures = table.choose(taught, documents, dimension).weighed
+                usual = sum(taught.values()) / len(taught) if taught else 0.5
+                for name in (name for name in documents if parts[name] == part):
+                    shares = [each.weight * each.p_good(each.share(table.values[each.id][name])) for each in measures]
+                    total = sum(each.weight for each in measures)
+                    self._scores[name, dimension] = sum(shares) / total if total else usual
+
+    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
+        """The scores; all replicates are the same."""
+        return [
+            JudgeScore(each.id, dimension, self._scores[each.id, dimension], replicate=replicate)
+            for each in examples
+            for replicate in range(self._setup.options.repeat)
+            for dimension in self._setup.dimensions
+        ]
+
+    async def estimate(self, examples: Sequence[Example]) -> Estimate:
+        """Nothing is bought."""
+        return NOTHING
 
 
 JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(

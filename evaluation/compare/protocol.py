@@ -157,8 +157,9 @@ class Setup:
         return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
 
 
-Named = Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]]
-"""By example and dimension: the aspects of the first evaluation, and those of them that the second one kept."""
+Named = Mapping[tuple[str, str], float | None]
+"""By example and dimension: the share of the first evaluation's aspects that the second one kept; None where it named
+none."""
 
 
 @dataclass(frozen=True)

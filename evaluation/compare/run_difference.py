@@ -16,8 +16,8 @@ from ...prompts.rows import validate_row
 from ...prompts.tables import read_rows
 from ...prompts.text import prompt_diff
 from ...stats.correlation import spearman
-from ...stats.differences import Difference, difference_dict, mean_difference, paired_difference
-from ...stats.resampling import Resampling
+from ...stats.differences import Difference, mean_difference, paired_difference
+from ...stats.resampling import Resampling, fields_dict
 from ..evaluation_result import SMALL, slice_row, slice_values
 from ..view import Shown, View
 
@@ -71,10 +71,10 @@ class SliceChange:
     before: float
     """Mean score in [0, 1]."""
     after: float
-    score: Difference
-    agreement: tuple[float | None, float | None] | None = None
-    """Spearman with people, or with the source, before and after; None where the two were held to different scores."""
-    gain: Difference | None = None
+    difference: Difference
+    spearman: tuple[float | None, float | None] | None = None
+    """With people, or with the source, before and after; None where the two were held to different scores."""
+    spearman_difference: Difference | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,8 +87,8 @@ class RunDifference(Shown):
     """Unified diff of the prompts, for ``patch``; empty where they are the same."""
     questions: tuple[dict[str, Any], ...]
     """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and the ``before``."""
-    settings: Mapping[str, tuple[Any, Any]]
-    """Model and threshold, where they differ."""
+    settings: Mapping[str, Mapping[str, Any]]
+    """Model and threshold ``before`` and ``after``, where they differ."""
     field: str | None
     slices: tuple[SliceChange, ...]
     """The first holds all examples that were test examples of both."""
@@ -96,30 +96,10 @@ class RunDifference(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "patch": self.patch,
-            "questions": list(self.questions),
-            "settings": {name: {"before": old, "after": new} for name, (old, new) in self.settings.items()},
-            "field": self.field,
-            "slices": [
-                {
-                    "value": each.value,
-                    "n": each.n,
-                    "before": each.before,
-                    "after": each.after,
-                    "difference": difference_dict(each.score),
-                    "spearman": None if each.agreement is None else list(each.agreement),
-                    "spearman_difference": difference_dict(each.gain),
-                }
-                for each in self.slices
-            ],
-            "remarks": list(self.remarks),
-        }
+        return fields_dict(self)
 
     def _view(self) -> View:
-        lines = [f"{name}: {_said(old)} → {_said(new)}" for name, (old, new) in self.settings.items()]
+        lines = [f"{name}: {_said(each['before'])} → {_said(each['after'])}" for name, each in self.settings.items()]
         lines.append(self.patch.rstrip() if self.patch else "The prompt is the same.")
         tables = {"questions": self._question_rows, "slices": self._slice_rows}
         captions = {
@@ -150,9 +130,9 @@ class RunDifference(Shown):
                 {
                     "n": each.n,
                     "score": f"{number(each.before)} → {number(each.after)}",
-                    "difference": Figure.of(each.score, "+.3f"),
-                    "Spearman": None if each.agreement is None else " → ".join(map(number, each.agreement)),
-                    "gain": None if each.gain is None else Figure.of(each.gain, "+.3f"),
+                    "difference": Figure.of(each.difference, "+.3f"),
+                    "Spearman": None if each.spearman is None else " → ".join(map(number, each.spearman)),
+                    "gain": each.spearman_difference and Figure.of(each.spearman_difference, "+.3f"),
                     "": "small" if each.n < SMALL else None,
                 },
             )
@@ -195,7 +175,7 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
         second.name,
         prompt_diff(first.prompt, second.prompt),
         tuple(_changes(first.questions, second.questions)),
-        {name: pair for name, pair in pairs.items() if pair[0] != pair[1]},
+        {name: {"before": old, "after": new} for name, (old, new) in pairs.items() if old != new},
         by,
         tuple(slices),
         tuple(remarks),
@@ -262,8 +242,8 @@ def _change(value: str, first: Side, second: Side, examples: Sequence[Example], 
         return change
     return replace(
         change,
-        agreement=(spearman(before, wanted).value, spearman(after, wanted).value),
-        gain=paired_difference(before, after, wanted, resampling),
+        spearman=(spearman(before, wanted).value, spearman(after, wanted).value),
+        spearman_difference=paired_difference(before, after, wanted, resampling),
     )
 
 

@@ -25,8 +25,8 @@ from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
 from ...stats.differences import Difference, holm, two_sided_difference
-from ...stats.distribution import compare_distributions, dimension_match
-from ...stats.resampling import Resampling, Statistic
+from ...stats.distribution import compare_distributions
+from ...stats.resampling import Resampling, Statistic, mean_with_interval
 from ..raters.agreement import agreement_of_raters
 from ..raters.comment_coverage import CommentCoverage, comment_coverage
 from ..scoring import coverage
@@ -71,14 +71,14 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
     """
     said = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
     twice = [(example, dimension) for example, dimension, replicate in said if replicate == 1]
-    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    found: dict[tuple[str, str], float | None] = {}
 
     async def one(place: tuple[str, str]) -> None:
         first, second = said.get((*place, 0)), said[*place, 1]
         if first is None or second is None:
             return
         try:
-            found[place] = await _pair(place[1], first, second, gateway, model, seed)
+            found[place] = await _share_kept(place[1], first, second, gateway, model, seed)
         except ParseError:
             return
         except ModelError as error:
@@ -98,16 +98,17 @@ def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reaso
     return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))
 
 
-async def _pair(
+async def _share_kept(
     dimension: str, first: str, second: str, gateway: Gateway, model: Model, seed: int
-) -> tuple[list[str], list[str]]:
+) -> float | None:
+    """Share of the aspects of the first evaluation that the second one looks at too; None where it names none."""
     message = render(
         "drift_named", dimension=dimension.replace("_", " "), reasons=first.strip(), most=str(MOST_ASPECTS)
     )
     named = await ask_for(gateway, ROLE, model, [("user", message)], _Aspects, max_tokens=TOKENS, seed=seed)
     aspects = list(dict.fromkeys(named.aspects))
     if not aspects:
-        return [], []
+        return None
 
     def known(reply: _Kept) -> None:
         if strange := [each for each in reply.kept if each not in aspects]:
@@ -116,7 +117,7 @@ async def _pair(
     shown = "\n".join(f"- {each}" for each in aspects)
     message = render("drift_kept", aspects=shown, reasons=second.strip())
     again = await ask_for(gateway, ROLE, model, [("user", message)], _Kept, max_tokens=TOKENS, seed=seed, check=known)
-    return aspects, list(again.kept)
+    return len(set(again.kept)) / len(aspects)
 
 
 Columns = Mapping[str, Sequence[Sequence[float]]]
@@ -244,11 +245,10 @@ def _em_dim(judged: JudgeOutput, dimension: str, kept: Sequence[Example], option
     """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
     if judged.entrant.judge in NAMELESS:
         return Statistic(None, 0, None, None, "it says a number and not what it looks at")
-    if judged.named is None:
-        pairs: list[tuple[Sequence[str], Sequence[str]]] = [([dimension], [dimension])] * len(kept)
-    else:
-        pairs = [judged.named.get((example.id, dimension), ((), ())) for example in kept]
-    return dimension_match(pairs, _resampling(kept, options))
+    shares: list[float | None] = [1.0] * len(kept)
+    if judged.named is not None:
+        shares = [judged.named.get((example.id, dimension)) for example in kept]
+    return mean_with_interval(shares, _resampling(kept, options), "no first judging names a dimension")
 
 
 def _with_people(
@@ -264,7 +264,7 @@ def _with_people(
         if groups
         else None,
         per_system=between_systems(scores, wanted, systems, resampling),
-        observed=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
+        observed_agreement=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
         qwk=cohen_kappa(ours, theirs, resampling, weights="quadratic"),
         distribution=compare_distributions(scores, wanted, resampling),
     )

@@ -14,21 +14,22 @@ from ...prompts.errors import InputError
 from ...prompts.examples import documents, human_dimensions, load_examples
 from ...prompts.human_feedback import WHOLE, are_labels, known_ratings
 from ...prompts.raters import rater_columns
-from ...stats.agreement import cohen_kappa, observed_agreement
-from ...stats.correlation import statistic_dict
-from ...stats.raters import (
+from ...stats.agreement import (
     FEWEST_TOGETHER,
     LEVELS,
     as_table,
     ceiling,
+    cohen_kappa,
     fleiss_kappa,
     krippendorff_alpha,
     leniency,
+    observed_agreement,
     one_with_another,
     steps_of,
     with_the_rest,
 )
-from ...stats.resampling import Resampling, Statistic
+from ...stats.correlation import statistic_dict
+from ...stats.resampling import Resampling, Statistic, fields_dict
 from ..view import Shown, View
 from .agreement_view import ALL, agreement_view
 
@@ -54,24 +55,14 @@ APART = 0.5
 class OneRater:
     """One rater beside the others."""
 
-    name: str
+    rater: str
     n: int
     """Outputs with a rating."""
     mean: float
     leniency: Statistic
     """Own rating less the mean of the others' on the same outputs, on the scale of the data."""
-    with_rest: Statistic
+    with_the_rest: Statistic
     """Spearman's correlation with the mean of the others."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in results."""
-        return {
-            "rater": self.name,
-            "n": self.n,
-            "mean": self.mean,
-            "leniency": statistic_dict(self.leniency),
-            "with_the_rest": statistic_dict(self.with_rest),
-        }
 
 
 @dataclass(frozen=True)
@@ -84,14 +75,6 @@ class TwoRaters:
     kappa: Statistic
     """Cohen's kappa, with quadratic weights on a scale of more than two steps."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As in results."""
-        return {
-            "raters": list(self.raters),
-            "agreed": statistic_dict(self.agreed),
-            "kappa": statistic_dict(self.kappa),
-        }
-
 
 @dataclass(frozen=True)
 class OpposedRatings:
@@ -102,19 +85,8 @@ class OpposedRatings:
     """By rater; ``True`` and ``False`` are labels."""
     apart: float
     """Largest difference between two ratings, as a share of the scale; more than :data:`APART`."""
-    comments: Sequence[tuple[str | None, str, Sequence[str]]]
-    """Each comment with its rater, where known, and the raters whose rating it stands against."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As in results."""
-        return {
-            "example": self.example,
-            "ratings": dict(self.ratings),
-            "apart": self.apart,
-            "comments": [
-                {"rater": rater, "text": text, "against": list(raters)} for rater, text, raters in self.comments
-            ],
-        }
+    comments: Sequence[Mapping[str, Any]]
+    """Each comment (``text``) with its ``rater``, where known, and the raters ``against`` whose rating it stands."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +95,11 @@ class RatersOn:
 
     outputs: int
     """Outputs with two ratings or more."""
-    per_output: float
+    raters_per_output: float
     """Raters of an output on average, over the outputs that anybody rated."""
     kind: str
     """``labels``, ``steps`` of a scale, or ``numbers``."""
-    fleiss: Statistic | None
+    fleiss_kappa: Statistic | None
     """Fleiss' kappa, over the outputs that everybody rated; None of numbers."""
     alpha: Mapping[str, Statistic]
     """Krippendorff's alpha by level of measurement; of labels all levels are the same, and ``nominal`` stands alone."""
@@ -141,19 +113,9 @@ class RatersOn:
     """The furthest apart first."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in results."""
-        return {
-            "outputs": self.outputs,
-            "raters_per_output": self.per_output,
-            "kind": self.kind,
-            **({} if self.fleiss is None else {"fleiss_kappa": statistic_dict(self.fleiss)}),
-            "alpha": {name: statistic_dict(each) for name, each in self.alpha.items()},
-            "one_rater": statistic_dict(self.one_rater),
-            "ceiling": statistic_dict(self.ceiling),
-            "raters": [each.to_dict() for each in self.raters],
-            "pairs": [each.to_dict() for each in self.pairs],
-            "contradictions": [each.to_dict() for each in self.contradictions],
-        }
+        """As in results; without Fleiss' kappa where there is none."""
+        row = fields_dict(self)
+        return row if self.fleiss_kappa else {name: each for name, each in row.items() if name != "fleiss_kappa"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +262,7 @@ def _contradictions(
             if remark.about in (None, WHOLE, dimension):
                 own = ratings.get(remark.rater or "")
                 far = [name for name, given in ratings.items() if own is not None and abs(given - own) / scale > APART]
-                comments.append((remark.rater, remark.text, far))
+                comments.append({"rater": remark.rater, "text": remark.text, "against": far})
         found.append(OpposedRatings(example.id, ratings, apart / scale, comments))
     return sorted(found, key=lambda each: -each.apart)
 

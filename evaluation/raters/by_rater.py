@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ...prompts.errors import InputError
 from ...prompts.formatting import Figure
 from ...prompts.raters import rater_columns
+from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import affordable, correlation_kernel, statistic_dict
 from ...stats.differences import difference_dict, holm, two_sided_difference
-from ...stats.raters import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped_together
 from .agreement import pairs_together
 

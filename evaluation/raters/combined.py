@@ -18,8 +18,8 @@ from ...prompts.examples import Example
 from ...prompts.formatting import Figure
 from ...prompts.human_feedback import known_ratings
 from ...prompts.raters import rater_columns
+from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import correlation_kernel, statistic_dict
-from ...stats.raters import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped
 
 Rule = Literal["mean", "majority", "model"]

@@ -1,25 +1,38 @@
-"""Ordinal labels of people: their steps, and a judge's thresholds between them."""
+"""Ordinal labels of people: their steps, and a judge's thresholds between them. A score reaches a step from its
+threshold on.
+
+A threshold between two steps is fitted like the threshold of pass and fail
+(:func:`~askance.stats.pass_fail.fit_threshold`): the label is whether people's rating is nearer to the upper step, or
+beyond it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ...prompts.examples import documents
 from ...prompts.formatting import Figure
 from ...prompts.human_feedback import are_labels, known_ratings
-from ...stats.correlation import statistic_dict
-from ...stats.resampling import Resampling
-from ...stats.steps import StepFigures, fit_steps, places, step_figures
+from ...stats.agreement import cohen_kappa, observed_agreement
+from ...stats.correlation import Column
+from ...stats.pass_fail import fit_threshold
+from ...stats.resampling import USUAL, Resampling, Statistic, complete, record_dict
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ...prompts.examples import Example
     from ..scoring import ExampleScore, Scale, Targets
 
 FEWEST_STEPS, MOST_STEPS = 3, 11
 STEP_FIGURES = {"agreed": "same step as people", "within_one": "at most one step apart", "kappa": "quadratic kappa"}
+_ROUNDING = 1e-9
 
 
 class StepThresholds(BaseModel):
@@ -45,11 +58,6 @@ class StepThresholds(BaseModel):
             raise ValueError("thresholds lie between 0 and 1, none below the one before")
         return self
 
-    @property
-    def units(self) -> list[float]:
-        """The steps in [0, 1]."""
-        return units(self.values)
-
     def step(self, score: float | None) -> float | None:
         """The step of a score; None without one."""
         place = places([score], self.thresholds)[0]
@@ -60,6 +68,18 @@ def units(values: Sequence[float]) -> list[float]:
     """Steps from worst to best, in [0, 1]."""
     worst, best = values[0], values[-1]
     return [(each - worst) / (best - worst) for each in values]
+
+
+def between(steps: Sequence[float]) -> list[float]:
+    """The middles between neighbouring steps, which ascend in [0, 1]."""
+    return [(low + high) / 2 for low, high in pairwise(steps)]
+
+
+def places(scores: Column, thresholds: Sequence[float]) -> list[int | None]:
+    """The place of each score's step, from 0 for the worst; None where there is no score."""
+    values = np.asarray(scores, dtype=np.float64)
+    step_places = np.searchsorted(np.asarray(thresholds), values + _ROUNDING, side="right")
+    return [None if np.isnan(score) else int(place) for score, place in zip(values, step_places, strict=True)]
 
 
 def steps_of_people(examples: Sequence[Example], targets: Targets, scale: Scale | None) -> tuple[float, ...] | None:
@@ -87,25 +107,72 @@ def fitted_steps(
 ) -> tuple[StepThresholds, dict[str, Any]]:
     """The thresholds that development examples suggest, and what ``result.json`` says of them; ``scores`` and
     ``examples`` are in the same order."""
-    wanted = [targets.overall(each.example) for each in scores]
-    found = fit_steps([targets.score(each) for each in scores], wanted, units(values), documents(examples))
-    kept = StepThresholds(of=targets.dimensions[0], values=tuple(values), thresholds=found.thresholds)
-    row = {**kept.model_dump(mode="json"), "fitted_on": "development", "n": found.n}
-    return kept, row | ({"reason": found.reason} if found.reason else {})
+    judged, wanted = _scored(scores, targets)
+    thresholds, reason = fit_steps(judged, wanted, units(values), documents(examples))
+    kept = StepThresholds(of=targets.dimensions[0], values=tuple(values), thresholds=thresholds)
+    n = int(complete(judged, wanted)[1].sum())
+    row = {**kept.model_dump(mode="json"), "fitted_on": "development", "n": n}
+    return kept, row | ({"reason": reason} if reason else {})
+
+
+def fit_steps(
+    scores: Column, ratings: Column, steps: Sequence[float], groups: Sequence[Hashable] | None = None
+) -> tuple[tuple[float, ...], str | None]:
+    """Fit thresholds between ``steps``, which ascend in [0, 1] as ratings do; none is below the one before.
+
+    Also returns why one of them is not fitted, and lies in the middle between its steps; None where all are. Raises
+    InputError where the columns do not match.
+    """
+    rated = np.asarray(ratings, dtype=np.float64)
+    fitted_thresholds, reasons = [], []
+    for middle in between(steps):
+        above = [None if np.isnan(rating) else float(rating >= middle - _ROUNDING) for rating in rated]
+        fitted = fit_threshold(scores, above, groups)
+        fitted_thresholds.append(middle if fitted.reason else fitted.value)
+        reasons += [fitted.reason] if fitted.reason else []
+    thresholds = tuple(float(threshold) for threshold in np.maximum.accumulate(fitted_thresholds))
+    return thresholds, reasons[0] if reasons else None
+
+
+def _scored(scores: Sequence[ExampleScore], targets: Targets) -> tuple[list[float | None], list[float | None]]:
+    """The judge's scores and the wanted ones."""
+    return [targets.score(each) for each in scores], [targets.overall(each.example) for each in scores]
 
 
 def figures_of_steps(
     scores: Sequence[ExampleScore], targets: Targets, steps: StepThresholds, resampling: Resampling
 ) -> dict[str, Any]:
     """How far the judge's steps are people's, as in result files."""
-    wanted = [targets.overall(each.example) for each in scores]
-    said = [targets.score(each) for each in scores]
-    return figures_dict(step_figures(said, wanted, steps.units, steps.thresholds, resampling))
+    figures = step_figures(*_scored(scores, targets), units(steps.values), steps.thresholds, resampling)
+    return dict(record_dict(figures))
 
 
-def figures_dict(found: StepFigures) -> dict[str, Any]:
-    """The figures as in result files."""
-    return {name: statistic_dict(getattr(found, name)) for name in STEP_FIGURES}
+@dataclass(frozen=True, slots=True)
+class StepFigures:
+    """A judge's steps beside people's."""
+
+    agreed: Statistic
+    """Share of examples with the same step."""
+    within_one: Statistic
+    """Share with the same step or the next one."""
+    kappa: Statistic
+    """Cohen's kappa with quadratic weights."""
+
+
+def step_figures(
+    scores: Column, ratings: Column, steps: Sequence[float], thresholds: Sequence[float], resampling: Resampling = USUAL
+) -> StepFigures:
+    """Agreement of the steps of scores with the steps of people's ratings. A mean rating belongs to the nearest step,
+    halves up.
+
+    Raises InputError where the columns do not match.
+    """
+    said, people = places(scores, thresholds), places(ratings, between(steps))
+    return StepFigures(
+        observed_agreement(said, people, resampling),
+        observed_agreement(said, people, resampling, tolerance=1),
+        cohen_kappa(said, people, resampling, weights="quadratic"),
+    )
 
 
 def form_of_step(name: str) -> str:

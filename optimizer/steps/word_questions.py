@@ -30,10 +30,10 @@ from ...models.base import ModelError
 from ...prompts.checklist import Checklist, Question
 from ...prompts.examples import Example
 from ...prompts.verdicts import Verdict
+from ...stats.closed_forms import spearman_intervals
 from ...stats.correlation import spearman
 from ...stats.differences import paired_difference
 from ...stats.resampling import Resampling
-from ...stats.spearman_interval import spearman_intervals
 from ..events import QuestionWorded, Teller
 from ..mode import LoopRound, Turn
 from ..signals import take_turns

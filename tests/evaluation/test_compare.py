@@ -112,12 +112,12 @@ def test_agreement_on_points_and_spread_are_counted_by_hand() -> None:
     assert people is not None
     # people say 1..5 and the judge 5..1: they differ by 4, 2, 0, 2, 4
     share = sum(1 for n in range(SIZE) if n % 5 == 2) / SIZE
-    assert people.observed.value == pytest.approx(share)
+    assert people.observed_agreement.value == pytest.approx(share)
     assert people.qwk.value is not None
     assert people.qwk.value < 0
     assert people.distribution.distance.value == pytest.approx(0, abs=0.05)
     wide, _ = run(["direct"], agreement_tolerance=2)
-    assert wide.rows[0].dimensions["quality"].people.observed.value == pytest.approx(  # type: ignore[union-attr]
+    assert wide.rows[0].dimensions["quality"].people.observed_agreement.value == pytest.approx(  # type: ignore[union-attr]
         sum(1 for n in range(SIZE) if n % 5 in (1, 2, 3)) / SIZE
     )
 
@@ -380,7 +380,12 @@ def test_where_no_example_is_scored_by_all_everything_is_undefined_with_a_reason
     row = found.rows[0].dimensions["d"]
     assert row.mean is None
     assert row.people is not None
-    for each in (row.people.pooled.spearman, row.people.observed, row.people.qwk, row.people.distribution.distance):
+    for each in (
+        row.people.pooled.spearman,
+        row.people.observed_agreement,
+        row.people.qwk,
+        row.people.distribution.distance,
+    ):
         assert each.value is None
         assert each.reason
     assert found.rows[0].coverage.abstained == 2

@@ -63,15 +63,17 @@ def test_of_one_run_it_is_the_start_and_what_was_accepted(world: Any, runs: tupl
     assert found.questions == () and found.settings == {} and found.remarks == ()
     whole = found.slices[0]
     assert (whole.value, whole.n) == (ALL, result.best.test.n)
-    assert whole.agreement == (result.baseline.test.spearman, result.best.test.spearman)
-    assert whole.gain is not None and whole.gain.value == pytest.approx(result.gain.test.value)
+    assert whole.spearman == (result.baseline.test.spearman, result.best.test.spearman)
+    assert whole.spearman_difference is not None and whole.spearman_difference.value == pytest.approx(
+        result.gain.test.value
+    )
     kept = [json.loads(line) for line in (runs[0] / "verdicts" / "scores.jsonl").read_text().splitlines()]
     means = [
         np.mean([row["score"] for row in kept if row["version"] == version])
         for version in (0, max(r["version"] for r in kept))
     ]
     assert (whole.before, whole.after) == pytest.approx(tuple(means))
-    assert whole.score.value == pytest.approx(means[1] - means[0])
+    assert whole.difference.value == pytest.approx(means[1] - means[0])
 
 
 def test_two_runs_are_held_on_what_was_test_in_both(runs: tuple[Path, Path]) -> None:

@@ -12,9 +12,9 @@ from askance.stats.closed_forms import (
     influence_difference,
     kappa_influences,
     spearman_influences,
+    spearman_intervals,
 )
 from askance.stats.differences import paired_difference
-from askance.stats.spearman_interval import spearman_intervals
 
 from ..said import says
 

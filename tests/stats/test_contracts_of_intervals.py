@@ -20,9 +20,10 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from askance.stats.agreement import cohen_kappa, kappa_kernel, kappa_self, leave_one_out, observed_agreement
+from askance.stats.closed_forms import spearman_intervals
 from askance.stats.correlation import FLOOR, WORK, affordable, correlate, correlation_kernel, per_group, system_level
 from askance.stats.differences import _signs, holm, label_difference, mean_difference, paired_difference
-from askance.stats.distribution import compare_distributions, dimension_match, wasserstein_kernel
+from askance.stats.distribution import compare_distributions, wasserstein_kernel
 from askance.stats.pass_fail import (
     FEWEST_LABELLED,
     area_under_curve,
@@ -47,7 +48,6 @@ from askance.stats.resampling import (
     percentile_interval,
     resample_weights,
 )
-from askance.stats.spearman_interval import spearman_intervals
 
 Figures = Callable[[Sequence[np.ndarray], Resampling], Any]
 N = 60
@@ -68,10 +68,6 @@ def points(values: np.ndarray) -> np.ndarray:
     return np.round(4 * values)
 
 
-def names(values: np.ndarray) -> list[list[str]]:
-    return [["a", "b", "c", "d"][: 1 + round(3 * value)] for value in values]
-
-
 FIGURES: dict[str, Figures] = {
     "correlations": lambda c, r: correlate(c[0], c[3], r),
     "agreement": lambda c, r: observed_agreement(c[0], c[3], r, tolerance=0.2),
@@ -85,7 +81,6 @@ FIGURES: dict[str, Figures] = {
     "area under the curve": lambda c, r: area_under_curve(c[0], c[4], r),
     "kappa at the best threshold": lambda c, r: label_agreement("kappa", c[0], c[4], r),
     "distributions": lambda c, r: compare_distributions(c[0], c[3], r),
-    "dimensions kept": lambda c, r: dimension_match(list(zip(names(c[0]), names(c[1]), strict=True)), r),
     "difference of means": lambda c, r: mean_difference(c[0], c[1], r),
     "difference of spearman": lambda c, r: paired_difference(c[0], c[1], c[3], r),
     "difference of kendall": lambda c, r: paired_difference(c[0], c[1], c[3], r, statistic="kendall"),
@@ -649,9 +644,9 @@ def test_a_distance_of_distributions_is_scipys_on_every_resample() -> None:
 
 def test_severity_and_crowding_are_the_judges_less_peoples() -> None:
     found = compare_distributions([0.99, 1.0, 0.98, 0.2, 0.5], [0.4, 1.0, 0.3, 0.1, 0.2])
-    assert found.bias.value == pytest.approx(3.67 / 5 - 2.0 / 5)
+    assert found.severity.value == pytest.approx(3.67 / 5 - 2.0 / 5)
     assert (found.at_maximum.value, found.human_at_maximum.value) == pytest.approx((0.4, 0.2))
-    assert found.ceiling.value == pytest.approx(0.2) and found.bias.n == found.ceiling.n == 5
+    assert found.ceiling.value == pytest.approx(0.2) and found.severity.n == found.ceiling.n == 5
 
 
 def test_a_mean_over_documents_resamples_documents_and_one_over_systems_the_items_of_each() -> None:

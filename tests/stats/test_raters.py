@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats import inter_rater
 
 from askance.prompts.errors import InputError
-from askance.stats.raters import (
+from askance.stats.agreement import (
     LEVELS,
     ceiling,
     fleiss_kappa,

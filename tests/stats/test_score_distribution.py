@@ -10,7 +10,7 @@ from scipy import stats
 
 from askance.prompts.errors import InputError
 from askance.stats.distribution import compare_distributions, wasserstein_kernel
-from askance.stats.resampling import Resampling, resample_weights
+from askance.stats.resampling import Resampling, record_dict, resample_weights
 from tests.said import naming, says
 
 
@@ -34,13 +34,13 @@ def test_the_same_scores_in_another_order_have_no_distance() -> None:
     scores, _ = columns()
     found = compare_distributions(scores, scores[::-1])
     assert found.distance.value == pytest.approx(0, abs=1e-12)
-    assert found.bias.value == pytest.approx(0, abs=1e-12)
+    assert found.severity.value == pytest.approx(0, abs=1e-12)
 
 
 def test_a_constant_shift_is_the_distance_and_the_severity() -> None:
     found = compare_distributions(np.linspace(0, 0.7, 50), np.linspace(0.2, 0.9, 50))
     assert found.distance.value == pytest.approx(0.2)
-    assert found.bias.value == pytest.approx(-0.2)
+    assert found.severity.value == pytest.approx(-0.2)
     assert (found.distance.low, found.distance.high) == pytest.approx((0.2, 0.2))
 
 
@@ -58,8 +58,8 @@ def test_documents_are_kept_together_and_missing_scores_dropped() -> None:
     with_gap: list[float | None] = [None, *scores[1:]]
     groups = [k // 4 for k in range(80)]
     found = compare_distributions(with_gap, human, Resampling(groups=groups))
-    assert found.distance.n == found.bias.n == 79
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["distance"]["n"] == 79
+    assert found.distance.n == found.severity.n == 79
+    assert json.loads(json.dumps(record_dict(found), allow_nan=False))["distance"]["n"] == 79
 
 
 def test_scores_on_another_scale_are_refused() -> None:
@@ -70,4 +70,4 @@ def test_scores_on_another_scale_are_refused() -> None:
 def test_nothing_has_no_distribution() -> None:
     found = compare_distributions([None, 0.1], [0.5, None])
     assert found.distance.value is None and says(found.distance.reason, "both scores")
-    assert found.bias.value is None
+    assert found.severity.value is None

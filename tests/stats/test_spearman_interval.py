@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from askance.prompts.errors import InputError
+from askance.stats.closed_forms import spearman_intervals
 from askance.stats.correlation import correlate
 from askance.stats.resampling import Resampling
-from askance.stats.spearman_interval import spearman_intervals
 from tests.said import says
 
 

@@ -10,12 +10,11 @@ from sklearn.isotonic import IsotonicRegression
 
 from askance.agents.measures import similarity
 from askance.evaluation.measures import fitting
-from askance.evaluation.measures.fitting import MeasureTable, folds_of, measure_named, usual_measures
+from askance.evaluation.measures.fitting import MeasureTable, folds_of, measure_named, monotone_curve, usual_measures
 from askance.evaluation.measures.probe import paid_for, repeating_gains
 from askance.prompts.checklist import ComputedMeasure
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example
-from askance.stats.monotone import monotone_curve
 from tests.said import naming
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.stats.coding_rate import coding_rate, spread_by_rate
+from askance.evaluation.compare.judges import coding_rate, spread_by_rate
 
 
 def test_the_rate_is_that_of_its_definition() -> None:
@@ -26,7 +26,6 @@ def test_the_farthest_is_taken_next() -> None:
     near = np.array([1.0, 0.2, 0.0]) / np.hypot(1.0, 0.2)
     vectors = np.array([[1.0, 0.0, 0.0], near, [0.0, 0.0, 1.0]])
     assert spread_by_rate(vectors)[:2] == [0, 2]
-    assert spread_by_rate(vectors, least=0.5) == [0, 2]
 
 
 def test_there_may_be_nothing_to_choose_from() -> None:
