@@ -286,11 +286,10 @@ class SaidScoreAsking(ExpectedScoreAsking):
 class SaidScoreEvaluator(Evaluator):
     """The evaluator with :class:`SaidScoreAsking`; after expected scores from the same store it buys nothing."""
 
-    def _asking_for_scores(
-        self, questions: tuple[Question, ...], scale: tuple[int, int], *, explained: bool
-    ) -> SaidScoreAsking:
-        judging = self.judging
-        return SaidScoreAsking(self.prompt, questions, explained, judging.temperature, judging.seed, scale)
+    def _asking_for_scores(self, questions: tuple[Question, ...], *, explained: bool) -> SaidScoreAsking:
+        usual = super()._asking_for_scores(questions, explained=explained)
+        how = (usual.explained, usual.temperature, usual.seed, usual.scale)
+        return SaidScoreAsking(usual.prompt, usual.questions, *how)
 
 
 def direct_row(
