@@ -51,6 +51,8 @@ FOREIGN_OPTIONS = {
     "--scorer",
     "--askance-update",
     "--lessons",
+    "--more",
+    "--worlds",
     "--seeds",
     "--sentences",
     "--only",
