@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..agents.evaluator import Evaluator
-    from ..prompts.checklist import Checklist
+    from ..prompts.checklist import Checklist, Question
     from ..prompts.examples import Example
     from ..prompts.verdicts import Verdict
     from .scoring import ExampleScore
@@ -64,8 +64,6 @@ class AdaptiveEvaluation:
     scores: tuple[AdaptiveScore, ...]
     verdicts: tuple[Verdict, ...]
     """Verdicts that were asked for, example by example."""
-    order: tuple[str, ...]
-    """Question ids in the order given, or as in the checklist."""
     asked: int
     """Verdicts asked for; a question that is repeated has several."""
     saved: int
@@ -115,26 +113,24 @@ async def evaluate_adaptively(
     *,
     tolerance: float | None = None,
     cuts: Sequence[float] = (),
-    order: Sequence[str] | None = None,
     soft: bool = True,
     on_examples: Callable[[int, int], None] | None = None,
 ) -> AdaptiveEvaluation:
-    """Ask the questions of a checklist in order until the rest cannot matter, example by example.
+    """Ask the questions of a checklist until the rest cannot matter, example by example.
 
     Every question is a call of its own. The questions on one example follow one another, so that a prompt cache holds.
+    Checks, which cost nothing, come first, and then the heaviest questions, which narrow the score most.
 
     Args:
         evaluator: With the checklist and its weights; questions of weight 0 are not asked.
         examples: To be scored.
         tolerance: Largest error that a score may have, in [0, 1]; None sets no such rule.
         cuts: Scores in [0, 1]; whether an example reaches each of them is to be settled.
-        order: Question ids, most informative first (as in ``selection.json``); by default the heaviest first, which
-            narrows the score most. Checks, which cost nothing, come first.
         soft: Score from P(yes), or from the yes/no answers.
         on_examples: Told how many examples of how many are done.
 
     Raises:
-        InputError: Neither a tolerance nor a cut was given, one is out of range, or the order is not the checklist's.
+        InputError: Neither a tolerance nor a cut was given, or one is out of range.
         BudgetExceededError: A cap was reached; the answers bought so far are in the store.
         ModelError: The endpoint refuses every call or is down.
     """
@@ -142,9 +138,8 @@ async def evaluate_adaptively(
         raise InputError("Say when to stop asking: give a tolerance, cuts, or both.")
     if not all(0 <= each <= 1 for each in (*cuts, tolerance or 0.0)):
         raise InputError("The tolerance and the cuts are scores, so they lie between 0 and 1.")
-    wanted = _in_order(evaluator.checklist, order)
-    judges = {each: _for_one(evaluator, each) for each in wanted}
-    weights = [_weights(evaluator.checklist, wanted, example, heaviest_first=order is None) for example in examples]
+    judges = {each.id: _for_one(evaluator, each) for each in evaluator.checklist.questions}
+    weights = [_weights(evaluator.checklist, example) for example in examples]
 
     first = next((judges[each] for each in (weights[0] if examples else ()) if judges[each].checklist.asked), None)
     if first is not None:
@@ -163,7 +158,6 @@ async def evaluate_adaptively(
     return AdaptiveEvaluation(
         scores=scores,
         verdicts=verdicts,
-        order=tuple(wanted),
         asked=len(verdicts),
         saved=sum(left[place] for place in complete),
         missing=len(scores) - len(complete),
@@ -171,30 +165,17 @@ async def evaluate_adaptively(
     )
 
 
-def _in_order(checklist: Checklist, order: Sequence[str] | None) -> list[str]:
-    """Ids of the checklist's questions in the order wanted; ids of other questions in it are passed over."""
-    ids = [each.id for each in checklist.questions]
-    if order is None:
-        return ids
-    wanted = [each for each in dict.fromkeys(order) if each in ids]
-    lost = [each for each in ids if each not in wanted]
-    if lost:
-        raise InputError(f"The order must name every question of the checklist; it lacks {', '.join(lost)}.")
-    return wanted
-
-
-def _for_one(evaluator: Evaluator, question: str) -> Evaluator:
+def _for_one(evaluator: Evaluator, question: Question) -> Evaluator:
     one = copy(evaluator)
-    update = {"questions": (evaluator.checklist.question(question),), "section_weights": {}}
-    one.checklist = evaluator.checklist.model_copy(update=update)
+    one.checklist = evaluator.checklist.model_copy(update={"questions": (question,), "section_weights": {}})
     return one
 
 
-def _weights(checklist: Checklist, order: Sequence[str], example: Example, *, heaviest_first: bool) -> dict[str, float]:
+def _weights(checklist: Checklist, example: Example) -> dict[str, float]:
     """Weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
     free = {each.id for each in checklist.computed}
-    asked = sorted(order, key=lambda each: (each not in free, -given[each] if heaviest_first else 0))
+    asked = sorted((each.id for each in checklist.questions), key=lambda each: (each not in free, -given[each]))
     return {question: given[question] for question in asked if given[question] > 0}
 
 

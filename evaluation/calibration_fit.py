@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..prompts.errors import AskanceError, InputError, did_you_mean
+from ..prompts.errors import InputError, did_you_mean
 from ..prompts.examples import documents
 from ..stats.resampling import Vector, constant_reason, group_codes
 from .calibration import Calibration, Method, QuestionCalibration, logit, mean_of_others, replicates, sigmoid
@@ -61,72 +62,17 @@ SHRUNK_BY = 5.0
 """Accepted outputs that the prior is worth by which a question leans on no other."""
 MOST_LEANING = 1.5
 _ROUNDING = 1e-9
-_STEPS = 100
-_SETTLED = 1e-12
-"""Below this relative descent one whole step more is exact; the loss could no longer tell it from rounding."""
 
 
-def fit_thresholds(
-    verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
+def _fit(
+    method: Method, verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
 ) -> Calibration:
-    """Choose for each question the threshold on P(good) whose answers correlate best with its dimension's wanted
-    scores.
-
-    A question stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores are
-    constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or shuffled scores are
-    separated as well in more than one of ten trials. Examples of one document are not taken for independent there.
+    """Fit each question to its dimension's wanted scores, on P(good).
 
     The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
     the only dimension wanted, every question is held to it. ``targets`` must know every example. Raises InputError
     where there are no verdicts, they are by several judges, or one answers a question that is not asked.
     """
-    return _fit("thresholds", _threshold, verdicts, examples, checklist, targets)
-
-
-def fit_platt(
-    verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
-) -> Calibration:
-    """Fit for each question p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft
-    labels.
-
-    The prior is a ~ N(1, 1), b ~ N(0, 1), an example counting as one trial (Platt 1999 has none); with fewer than 8
-    examples a question keeps a = 1 and b = 0. The map is monotone, so with one question Spearman cannot change (unless
-    a is 0, where the judge runs against the wanted scores), but errors can. With several questions it weighs them anew.
-
-    Arguments and errors as in :func:`fit_thresholds`.
-    """
-    return _fit("platt", _platt, verdicts, examples, checklist, targets)
-
-
-def fit_accepted(
-    verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
-) -> Calibration:
-    """Fit for each question p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
-
-    z is logit P(good) less its lean on the other questions: the slope on their mean
-    (:func:`~.calibration.mean_of_others`) among accepted outputs. Centre and spread are those of z on the outputs whose
-    wanted score is at least the mean one of all ``examples``. So an answer counts once it stands out from the answers
-    on outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise
-    an output that lacks it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted
-    outputs a question keeps a = 1 and b = 0.
-
-    Arguments and errors as in :func:`fit_thresholds`.
-    """
-    return _fit("accepted", _accepted, verdicts, examples, checklist, targets)
-
-
-FITS = {"thresholds": fit_thresholds, "platt": fit_platt, "accepted": fit_accepted}
-"""By the name of the method."""
-
-
-def _fit(
-    method: Method,
-    fit_one: FitOne,
-    verdicts: Iterable[Verdict],
-    examples: Sequence[Example],
-    checklist: Checklist,
-    targets: Targets,
-) -> Calibration:
     ids = [example.id for example in examples]
     groups = documents(examples)
     codes = np.arange(len(ids)) if groups is None else group_codes(groups, np.ones(len(ids), dtype=bool))
@@ -147,7 +93,7 @@ def _fit(
         others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
         others = -others if question.is_fault else others
-        fit = fit_one(_Column(p_good, wanted[there], usual, others, dimension, codes[there]))
+        fit = _ONE[method](_Column(p_good, wanted[there], usual, others, dimension, codes[there]))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 
@@ -175,9 +121,6 @@ class _Column:
     """Number of each example's document."""
 
 
-FitOne = Callable[[_Column], QuestionCalibration]
-
-
 def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
     """A fit on the P(good) of a question that looks for a fault, said to be one."""
     reason = fit.reason and fit.reason.replace("of yes", "of no")
@@ -185,6 +128,12 @@ def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
 
 
 def _threshold(column: _Column) -> QuestionCalibration:
+    """The threshold on P(good) whose answers correlate best with the wanted scores.
+
+    It stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores are
+    constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or shuffled scores are
+    separated as well in more than one of ten trials. Examples of one document are not taken for independent there.
+    """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
 
@@ -212,6 +161,12 @@ def _threshold(column: _Column) -> QuestionCalibration:
 
 
 def _platt(column: _Column) -> QuestionCalibration:
+    """p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft labels.
+
+    With fewer than 8 examples a question keeps a = 1 and b = 0. The map is monotone, so with one question Spearman
+    cannot change (unless a is 0, where the judge runs against the wanted scores), but errors can. With several
+    questions it weighs them anew.
+    """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
     if reason := _too_little(p_good, wanted, dimension):
@@ -228,6 +183,15 @@ def _platt(column: _Column) -> QuestionCalibration:
 
 
 def _accepted(column: _Column) -> QuestionCalibration:
+    """p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
+
+    z is logit P(good) less its lean on the other questions: the slope on their mean
+    (:func:`~.calibration.mean_of_others`) among accepted outputs. Centre and spread are those of z on the outputs whose
+    wanted score is at least the mean one of all examples. So an answer counts once it stands out from the answers on
+    outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise an
+    output that lacks it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted
+    outputs a question keeps a = 1 and b = 0.
+    """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     fine = wanted >= least_accepted(column.usual)
     if (few := np.count_nonzero(fine)) < FEWEST_ACCEPTED:
@@ -242,6 +206,16 @@ def _accepted(column: _Column) -> QuestionCalibration:
     return QuestionCalibration(
         slope=slope, shift=STEEPNESS * OUTSTANDING - slope * centre, lean=lean or None, n=len(p_good)
     )
+
+
+_ONE: dict[Method, Callable[[_Column], QuestionCalibration]] = {
+    "thresholds": _threshold,
+    "platt": _platt,
+    "accepted": _accepted,
+}
+FITS = {method: partial(_fit, method) for method in _ONE}
+"""By the name of the method; each takes verdicts, examples, checklist and targets."""
+fit_thresholds, fit_platt, fit_accepted = FITS.values()
 
 
 def least_accepted(usual: float) -> float:
@@ -375,37 +349,21 @@ def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, 
     """Slope a >= 0 and shift b of p' = sigmoid(a·logit(p) + b).
 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus ridge/2·((a -
-    1)² + b²). The sum is convex; where its minimum lies at a negative slope, the best a >= 0 is 0. A constant P(good)
-    says nothing of the slope, which then stays 1.
+    1)² + b²); Platt 1999 has no such prior. The sum is convex. A constant P(good) says nothing of the slope, which then
+    stays 1.
     """
+    from scipy.optimize import minimize
+
     z = logit(p_good)
-    if np.ptp(z) > 0:
-        slope, shift = _newton(np.stack([z, np.ones_like(z)]), np.zeros_like(z), wanted, np.array([1.0, 0.0]), ridge)
-        if slope >= 0:
-            return float(slope), float(shift)
-    slope = 0.0 if np.ptp(z) > 0 else 1.0
-    (shift,) = _newton(np.ones((1, len(z))), slope * z, wanted, np.zeros(1), ridge)
-    return slope, float(shift)
+    prior = np.array([1.0, 0.0])
 
+    def loss(at: Vector) -> tuple[float, Vector]:
+        x, off = at[0] * z + at[1], at - prior
+        missed = sigmoid(x) - wanted
+        height = np.sum(np.logaddexp(0.0, x) - wanted * x) + ridge / 2 * off @ off
+        return float(height), np.array([missed @ z, missed.sum()]) + ridge * off
 
-def _newton(design: NDArray[np.float64], offset: Vector, wanted: Vector, prior: Vector, ridge: float) -> Vector:
-    """Penalised logistic regression; ``design`` has shape (parameters, n). Newton steps, halved until they descend."""
-
-    def loss(at: Vector) -> float:
-        x = at @ design + offset
-        return float(np.sum(np.logaddexp(0.0, x) - wanted * x) + ridge / 2 * np.sum((at - prior) ** 2))
-
-    at, height = prior, loss(prior)
-    for _ in range(_STEPS):
-        p = sigmoid(at @ design + offset)
-        gradient = design @ (p - wanted) + ridge * (at - prior)
-        curvature = (design * (p * (1 - p))) @ design.T + ridge * np.eye(len(at))
-        step = np.linalg.solve(curvature, gradient)
-        descent = float(gradient @ step)
-        if descent <= _SETTLED * max(1.0, abs(height)):
-            return at - step
-        length = 1.0
-        while (lower := loss(at - length * step)) > height - 1e-4 * length * descent:
-            length /= 2
-        at, height = at - length * step, lower
-    raise AskanceError(f"Platt scaling did not settle in {_STEPS} Newton steps on {len(wanted)} examples.")
+    slope = (0.0, None) if np.ptp(z) > 0 else (1.0, 1.0)
+    exact = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 1000}
+    found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=[slope, (None, None)], options=exact)
+    return float(found.x[0]), float(found.x[1])

@@ -29,7 +29,6 @@ from ..evaluate import weighted
 from ..options import CompareOptions
 from ..own_judge import found_reads
 from ..scoring import human_targets
-from .checkeval import CheckEval
 from .comparison import Comparison
 from .costs import spent
 from .judges import KNOWN, check_names
@@ -48,6 +47,7 @@ from .protocol import (
     prompts_of,
 )
 from .statistics import FREE, ROLE, compare_ratings, estimate_naming, name_aspects
+from .two_steps import CheckEval
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate

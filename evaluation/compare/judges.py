@@ -8,22 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from types import MappingProxyType
-from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 
-from ...agents.agent import ask_for
 from ...agents.buying import NOTHING, Estimate
 from ...memory.embedders import DEFAULT_EMBEDDER, embedder
-from ...prompts.errors import BudgetExceededError, InputError, did_you_mean
+from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
-from ...prompts.templates import render
 from ..measures.fitting import MeasureTable, documents_of, folds_of
-from .checkeval import CheckEval, evenly_weighted
-from .filled import Filled, questionnaire
-from .protocol import OWN, Criterion, Judge, JudgeScore, Setup, boolean_checklist
+from .protocol import OWN, Judge, JudgeScore, NothingToPrepare, Setup, boolean_checklist
 from .questionnaire import (
     ExpectedNumbers,
     Questionnaire,
@@ -32,85 +26,10 @@ from .questionnaire import (
     needed_checklist,
     number_judge,
     own_words,
-    rating_checklist,
     with_questions,
     yes_no,
 )
-
-MOST_STEPS = 6
-STEP_TOKENS = 400
-
-
-class EvaluationSteps(BaseModel):
-    """The model's reply when it is asked how it would go about it."""
-
-    model_config = ConfigDict(extra="forbid", title="steps")
-
-    steps: list[Annotated[str, Field(min_length=1, max_length=300)]] = Field(min_length=1, max_length=MOST_STEPS)
-
-
-class GEval:
-    """The judge; its steps are written when it is prepared."""
-
-    name = "geval"
-
-    def __init__(self, setup: Setup) -> None:
-        """It needs no checklist."""
-        self._setup = setup
-        self._steps: dict[str, list[str]] = {}
-
-    async def prepare(self) -> None:
-        """Have the steps of every dimension written: one call each. Raises ParseError where the reply is no list."""
-        for criterion in self._setup.criteria:
-            self._steps[criterion.dimension] = await _write_steps(self._setup, criterion)
-
-    async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """Rate by the steps."""
-        return await self._judge(self._steps).rate(examples)
-
-    async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate what writing the steps and rating would buy; before the steps are known no rating can be in the
-        store."""
-        steps: dict[str, list[str]] = {}
-        unknown = 0
-        stored_only = self._setup.stored_only
-        for criterion in self._setup.criteria:
-            try:
-                steps[criterion.dimension] = await _write_steps(stored_only, criterion)
-            except BudgetExceededError:
-                unknown += 1
-                steps[criterion.dimension] = ["-"]
-        rating = await self._judge(steps).estimate(examples)
-        return rating + Estimate(0, unknown, 0, unknown * STEP_TOKENS)
-
-    def _judge(self, steps: dict[str, list[str]]) -> ExpectedNumbers:
-        lines = {
-            dimension: "\n".join(f"{number}. {step}" for number, step in enumerate(each, 1))
-            for dimension, each in steps.items()
-        }
-        checklist = rating_checklist(self._setup, "rate_geval", steps=lines)
-        return ExpectedNumbers(self.name, self._setup, self._setup.layout, checklist)
-
-
-async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
-    message = render(
-        "geval_steps",
-        task=setup.task,
-        dimension=criterion.dimension.replace("_", " "),
-        description=criterion.description,
-        most=str(MOST_STEPS),
-    )
-    reply = await ask_for(
-        setup.gateway,
-        GEval.name,
-        setup.model,
-        [("user", message)],
-        EvaluationSteps,
-        max_tokens=STEP_TOKENS,
-        seed=setup.options.seed,
-    )
-    return [" ".join(step.split()) for step in reply.steps]
-
+from .two_steps import CheckEval, Filled, GEval, evenly_weighted, questionnaire
 
 WORDINGS = ("rate_direct", "rate_direct_critic", "rate_direct_reader")
 """Templates that members of one model differ in with ``--panel-by prompts``."""
@@ -119,7 +38,7 @@ SEED_STEP = 1000
 
 
 @dataclass(frozen=True)
-class Poll:
+class Poll(NothingToPrepare):
     """Every member rates as ``direct`` does; a vote that is missing leaves the panel without a score."""
 
     members: tuple[Questionnaire, ...]
@@ -127,9 +46,6 @@ class Poll:
     vote: str
     """``majority`` or ``mean``."""
     name: str = "poll"
-
-    async def prepare(self) -> None:
-        """Nothing: the members know their question."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Have every member rate every example, one member after the other."""

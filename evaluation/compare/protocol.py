@@ -202,6 +202,13 @@ class Judge(Protocol):
         """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
 
 
+class NothingToPrepare:
+    """A judge whose questions are given."""
+
+    async def prepare(self) -> None:
+        """Buy nothing."""
+
+
 _SHOWN = re.compile(r"(?<!\{)\{(?:input|context|output|reference)\}(?!\})")
 LONGEST_LABEL = 60
 """A prompt that begins with more than this before its first text begins with guidance, not with a label."""

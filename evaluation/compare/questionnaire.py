@@ -6,7 +6,7 @@ A number is said at once or after thinking, or it is the expected number, from l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from ...prompts.verdicts import Verdict
 from ..own_judge import in_own_words
 from ..raters.comment_coverage import covered_criteria, faults_found
 from ..scoring import score_examples
-from .protocol import JudgeScore, Setup
+from .protocol import JudgeScore, NothingToPrepare, Setup
 
 if TYPE_CHECKING:
     from ...agents.judging import Judging
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Questionnaire:
+class Questionnaire(NothingToPrepare):
     """A judge whose scores are weighted means of the evaluator's answers: soft (P(yes), or a rating) or hard (yes or
     no)."""
 
@@ -53,9 +53,6 @@ class Questionnaire:
     """Whether the evaluator says what it looks at, in words of its own."""
     answers_yes_or_no: bool = False
     """Whether each answer says by itself that an output has a fault."""
-
-    async def prepare(self) -> None:
-        """Nothing: the questions are given."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Ask every question about every example; a missing answer leaves its dimension without a score."""
@@ -196,6 +193,8 @@ def with_questions(checklist: Checklist, questions: Iterable[Question]) -> Check
     return checklist.model_copy(update={"questions": kept, "section_weights": sections})
 
 
+Sheets = Mapping[tuple[str, int], tuple[Question, ...]]
+"""By example and replicate: one instruction for each dimension, with the judge's own answers in it."""
 TOKENS = 8
 _ALONE = re.compile(r"\W*(?:(?:score|rating)\W*)?(\d+)(?:\s*(?:/|out of)\s*(\d+))?\W*", re.IGNORECASE)
 _AT_END = re.compile(r"\bscore\W{0,5}(\d+)(?:\s*(?:/|out of)\s*(\d+))?", re.IGNORECASE)
@@ -214,6 +213,15 @@ class NumberAsking(OneByOne):
     scale: tuple[int, int]
     thinking: int | None = None
     """Tokens for thinking before the number; None: the number at once."""
+    sheets: Sheets | None = None
+    """The questions of each example, where it has its own."""
+
+    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
+        """One call for each question."""
+        if self.sheets is None:
+            return super().asks(identity, example, position, replicate)
+        own = replace(self, questions=self.sheets[example.id, replicate], sheets=None)
+        return own.asks(identity, example, position, replicate)
 
     @cached_property
     def form(self) -> str:
@@ -268,23 +276,22 @@ class NumberEvaluator(Evaluator):
         role: str,
         points: int,
         thinking: int | None = None,
+        sheets: Sheets | None = None,
     ) -> None:
         """``points``: the scale is 1 to this."""
         plain = replace(judging, mode="each", explain="never", p_yes="hard", samples=1, score_scale=None)
         super().__init__(gateway, model, prompt, checklist, plain, role=role)
         self._scale = (1, points)
         self._thinking = thinking
+        self._sheets = sheets
 
     def _asking(self, provenance: Provenance) -> NumberAsking:
-        judging = self.judging
-        questions = self.checklist.asked
-        return NumberAsking(
-            self.prompt, questions, judging.temperature, judging.seed, self._scale, thinking=self._thinking
-        )
+        how = self.judging.temperature, self.judging.seed, self._scale, self._thinking, self._sheets
+        return NumberAsking(self.prompt, self.checklist.asked, *how)
 
 
 @dataclass(frozen=True)
-class ExpectedNumbers:
+class ExpectedNumbers(NothingToPrepare):
     """Each question is answered with a number on ``points`` levels, read as Σ k·P(k) (G-Eval; LMUnit §3.3).
 
     An endpoint without log-probabilities is asked ``samples`` times (``--samples``; G-Eval uses 20) at temperature 1,
@@ -295,9 +302,6 @@ class ExpectedNumbers:
     setup: Setup
     prompt: Prompt
     checklist: Checklist
-
-    async def prepare(self) -> None:
-        """Nothing: the questions are given."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Ask every question about every example."""
@@ -367,6 +371,7 @@ def number_judge(
     template: str,
     judging: Judging | None = None,
     thinking: int | None = None,
+    sheets: Sheets | None = None,
     **more: Mapping[str, str],
 ) -> Questionnaire:
     """A judge that says a number for each dimension; asked as the options say unless ``judging`` is given.
@@ -383,5 +388,6 @@ def number_judge(
         role=name,
         points=options.points,
         thinking=thinking,
+        sheets=sheets,
     )
     return Questionnaire(name, evaluator, setup.dimensions, options.repeat, thinking=thinking is not None)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from ...prompts.checklist import ComputedCheck
 from .found_rules import TRAITS
-from .key_clauses import about_key
 from .wording import (
     CONDITION,
     NOT,
@@ -21,6 +20,7 @@ from .wording import (
     QUOTED,
     QUOTED_TEXT,
     UNQUOTED,
+    about_key,
     clauses_of,
     has_gap,
     is_undone,

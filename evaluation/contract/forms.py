@@ -1,4 +1,5 @@
-"""The fixed form of texts, line by line, as checks and outputs show it: a form to be filled in, and a grammar.
+"""What a writer is told whose outputs fail checks: the fixed form of the text, as a form to be filled in and as a
+grammar, and orders in plain words, tighter than the check.
 
 Some checks say where a line stands and what is in it ("The last line is …"). The outputs that keep these checks show
 whether there are other lines between them.
@@ -6,6 +7,7 @@ whether there are other lines between them.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -13,12 +15,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from ...agents.generator import instruction_of
 from ...prompts.checklist import ComputedCheck, Question
 from ...prompts.criteria.bands import LengthBand
+from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
+from ...prompts.text import copied_words
 from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
-from .schemas import passes
-from .sent_schemas import LETTERS
-from .wording import TIGHTER
+from .schemas import LETTERS, cut_lengths, limit_of_words, passes, schema_said
+from .wording import TIGHTER, tightened
 
 MOST_LINES = 12
 """Lines of free text where nobody says how many."""
@@ -277,3 +281,64 @@ def _in_class(signs: str) -> str:
     """Signs as they stand at the end of a class of characters, where a hyphen makes no range."""
     listed = sorted(dict.fromkeys(signs), key=lambda each: each == "-")
     return "".join(f"\\{each}" if each in "\\[]" else each for each in listed)
+
+
+COPIED = 10
+"""So many words in a row, the same as in the input, are copied."""
+OWN_WORDS = "in words of your own; do not copy"
+_AT_END = re.compile(r"[\s,;.]+$")
+
+
+def order_of(check: ComputedCheck, failed: Sequence[tuple[str, str]] = ()) -> str | None:
+    """The order that a check comes to: a clause's own words with tighter limits, else words for its kind.
+
+    ``failed`` are inputs and the outputs for them that fail the check: where most of these copy the input, and the
+    check is about a length, the order says not to. None where only a model can word it.
+    """
+    told = _words(check)
+    if told is None:
+        return None
+    told = _AT_END.sub("", told)
+    if _is_length(check) and 2 * sum(_copies(*pair) for pair in failed) > len(failed):
+        told = f"{told}, {OWN_WORDS}"
+    return f"{told[:1].upper()}{told[1:]}."
+
+
+def _words(check: ComputedCheck) -> str | None:
+    value = check.value or ""
+    if check.kind in OF_SCHEMAS:
+        schema = json.loads(value)
+        if ends := cut_lengths(schema):
+            kept = [f"{json.dumps(key, ensure_ascii=False)} below {int(TIGHTER * most)}" for key, most in ends.items()]
+            return f"Keep every text short and finish it; characters: {', '.join(kept)}"
+        if check.clause is not None and "\n" not in check.clause:
+            return tightened(check.clause)
+        keys = list(schema.get("properties", {}))
+        named = ", ".join(json.dumps(key, ensure_ascii=False) for key in keys)
+        return f"Write JSON with these keys and no others: {named}" if keys else f"Write JSON: {schema_said(schema)}"
+    if check.clause is not None and "\n" not in check.clause:
+        return tightened(check.clause)
+    match check.kind:
+        case "json":
+            return "Write the JSON alone: no code fence, and no text before or after it"
+        case "begins":
+            return f'Begin with exactly this: "{value.strip()}"'
+        case "ends":
+            return f'End with exactly this: "{value.strip()}"'
+        case "length":
+            return tightened(f"Write {value}")
+        case "checker":
+            return None
+        case _:
+            quotes_it = check.kind in ("matches", "language") and check.text == said_of(check.kind, value)
+            return None if quotes_it else instruction_of(check.text, is_fault=check.is_fault)
+
+
+def _is_length(check: ComputedCheck) -> bool:
+    if check.kind == "length":
+        return True
+    return check.kind in OF_SCHEMAS and limit_of_words(check.value or "") is not None
+
+
+def _copies(given: str, output: str) -> bool:
+    return copied_words(output, [given], run=COPIED) is not None

@@ -17,12 +17,12 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from ...agents.checks import language_of
-from ...agents.decided import COUNTS, json_value
+from ...agents.decided import COUNTS
 from ...agents.traces.call_checks import first_places
 from ...prompts.checklist import ComputedCheck
 from ...prompts.conversations.chat import calls_in_turn, reply_text
 from ...prompts.formatting import count as counted
-from .schemas import passes, schema_of, widened
+from .schemas import json_values, passes, schema_of, widened
 
 SUPPORT = 0.95
 """A rule that was found in outputs alone is shown and not enforced where fewer outputs keep it."""
@@ -96,11 +96,6 @@ def never_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
     texts = [reply for text in outputs if (reply := reply_text(text)).strip()]
     found = [supported(trait.check(wanted=False), texts) for trait in TRAITS] if len(texts) >= FEWEST else []
     return [each for each in found if (each.support or 0) >= SUPPORT]
-
-
-def json_values(texts: Sequence[str]) -> list[Any]:
-    """The objects and lists that texts are or hold."""
-    return [value for text in texts if isinstance(value := json_value(text)[0], (dict, list))]
 
 
 def supported(check: ComputedCheck, texts: Sequence[str]) -> ComputedCheck:

@@ -19,11 +19,9 @@ from ...agents.checks import computed_verdicts
 from ...agents.traces.call_checks import RECORDED as REPLAYED
 from ...agents.updater import split_parts
 from ...evaluation.contract.clauses import StatedRule, stated_rules
-from ...evaluation.contract.found_rules import found_rules, json_values, never_rules, parity_rules, supported
-from ...evaluation.contract.key_clauses import KeyClause, key_clauses
-from ...evaluation.contract.schemas import keys_of, part_of, with_part, without_parts
-from ...evaluation.contract.sent_schemas import cut_check
-from ...evaluation.contract.wording import clauses_of
+from ...evaluation.contract.found_rules import found_rules, never_rules, parity_rules, supported
+from ...evaluation.contract.schemas import cut_check, json_values, keys_of, part_of, with_part, without_parts
+from ...evaluation.contract.wording import KeyClause, clauses_of, key_clauses
 from ...prompts.checklist import Checklist, ComputedCheck, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

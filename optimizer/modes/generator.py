@@ -16,7 +16,7 @@ from ...agents.example_questions import OWN, ExampleQuestions, judge_by_own
 from ...agents.generator import Generated, Generator
 from ...agents.judging import Judging
 from ...agents.traces.replay import replay_said
-from ...evaluation.contract.sent_schemas import is_cut
+from ...evaluation.contract.schemas import is_cut
 from ...evaluation.scoring import ExampleScore, mean_score, score_examples
 from ...memory.records import InstructionRecord, PassRatesRecord
 from ...models.base import Model

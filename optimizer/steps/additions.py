@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...agents.generator import RequirementWriter
-from ...evaluation.contract.forms import form_of, in_form, shapes
-from ...evaluation.contract.orders import order_of
-from ...evaluation.contract.sent_schemas import json_form, sent_schema
+from ...evaluation.contract.forms import form_of, in_form, order_of, shapes
+from ...evaluation.contract.schemas import json_form, sent_schema
 from ...memory.records import AddedLineRecord
 from ...models.writing import AS_THE_RUN
 from ...prompts.checklist import Checklist, ComputedCheck, Question

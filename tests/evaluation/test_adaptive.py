@@ -80,16 +80,6 @@ async def test_a_cut_is_settled_for_sure_and_examples_differ(facts: Any, example
     assert found.saved > 0
 
 
-async def test_questions_are_asked_in_the_order_given(facts: Any, examples: list[Example]) -> None:
-    evaluator, _ = make(facts)
-    order = [question.id for question in reversed(evaluator.checklist.questions)]
-    found = await evaluate_adaptively(evaluator, examples[:1], tolerance=0.0, order=[*order, "another"])
-    assert found.order == tuple(order)
-    assert [verdict.question for verdict in found.verdicts] == order
-    with pytest.raises(InputError, match="it lacks true-2"):
-        await evaluate_adaptively(evaluator, examples, tolerance=0.1, order=order[1:])
-
-
 async def test_weights_of_the_section_count_and_a_weight_of_0_is_not_asked(facts: Any) -> None:
     checklist = weighted(facts)
     ids = [question.id for question in checklist.questions]

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from askance.evaluation.compare.checkeval import MOST_NEW
 from askance.evaluation.compare.judges import JUDGES, check_names
 from askance.evaluation.compare.protocol import Meter, layout_of
+from askance.evaluation.compare.two_steps import MOST_NEW
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, ModelError, Request
 from askance.models.budget import Budget

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from askance.agents.agent import ParseError
-from askance.evaluation.compare.checkeval import CheckEval
 from askance.evaluation.compare.judges import JUDGES
 from askance.evaluation.compare.protocol import JudgeScore, criteria_for
+from askance.evaluation.compare.two_steps import CheckEval
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from askance.evaluation.contract.clauses import stated_rules
-from askance.evaluation.contract.key_clauses import KeyClause, key_clauses
 from askance.evaluation.contract.schemas import passes
-from askance.evaluation.contract.wording import clauses_of
+from askance.evaluation.contract.wording import KeyClause, clauses_of, key_clauses
 from askance.prompts.checklist import ComputedCheck
 
 REPLY = "Dear citizen,\n**Yes, you may.**\n- Fill in the form.\n- Send it.\nYour help desk"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from askance.evaluation.contract.key_clauses import key_clauses
-from askance.evaluation.contract.orders import order_of
-from askance.evaluation.contract.schemas import passes
-from askance.evaluation.contract.sent_schemas import cut_check, is_cut, json_form, limit_of_words, sent_schema
+from askance.evaluation.contract.forms import order_of
+from askance.evaluation.contract.schemas import cut_check, is_cut, json_form, limit_of_words, passes, sent_schema
+from askance.evaluation.contract.wording import key_clauses
 from askance.prompts.checklist import ComputedCheck, Question
 
 PROMPT = """Describe the recipe as JSON:
