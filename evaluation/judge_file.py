@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..agents.checks import versions_of
 from ..agents.own_words import own_checklist
@@ -26,7 +25,7 @@ from ..prompts.errors import InputError, as_typed, did_you_mean, like_named
 from ..prompts.formats.form import FormRecord
 from ..prompts.formatting import count
 from ..prompts.prompt import Prompt, kept_prompt, prompt_showing
-from ..prompts.rows import validate_row
+from ..prompts.rows import explain, validate_row
 from ..prompts.shown_examples import ShownExamples
 from ..prompts.text_files import path_of, read_text, read_texts, read_yaml
 from ..settings import parse_options
@@ -422,36 +421,20 @@ def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> Acce
     """
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
-    low, high, spearman = (_short(each) for each in (row.low, row.high, row.spearman))
-    figures: dict[str, Any] = {name: _figure(found) for name in FIGURES if (found := getattr(row, name)) is not None}
-    return AcceptedOn(
-        spearman=spearman, mean=_short(row.mean), n=row.n, low=low, high=high, reason=row.reason, **figures
-    )
-
-
-def _figure(row: Statistic) -> Statistic:
-    return replace(row, value=_short(row.value), low=_short(row.low), high=_short(row.high))
+    short: dict[str, Any] = {name: _short(getattr(row, name)) for name in ("spearman", "mean", "low", "high")}
+    for name in FIGURES:
+        found: Statistic | None = getattr(row, name)
+        if found is not None:
+            short[name] = replace(found, value=_short(found.value), low=_short(found.low), high=_short(found.high))
+    return AcceptedOn(n=row.n, reason=row.reason, **short)
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
     """A calibration whose numbers are texts still. InputError names the field at fault."""
-    fits = texts.get("questions")
-    numbers = ("threshold", "correlation", "slope", "shift", "lean", "n")
-    read: dict[str, Any] = {**texts, "n": _number(texts.get("n"))}
-    if isinstance(fits, Mapping):
-        read["questions"] = {
-            question: {key: _number(value) if key in numbers else value for key, value in fit.items()}
-            if isinstance(fit, Mapping)
-            else fit
-            for question, fit in fits.items()
-        }
-    return validate_row(Calibration, read, f"{name}, field 'calibration'")
-
-
-def _number(text: Any) -> Any:
-    with suppress(ValueError, TypeError, RecursionError):
-        return json.loads(text)
-    return text
+    try:
+        return Calibration.model_validate(texts, strict=False)
+    except ValidationError as error:
+        raise InputError(f"{name}, field 'calibration': {explain(error, Calibration)}") from None
 
 
 def check_calibration(judge: KeptJudge, name: str) -> None:

@@ -449,58 +449,51 @@ class KeptJudge:
         file = Path(path)
         write_whole(file / JUDGE_FILE if file.is_dir() else file, self.to_yaml())
 
-    def _form(self) -> str:
-        """The part that says how the prompt is to be read, where it is no plain text of ours."""
-        if self.prompt.form is None:
-            return ""
-        record = self.prompt.form.record.model_dump(mode="json", exclude_defaults=True)
-        return "# How the prompt is to be read, and what its variables stand for.\n" + dump_texts(
-            {"prompt_form": record}
-        )
-
     def to_yaml(self) -> str:
         """The content of ``judge.yaml``."""
+        form = ""
+        if self.prompt.form is not None:  # it is no plain text of ours
+            record = self.prompt.form.record.model_dump(mode="json", exclude_defaults=True)
+            form = _section("How the prompt is to be read, and what its variables stand for.", prompt_form=record)
         parts = [
             HEADER + f"schema: {SCHEMA}\n" + dump_texts({"model": self.model}),
             *([] if self.named is None else ["# What this name stands for.\n" + _named(self.model, self.named)]),
-            _block("prompt", self.prompt.file_text) + self._form(),
+            _block("prompt", self.prompt.file_text) + form,
             "checklist:\n"
             + indent(dump_checklist(self.checklist).rstrip("\n") + "\n", "  ", lambda line: line != "\n"),
         ]
         if self.examples is not None:
             shown = self.examples.model_dump(mode="json", exclude_defaults=True)
-            parts.append(
-                "# Outputs that people judged, which it is shown before each one.\n" + dump_texts({"examples": shown})
-            )
+            parts.append(_section("Outputs that people judged, which it is shown before each one.", examples=shown))
         if self.origins:
             origins = {name: _plain(each) for name, each in self.origins.items()}
-            parts.append("# Where each question came from.\n" + dump_texts({"origins": origins}))
+            parts.append(_section("Where each question came from.", origins=origins))
         if self.settings:
             settings = judge_settings(self.settings, "settings")
             lines = [f"  {name}: {_said(settings[name])}\n" for name in SETTINGS if name in self.settings]
             parts.append("# How the model is asked, and how its answers become scores.\nsettings:\n" + "".join(lines))
         if self.calibration is not None:
             calibration = self.calibration.model_dump(mode="json", exclude_none=True)
-            parts.append("# Applied to its verdicts.\n" + dump_texts({"calibration": calibration}))
+            parts.append(_section("Applied to its verdicts.", calibration=calibration))
         if self.threshold is not None:
-            of = "" if self.threshold_of == ("overall",) else dump_texts({"threshold_of": list(self.threshold_of)})
-            parts.append(f"# An output passes from this score on.\nthreshold: {self.threshold}\n{of}")
+            of = {} if self.threshold_of == ("overall",) else {"threshold_of": list(self.threshold_of)}
+            parts.append(_section("An output passes from this score on.", threshold=self.threshold, **of))
         if self.steps is not None:
-            says = "# Steps of people's ratings, and the score from which on each further one is reached.\n"
-            parts.append(says + dump_texts({"steps": _plain(self.steps)}))
+            says = "Steps of people's ratings, and the score from which on each further one is reached."
+            parts.append(_section(says, steps=_plain(self.steps)))
         if self.figures is not None:
-            says = "# What it was accepted on: agreement of its scores, with 95% intervals.\n"
-            parts.append(says + dump_texts({"figures": _plain(self.figures)}))
+            says = "What it was accepted on: agreement of its scores, with 95% intervals."
+            parts.append(_section(says, figures=_plain(self.figures)))
         if self.decision is not None:
-            says = "# Whether the test examples speak for it: adopt, keep (what the run began with) or undecided.\n"
+            says = "Whether the test examples speak for it: adopt, keep (what the run began with) or undecided."
             if self.made_by is not None and self.made_by.certificate is not None:
-                says = "# Whether it may take the old judge's place: adopt, keep (the old judge) or undecided.\n"
-            parts.append(f"{says}decision: {self.decision}\n")
+                says = "Whether it may take the old judge's place: adopt, keep (the old judge) or undecided."
+            parts.append(_section(says, decision=self.decision))
         if self.made_by is not None:
             parts.append(dump_texts({"run": _plain(self.made_by)}))
         if self.history:
-            says = "# What a person changed, and how often validation had been looked at by then.\n"
-            parts.append(says + dump_texts({"history": [_plain(each) for each in self.history]}))
+            says = "What a person changed, and how often validation had been looked at by then."
+            parts.append(_section(says, history=[_plain(each) for each in self.history]))
         return "\n".join(parts)
 
 
@@ -530,6 +523,11 @@ def _block(key: str, text: str) -> str:
             if read_texts(written + "\nend: .\n", key, key) == {key: text, "end": "."}:
                 return written
     return dump_texts({key: text})
+
+
+def _section(says: str, **data: Any) -> str:
+    """Keys of the file below a comment."""
+    return f"# {says}\n{dump_texts(data)}"
 
 
 def _plain(part: BaseModel) -> dict[str, Any]:

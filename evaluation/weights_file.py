@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from sys import float_info
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
 
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.rows import validate_row
 from ..prompts.text_files import read_object
 
 if TYPE_CHECKING:
@@ -22,17 +24,28 @@ ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
 comparisons of two outputs, which say nothing of how to weigh the scores of one."""
 
 
-def _weights_in(data: dict[str, Any], path: str | Path, section: str | None = None) -> dict[str, float]:
-    """The weights of a file that was read, those of a section where one is named."""
-    if _kind(data, path) == "pairwise":
-        raise InputError(
-            f"{path}: these weights were learned from comparisons of two outputs (weigh --pairwise), but here each "
-            "output is judged alone. Learn weights for that with `askance weigh` without --pairwise."
-        )
-    if section is not None:
-        data = _sections(data)[section]
-    weights = data.get("weights", data) if isinstance(data, dict) else data
-    return _checked(weights, str(path), "weights" if section is None else f"sections.{section}.weights")
+def _not_all_zero(weights: dict[str, float]) -> dict[str, float]:
+    if not any(weights.values()):
+        raise ValueError("every weight is 0, so there is no score")
+    return weights
+
+
+Weights = Annotated[
+    dict[str, Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]],
+    Field(min_length=1),
+    AfterValidator(_not_all_zero),
+]
+
+
+class _Section(BaseModel):
+    weights: Weights
+
+
+class _WeightsFile(_Section):
+    """A ``weights.json``; a plain object from test id to number is its ``weights``."""
+
+    scores: ScoreKind | None = None
+    sections: dict[str, _Section] | None = None
 
 
 def weighted_by(
@@ -46,15 +59,21 @@ def weighted_by(
     :func:`with_weights`.
     """
     data = read_object(path, "weights file")
-    overall, learned = _weights_in(data, path), _kind(data, path)
+    read = validate_row(_WeightsFile, data if "weights" in data else {"weights": data}, str(path))
+    learned = read.scores
+    if learned == "pairwise":
+        raise InputError(
+            f"{path}: these weights were learned from comparisons of two outputs (weigh --pairwise), but here each "
+            "output is judged alone. Learn weights for that with `askance weigh` without --pairwise."
+        )
     if scores is not None and learned not in (None, "given", scores):
         logger.warning(
             "%s: these weights were learned from %s scores, but here scores are %s. Use --scores %s, or learn weights "
             "from %s scores.", path, learned, scores, learned, scores
         )  # fmt: skip
-    by_section = {name: _weights_in(data, path, name) for name in _sections(data)}
+    by_section = {name: each.weights for name, each in (read.sections or {}).items()}
     try:
-        weighted = with_weights(checklist, overall, by_section)
+        weighted = with_weights(checklist, read.weights, by_section)
     except InputError as error:
         raise InputError(f"{path}: {error} Weights belong to the checklist that they were learned with.") from None
     _say_where_sections_are_missing(weighted, path, examples)
@@ -75,32 +94,6 @@ def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, exam
             len(examples),
             "is" if without == 1 else "are",
         )
-
-
-def _kind(data: Mapping[str, Any], path: str | Path) -> ScoreKind | None:
-    """Kind of scores that the weights were learned from; None where the file does not say."""
-    kind: ScoreKind | None = data.get("scores") if "weights" in data else None
-    if kind is not None and kind not in get_args(ScoreKind):
-        raise InputError(f"{path}, field 'scores': {kind!r} is none of {', '.join(get_args(ScoreKind))}.")
-    return kind
-
-
-def _sections(data: dict[str, Any]) -> dict[str, Any]:
-    """The sections of a ``weights.json``; none of a plain object from test id to number."""
-    sections = data.get("sections") if "weights" in data else None
-    return sections if isinstance(sections, dict) else {}
-
-
-def _checked(weights: Any, where: str, field: str) -> dict[str, float]:
-    if not isinstance(weights, dict) or not weights:
-        raise InputError(f"{where}, field '{field}': an object from test id to number is needed.")
-    for test, value in weights.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 <= value <= float_info.max:
-            raise InputError(f"{where}, field '{field}.{test}': {value!r:.40} is not a number of at least 0.")
-    if not any(weights.values()):
-        raise InputError(f"{where}, field '{field}': every weight is 0, so there is no score.")
-    return {str(test): float(value) for test, value in weights.items()}
 
 
 def with_weights(

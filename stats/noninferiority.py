@@ -72,6 +72,11 @@ class _Units:
         return float(np.mean(self.deviations**3)) / spread**3 if spread > 0 else 0.0
 
     @property
+    def skewed(self) -> float:
+        """The term of Hall's transformation."""
+        return self.skewness / (3 * math.sqrt(self.size))
+
+    @property
     def deviation(self) -> float:
         """Standard deviation of d that independent examples would need for the same certainty."""
         return self.standard_error * math.sqrt(self.n)
@@ -99,8 +104,8 @@ def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hasha
         value = None if units is None else units.mean
         return MeanLimits(value, None, None, units.n if units else 0, units.size if units else 0)
     critical, error = float(_distributions().t.ppf(1 - level, units.size - 1)), units.standard_error
-    low = units.mean - error * _transformed_back(critical, units)
-    high = units.mean - error * _transformed_back(-critical, units)
+    low = units.mean - error * _back(critical, units.skewed)
+    high = units.mean - error * _back(-critical, units.skewed)
     unseen = 1 - level ** (1 / units.independent)
     low = min(low, units.mean - unseen * (1 + float(units.values.min())))
     high = max(high, units.mean + unseen * (1 - float(units.values.max())))
@@ -120,7 +125,7 @@ def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | Non
         return None
     if units.standard_error == 0:  # all alike: the chance that no other document was drawn
         return ((1 - margin) / 2) ** units.size if units.mean < -margin else 1.0
-    skewed = _skewness_term(units)
+    skewed = units.skewed
     ratio = (units.mean + margin) / units.standard_error
     # ((1 + skewed ratio)^3 - 1) / (3 skewed), written so that it holds for a skewness near 0
     shifted = ratio + skewed * ratio**2 + skewed**2 * ratio**3 / 3
@@ -224,16 +229,8 @@ def _units(differences: Column, groups: Sequence[Hashable] | None) -> _Units | N
     return _Units(mean, len(values), (sums - sizes * mean) / typical, values)
 
 
-def _skewness_term(units: _Units) -> float:
-    return units.skewness / (3 * math.sqrt(units.size))
-
-
-def _transformed_back(critical: float, units: _Units) -> float:
-    """Standardised mean at which Hall's transformation takes the critical value."""
-    return _back(critical, _skewness_term(units))
-
-
 def _back(critical: float, skewed: float) -> float:
+    """Standardised mean at which Hall's transformation takes the critical value."""
     if abs(skewed) < 1e-9:
         return critical
     return (float(np.cbrt(1 + 3 * skewed * (critical - skewed / 2))) - 1) / skewed

@@ -255,6 +255,11 @@ def mean_of(kernels: Sequence[Kernel]) -> Kernel:
     return kernel
 
 
+def less(first: Kernel, other: Kernel) -> Kernel:
+    """The first statistic less the other one of the same resample."""
+    return lambda drawn: first(drawn) - other(drawn)
+
+
 def with_interval(statistic: Statistic, values: Vector, level: float) -> Statistic:
     """The statistic with the percentile interval of its value on each resample, shape (resamples,)."""
     low, high, reason = percentile_interval(values, level)

@@ -22,8 +22,7 @@ from .costs import UNKNOWN, Costs, Spent, cost_row, is_costed
 if TYPE_CHECKING:
     from ...prompts.checklist import Question
     from ...stats.correlation import Correlations, PerGroup
-    from ...stats.differences import Difference
-    from ...stats.distribution import ScoreDistribution
+    from ...stats.differences import Difference, ScoreDistribution
     from ...stats.resampling import Statistic
     from ..raters.agreement import RaterAgreement
     from ..raters.comment_coverage import CommentCoverage

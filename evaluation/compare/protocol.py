@@ -10,9 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import yaml
 
 from ...models.base import Answer, Model, Request
 from ...models.budget import Budget
@@ -30,43 +34,6 @@ if TYPE_CHECKING:
     from ..scoring import Targets
     from .costs import Spent
 
-_KNOWN = {
-    "coherence": (
-        "the sentences follow from one another and make one well-ordered text; a reply follows from what was said",
-        "Is the output coherent, each part following from what comes before?",
-    ),
-    "consistency": (
-        "every statement of the output is supported by the input; nothing is made up or changed",
-        "Is everything that the output states supported by the input?",
-    ),
-    "fluency": (
-        "the single sentences are well formed: no errors of grammar, spelling, repetition or layout",
-        "Is the output written in fluent, correct language?",
-    ),
-    "relevance": (
-        "the output holds what is important in the input, and little else",
-        "Does the output hold the important content of the input and little else?",
-    ),
-    "naturalness": (
-        "the output sounds like something a person would say in this place",
-        "Does the output sound like something a person would say here?",
-    ),
-    "engagingness": (
-        "the output is interesting and makes one want to go on with the conversation",
-        "Is the output interesting enough to keep the conversation going?",
-    ),
-    "groundedness": (
-        "the output makes use of the facts that are given with the input",
-        "Does the output make use of the facts that were given?",
-    ),
-    "understandability": (
-        "a reader who knows the input understands what the output says",
-        "Can one understand what the output says, given the input?",
-    ),
-    "overall": ("how good the output is, all things considered", "All things considered, is this a good output?"),
-}
-"""Dimensions of the usual data sets, in our own words."""
-
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
@@ -77,6 +44,11 @@ class Criterion:
     """Completes "Rate the output on DIMENSION: …"."""
     question: str
     """A yes/no question; yes is good."""
+
+
+@cache
+def _usual_criteria() -> dict[str, dict[str, str]]:
+    return dict(yaml.safe_load(files(__package__).joinpath("criteria.yaml").read_text("utf-8")))
 
 
 def criteria_for(dimensions: Sequence[str], given: str | None = None) -> tuple[Criterion, ...]:
@@ -98,8 +70,8 @@ def _criterion(dimension: str, given: str | None) -> Criterion:
     if given is not None:
         text = given.strip().rstrip(".")
         return Criterion(dimension, text, f"Is the output good as to its {words}: {text}?")
-    if dimension.lower() in _KNOWN:
-        return Criterion(dimension, *_KNOWN[dimension.lower()])
+    if (usual := _usual_criteria().get(dimension.lower())) is not None:
+        return Criterion(dimension, usual["description"], usual["question"])
     return Criterion(dimension, f"how good the {words} of the output is", f"Is the {words} of the output good?")
 
 

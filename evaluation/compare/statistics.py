@@ -24,8 +24,7 @@ from ...prompts.raters import rater_columns
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
 from ...stats.correlation import METHODS, between_systems, correlate, per_group
-from ...stats.differences import Difference, holm, two_sided_difference
-from ...stats.distribution import compare_distributions
+from ...stats.differences import Difference, compare_distributions, holm, two_sided_difference
 from ...stats.resampling import Resampling, Statistic, mean_with_interval
 from ..raters.agreement import agreement_of_raters
 from ..raters.comment_coverage import CommentCoverage, comment_coverage

@@ -21,6 +21,7 @@ from .wording import (
     QUOTED_TEXT,
     UNQUOTED,
     about_key,
+    any_case,
     clauses_of,
     has_gap,
     is_undone,
@@ -41,50 +42,42 @@ class StatedRule(NamedTuple):
     """Whether the clause asks for nothing else."""
 
 
-_OF_A_PART = re.compile(
+_OF_A_PART = any_case(
     r"\b(?:each|every|per|title|subject|heading|headline|bullets?|points?|items?|first|last|opening|closing|second|"
     r"third|final|paragraph (?:of|with)|sentences? (?:of|with)|lines? (?:of|with)|its|their|list of|followed by|then|"
-    r"jede\w*|pro|titel|betreff|überschrift|stichpunkt\w*|erste\w*|letzte\w*|zweite\w*)\b",
-    re.IGNORECASE,
+    r"jede\w*|pro|titel|betreff|überschrift|stichpunkt\w*|erste\w*|letzte\w*|zweite\w*)\b"
 )
 """A length in such a clause is not that of the whole output."""
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1} | {
     "erste": 1, "zweite": 2, "dritte": 3, "letzte": -1
 }  # fmt: skip
-_LINE = re.compile(rf"\b({'|'.join(_ORDINALS)})\w? (?:line|zeile)\b", re.IGNORECASE)
-_LINE_IS = re.compile(
-    rf"(?:(?:is|(?:must|should) be|reads?|says?|lautet|ist)\b:?|:|)\s*(?:the (?:words?|text)\s+)?{QUOTED_TEXT}",
-    re.IGNORECASE,
+_LINE = any_case(rf"\b({'|'.join(_ORDINALS)})\w? (?:line|zeile)\b")
+_LINE_IS = any_case(
+    rf"(?:(?:is|(?:must|should) be|reads?|says?|lautet|ist)\b:?|:|)\s*(?:the (?:words?|text)\s+)?{QUOTED_TEXT}"
 )
-_BEGINS = re.compile(
+_BEGINS = any_case(
     rf"(?:\b(?:begin|start|open|beginn|beginne|starte)(?:s|ing)?\b{UNQUOTED}*?\b(?:with|mit)|\bbeginning\b{UNQUOTED}*?\b(?:is|be))"
-    rf":?\s+(?:(?:the|an?) (?:words?|phrase|line|text|sentence)\s+)?{QUOTED_TEXT}",
-    re.IGNORECASE,
+    rf":?\s+(?:(?:the|an?) (?:words?|phrase|line|text|sentence)\s+)?{QUOTED_TEXT}"
 )
-_ENDS = re.compile(
+_ENDS = any_case(
     rf"(?:\b(?:end|close|finish|conclude|sign off|ende|schließe)(?:s|ing)?\b{UNQUOTED}*?\b(?:with|mit)|\bending\b{UNQUOTED}*?\b"
-    rf"(?:is|be)):?\s+(?:(?:the|an?) (?:words?|phrase|line|text|sentence)\s+)?{QUOTED_TEXT}",
-    re.IGNORECASE,
+    rf"(?:is|be)):?\s+(?:(?:the|an?) (?:words?|phrase|line|text|sentence)\s+)?{QUOTED_TEXT}"
 )
-_OF_LINES = re.compile(r"\b(?:each|every|all)\b|\bbullets?\b|\bpoints?\b|\blines\b|\bjede", re.IGNORECASE)
-_FORBIDDEN = re.compile(
+_OF_LINES = any_case(r"\b(?:each|every|all)\b|\bbullets?\b|\bpoints?\b|\blines\b|\bjede")
+_FORBIDDEN = any_case(
     rf"\b{NOT}\b{UNQUOTED}{{0,40}}?\b(?:words?|phrases?|terms?|expressions?|say|write|use|using|saying|wort|wörter)"
-    rf"(?: like| such as)?:?\s+(?={QUOTED_TEXT})",
-    re.IGNORECASE,
+    rf"(?: like| such as)?:?\s+(?={QUOTED_TEXT})"
 )
-_WANTED = re.compile(
-    rf"\b(?:include|contain|use|mention)s?\b{UNQUOTED}{{0,20}}?\b(?:words?|phrase|sentence|line)\s+{QUOTED_TEXT}",
-    re.IGNORECASE,
+_WANTED = any_case(
+    rf"\b(?:include|contain|use|mention)s?\b{UNQUOTED}{{0,20}}?\b(?:words?|phrase|sentence|line)\s+{QUOTED_TEXT}"
 )
-_ADDRESS = re.compile(
+_ADDRESS = any_case(
     rf"\b(?:speak to|address|talk to|refer to)\b{UNQUOTED}{{0,30}}?\b(?:reader|user|customer|person|citizen|them)\w* "
-    rf"(?:as|with) {QUOTED_TEXT}",
-    re.IGNORECASE,
+    rf"(?:as|with) {QUOTED_TEXT}"
 )
-_ITS_SOURCE = re.compile(
+_ITS_SOURCE = any_case(
     rf"\b{NOT}\b (?:mention|refer to|cite|talk about|name)(?:ing)? (?:the |this |these |your )?"
-    r"(passages?|prompts?|instructions?|contexts?|excerpts?|source texts?|system (?:prompt|message))\b",
-    re.IGNORECASE,
+    r"(passages?|prompts?|instructions?|contexts?|excerpts?|source texts?|system (?:prompt|message))\b"
 )
 """The words that an output would use for what it was made from are known; other things can be mentioned in many."""
 _TRAIT_WORDS = {
@@ -110,47 +103,36 @@ _CASES = {
     r"(?:all|only|entirely|in) lower ?case|in all lower ?case|lower ?case letters only": r"[^\W\d_a-zà-öø-ÿ]",
     r"(?:all|only|entirely|in) (?:upper ?case|capital letters|capitals|caps)|in all (?:caps|upper ?case)": r"[a-zß-öø-ÿ]",
 }
-_PART_IN_CASE = re.compile(
-    r"\b(?:each|every|title|heading|headline|subject|keys?|names?|tags?|first word)\b", re.IGNORECASE
-)
-_BULLETS = re.compile(
+_PART_IN_CASE = any_case(r"\b(?:each|every|title|heading|headline|subject|keys?|names?|tags?|first word)\b")
+_BULLETS = any_case(
     rf"(?:(exactly|at most|no more than|up to|at least)\s+)?{NUMBER}(?:\s*(?:to|-|–|or)\s*{NUMBER})?\s+"
-    r"(?:\w+ )?(?:bullet(?: point)?s?|bulleted (?:points|items))\b",
-    re.IGNORECASE,
+    r"(?:\w+ )?(?:bullet(?: point)?s?|bulleted (?:points|items))\b"
 )
-_OF_EACH = re.compile(r"\b(?:each|every|per|jede\w*)\b", re.IGNORECASE)
-_BULLET_MARK = re.compile(
-    rf"\b(?:begin|start)\w*(?: \w+)? with {QUOTED_TEXT}|\bmarked (?:with|by) {QUOTED_TEXT}", re.IGNORECASE
-)
-_MARKDOWN = re.compile(
-    rf"\b{NOT}\b (?:any |use |using |contain\w* ){{0,2}}markdown\b(?! (?:code|fence))", re.IGNORECASE
-)
+_OF_EACH = any_case(r"\b(?:each|every|per|jede\w*)\b")
+_BULLET_MARK = any_case(rf"\b(?:begin|start)\w*(?: \w+)? with {QUOTED_TEXT}|\bmarked (?:with|by) {QUOTED_TEXT}")
+_MARKDOWN = any_case(rf"\b{NOT}\b (?:any |use |using |contain\w* ){{0,2}}markdown\b(?! (?:code|fence))")
 _OF_MARKDOWN = r"(?m)```|^#{1,6} |\*\*[^*\n]+\*\*|^\s*\|.*\|\s*$"
-_ASKS_AT_END = re.compile(r"\bend(?:s|ing)?\b[^.]{0,20}\bwith an? (?:\w+ )?question(?! mark)", re.IGNORECASE)
-_LABEL_OF = re.compile(
+_ASKS_AT_END = any_case(r"\bend(?:s|ing)?\b[^.]{0,20}\bwith an? (?:\w+ )?question(?! mark)")
+_LABEL_OF = any_case(
     r"\b(?:answer|reply|respond|return|output|say|classify)\b[^.:]{0,40}\bone (?:of|word|label|category|class)\b"
-    r"(?: the)?(?: following)?(?: (?:words|labels|categories|classes|values|options))?:?\s*",
-    re.IGNORECASE,
+    r"(?: the)?(?: following)?(?: (?:words|labels|categories|classes|values|options))?:?\s*"
 )
-_SECTIONS = re.compile(rf"\b(?:headings|sections|headers)\b{UNQUOTED}{{0,30}}?:?\s+(?={QUOTED_TEXT})", re.IGNORECASE)
-_JSON = re.compile(
+_SECTIONS = any_case(rf"\b(?:headings|sections|headers)\b{UNQUOTED}{{0,30}}?:?\s+(?={QUOTED_TEXT})")
+_JSON = any_case(
     r"\b(?:only|just|nothing but|solely|one|single|a|valid|strict)\s+(?:a )?(?:single |one )?(?:valid |strict )?JSON\b|"
-    r"\b(?:return|reply|respond|answer|output)\s+(?:only )?(?:in|with|as)?\s*(?:a )?(?:valid )?JSON\b",
-    re.IGNORECASE,
+    r"\b(?:return|reply|respond|answer|output)\s+(?:only )?(?:in|with|as)?\s*(?:a )?(?:valid )?JSON\b"
 )
-_ALONE = re.compile(
-    r"\b(?:(?:and )?nothing else|only|no (?:other )?text(?: before or after(?: it)?)?|no explanations?|just|solely)\b",
-    re.IGNORECASE,
+_ALONE = any_case(
+    r"\b(?:(?:and )?nothing else|only|no (?:other )?text(?: before or after(?: it)?)?|no explanations?|just|solely)\b"
 )
 _LANGUAGES = {
     "english": "en", "german": "de", "french": "fr", "spanish": "es", "italian": "it", "portuguese": "pt",
     "dutch": "nl", "polish": "pl", "japanese": "ja", "chinese": "zh", "korean": "ko", "russian": "ru",
     "turkish": "tr", "arabic": "ar", "swedish": "sv", "danish": "da",
 }  # fmt: skip
-_LANGUAGE = re.compile(
+_LANGUAGE = any_case(
     rf"\b(?:write|reply|answer|respond|output|speak|always)\b[^.\n]{{0,30}}?\bin ({'|'.join(_LANGUAGES)})\b|"
-    r"\b(?:schreib|antworte|verfass)\w*\b[^.\n]{0,30}?\bauf (deutsch|englisch|französisch)\b",
-    re.IGNORECASE,
+    r"\b(?:schreib|antworte|verfass)\w*\b[^.\n]{0,30}?\bauf (deutsch|englisch|französisch)\b"
 )
 _AUF = {"deutsch": "de", "englisch": "en", "französisch": "fr"}
 _FILLED = (

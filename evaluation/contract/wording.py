@@ -10,15 +10,20 @@ from typing import Any, NamedTuple
 
 from ...prompts.formatting import count
 
+
+def any_case(pattern: str) -> re.Pattern[str]:
+    """A pattern of words in any case."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
 _MARKS = "\"“”„«»'‘’`"
 QUOTED_TEXT = r"(?:\"([^\"\n]+)\"|[“„]([^”“\n]+)[”“]|«([^»\n]+)»|`([^`\n]+)`|(?<!\w)['‘]([^\n]+?)['’](?=[\s,.;:!?)]|$))"
 QUOTED = re.compile(QUOTED_TEXT)
 UNQUOTED = rf"[^{_MARKS}.]"
 NOT = r"(?:never|do not|don't|must not|mustn't|should not|avoid|no|without|not|nicht|keine?n?|ohne|niemals)"
 """Words that forbid what follows."""
-CONDITION = re.compile(
-    r"\b(?:if|when|whenever|unless|where|except|in case|otherwise|for example|e\.g\.|wenn|falls|außer|sofern)\b",
-    re.IGNORECASE,
+CONDITION = any_case(
+    r"\b(?:if|when|whenever|unless|where|except|in case|otherwise|for example|e\.g\.|wenn|falls|außer|sofern)\b"
 )
 """Words of a clause that does not always hold."""
 _NUMBERS = {
@@ -39,28 +44,23 @@ _UNITS = {
 }
 _UNIT = rf"((?:{'|'.join(_UNITS.values())})\b)"
 _LESS = "(?:fewer|less|shorter|weniger) (?:than|als)|under|below|unter"
-_AT_MOST = re.compile(
+_AT_MOST = any_case(
     r"(?:(?P<most>at (?:the )?most|(?:no|not) (?:more|longer) than|up to|(?:a )?maximum(?: of)?|max\.?|within|"
     r"limit\w*(?: \w+){0,2} to|(?:not|never|don't)(?: \w+){0,2} (?:exceed|more than|longer than)|<=|≤|"
     r"höchstens|maximal|(?:nicht|keine) (?:mehr|länger) als|bis zu)|(?P<less>"
-    rf"{_LESS}))\s+{NUMBER}[\s-]+{_UNIT}",
-    re.IGNORECASE,
+    rf"{_LESS}))\s+{NUMBER}[\s-]+{_UNIT}"
 )
-_OR_FEWER = re.compile(
-    rf"{NUMBER}[\s-]+{_UNIT}\s+(?:or (?:fewer|less)|at (?:the )?most|max(?:imum)?\b|oder weniger)", re.IGNORECASE
+_OR_FEWER = any_case(rf"{NUMBER}[\s-]+{_UNIT}\s+(?:or (?:fewer|less)|at (?:the )?most|max(?:imum)?\b|oder weniger)")
+_BETWEEN = any_case(rf"(?:between\s+)?{NUMBER}\s*(?:to|-|–|and|or|bis|oder)\s*{NUMBER}[\s-]+{_UNIT}")
+_EXACTLY = any_case(
+    rf"(exactly|precisely|at least|no (?:fewer|less) than|a minimum of|genau|mindestens)\s+{NUMBER}[\s-]+{_UNIT}"
 )
-_BETWEEN = re.compile(rf"(?:between\s+)?{NUMBER}\s*(?:to|-|–|and|or|bis|oder)\s*{NUMBER}[\s-]+{_UNIT}", re.IGNORECASE)
-_EXACTLY = re.compile(
-    rf"(exactly|precisely|at least|no (?:fewer|less) than|a minimum of|genau|mindestens)\s+{NUMBER}[\s-]+{_UNIT}",
-    re.IGNORECASE,
-)
-_WRITE = re.compile(
+_WRITE = any_case(
     rf"\b(?:write|reply|answer|respond|return|output|summari[sz]e|say)\b(?: \w+){{0,4}}? (?:in|with|as) {NUMBER}[\s-]+"
-    rf"(?:short |plain |brief )?{_UNIT}",
-    re.IGNORECASE,
+    rf"(?:short |plain |brief )?{_UNIT}"
 )
-_ABOUT = re.compile(r"\b(?:about|around|roughly|approximately|some|etwa|ungefähr|circa|ca\.)\s*$|~\s*$", re.IGNORECASE)
-_UNDONE = re.compile(r"\b(?:not|never|don't|no need to|need not|nicht)\s+(?:\w+\s+){0,2}$", re.IGNORECASE)
+_ABOUT = any_case(r"\b(?:about|around|roughly|approximately|some|etwa|ungefähr|circa|ca\.)\s*$|~\s*$")
+_UNDONE = any_case(r"\b(?:not|never|don't|no need to|need not|nicht)\s+(?:\w+\s+){0,2}$")
 """Words before a limit that turn it round or lift it."""
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!Max\.)\s+(?=[A-ZÄÖÜ\"“„*-])")
 _LABEL = re.compile(r"\W*(?:\w+\W+){0,4}?\w+:\W*|#+ [^.!?]*|\W*(?:\w+\W+){0,3}\{+ *[\w.]+ *\}+\W*")
@@ -69,13 +69,10 @@ _LABEL = re.compile(r"\W*(?:\w+\W+){0,4}?\w+:\W*|#+ [^.!?]*|\W*(?:\w+\W+){0,3}\{
 
 SENTENCE_END = r"[.!?…。！？][\"'”’»“)\]*_]*\s*$"
 """A pattern of texts that end with a sentence."""
-_SENTENCE = re.compile(
-    rf"(?:{NUMBER}|\b(?:full|complete|whole|short|single|plain))(?:[ -][a-z]+){{0,2}}[ -](?:{_UNITS['sentence']})\b",
-    re.IGNORECASE,
+_SENTENCE = any_case(
+    rf"(?:{NUMBER}|\b(?:full|complete|whole|short|single|plain))(?:[ -][a-z]+){{0,2}}[ -](?:{_UNITS['sentence']})\b"
 )
-_NO_END = re.compile(
-    rf"\b{NOT}\b[^.;]{{0,25}}\b(?:sentences?|full stops?|periods?|punctuation|Satz\w*|Punkt)\b", re.IGNORECASE
-)
+_NO_END = any_case(rf"\b{NOT}\b[^.;]{{0,25}}\b(?:sentences?|full stops?|periods?|punctuation|Satz\w*|Punkt)\b")
 
 
 def asks_for_sentence(said: str) -> bool:
@@ -204,20 +201,17 @@ def quoted_words(found: re.Match[str]) -> str:
 
 KEY = re.compile(r"^\s*(?:[-*•]\s*)?(?:[\"“`']|\*\*)?([A-Za-z_][\w-]*(?: \w+)?)(?:[\"”`']|\*\*)?\s*(?::|-|–|=|\()\s*")
 _KEY_IS = re.compile(r"\s*(?:The |the )?[\"“`']?([\w-]+)[\"”`']? (?:is|are|has|have|must be|should be|must have)\b\s*")
-_ITEMS = re.compile(
+_ITEMS = any_case(
     rf"(?:(at most|no more than|up to|max\.?|maximum|exactly|at least)\s+)?{NUMBER}(?:\s*(?:to|-|–|or)\s*{NUMBER})?\s+(?:\w+ )?"
-    r"(?:items|names|keywords|tags|entries|elements|strings|words or phrases|topics|values|labels|points|people|steps)\b",
-    re.IGNORECASE,
+    r"(?:items|names|keywords|tags|entries|elements|strings|words or phrases|topics|values|labels|points|people|steps)\b"
 )
 _NULL = re.compile(r"\b(?:null|None)\b")
-_LEFT_OUT = re.compile(
-    r"\b(?:optional|omit\w*|leave (?:it )?out|left out|only if|if (?:any|known|given|there))\b", re.IGNORECASE
-)
+_LEFT_OUT = any_case(r"\b(?:optional|omit\w*|leave (?:it )?out|left out|only if|if (?:any|known|given|there))\b")
 _RANGE = re.compile(
     r"\b(?:number|integer|float|score|rating|value)\b[^.;]*?(-?\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)"
 )
 """Least and most of a number; other values are not touched by it."""
-_ONE_OF = re.compile(r"\b(?:one of|either|must be|eines von|entweder)\b:?\s*", re.IGNORECASE)
+_ONE_OF = any_case(r"\b(?:one of|either|must be|eines von|entweder)\b:?\s*")
 
 
 class KeyClause(NamedTuple):

@@ -16,7 +16,7 @@ from ...prompts.raters import rater_columns
 from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import affordable, correlation_kernel, statistic_dict
 from ...stats.differences import difference_dict, holm, two_sided_difference
-from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped_together
+from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped_together, less
 from .agreement import pairs_together
 
 if TYPE_CHECKING:
@@ -92,14 +92,10 @@ def _beside(said: Column, rater: str, columns: Mapping[str, Column], resampling:
         mean_over_parts([(kernel, mask[used]) for kernel, mask in side]) for side in (of_judge, of_others)
     )
     sampling = affordable(resampling, "spearman", n)
-    kernels = [judge_with, others_with, _less(judge_with, others_with)]
+    kernels = [judge_with, others_with, less(judge_with, others_with)]
     names = ("judge", "others", "difference")
     rows = bootstrapped_together(kernels, used, sampling)
     return {"rater": rater} | {name: statistic_dict(each) for name, each in zip(names, rows, strict=True)}
-
-
-def _less(first: Kernel, other: Kernel) -> Kernel:
-    return lambda drawn: first(drawn) - other(drawn)
 
 
 def _pairs(said: Column, columns: Mapping[str, Column], resampling: Resampling) -> list[dict[str, Any]]:

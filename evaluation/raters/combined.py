@@ -20,7 +20,7 @@ from ...prompts.human_feedback import known_ratings
 from ...prompts.raters import rater_columns
 from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import correlation_kernel, statistic_dict
-from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped
+from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped, less
 
 Rule = Literal["mean", "majority", "model"]
 RULES: tuple[Rule, ...] = ("mean", "majority", "model")
@@ -111,7 +111,7 @@ def choose(columns: Ratings, resampling: Resampling) -> Combination:
     kernels = {rule: mean_over_parts([(each, mask[used]) for each, mask in own]) for rule, own in parts.items()}
     found = {rule: bootstrapped(kernel, used, resampling) for rule, kernel in kernels.items()}
     gains = {
-        rule: bootstrapped(_difference(kernels["mean"], kernel), used, resampling)
+        rule: bootstrapped(less(kernel, kernels["mean"]), used, resampling)
         for rule, kernel in kernels.items()
         if rule != "mean"
     }
@@ -121,10 +121,6 @@ def choose(columns: Ratings, resampling: Resampling) -> Combination:
     best = max(better, key=lambda rule: better[rule].value or 0.0)
     gain = Figure.of(better[best], "+.3f")
     return Combination(best, f"it predicts a rater left out better than the mean: {gain}", found)
-
-
-def _difference(first: Kernel, other: Kernel) -> Kernel:
-    return lambda drawn: other(drawn) - first(drawn)
 
 
 def combined_ratings(examples: Sequence[Example], rules: Mapping[str, Rule]) -> dict[str, dict[str, float]]:

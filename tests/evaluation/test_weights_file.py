@@ -85,7 +85,7 @@ def test_weights_of_another_kind_of_score_are_taken_and_said(
 
 
 def test_an_unknown_kind_of_score_is_refused_and_a_test_may_be_called_scores(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="field 'scores': 'sof' is none of"):
+    with pytest.raises(InputError, match="field 'scores': input should be 'given'"):
         weighted_by(CHECKLIST, write(tmp_path, scores="sof"))
     plain = tmp_path / "plain.json"
     plain.write_text('{"scores": 1}', encoding="utf-8")
@@ -121,4 +121,4 @@ def test_a_wrong_weight_of_a_section_is_named_with_its_section(tmp_path: Path) -
     checklist = Checklist(questions=[Question(id="a", text="A?"), Question(id="b", text="B?")])
     with pytest.raises(InputError) as refused:
         weighted_by(checklist, path)
-    assert says(refused.value, path, "'sections.chat.weights.b'", -1)
+    assert says(refused.value, path, "'sections.chat.weights.b'", "0")

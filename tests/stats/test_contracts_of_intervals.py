@@ -22,8 +22,15 @@ from statsmodels.stats.proportion import proportion_confint
 from askance.stats.agreement import cohen_kappa, kappa_kernel, kappa_self, leave_one_out, observed_agreement
 from askance.stats.closed_forms import spearman_intervals
 from askance.stats.correlation import FLOOR, WORK, affordable, correlate, correlation_kernel, per_group, system_level
-from askance.stats.differences import _signs, holm, label_difference, mean_difference, paired_difference
-from askance.stats.distribution import compare_distributions, wasserstein_kernel
+from askance.stats.differences import (
+    _signs,
+    compare_distributions,
+    holm,
+    label_difference,
+    mean_difference,
+    paired_difference,
+    wasserstein_kernel,
+)
 from askance.stats.pass_fail import (
     FEWEST_LABELLED,
     area_under_curve,

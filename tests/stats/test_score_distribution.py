@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from askance.prompts.errors import InputError
-from askance.stats.distribution import compare_distributions, wasserstein_kernel
+from askance.stats.differences import compare_distributions, wasserstein_kernel
 from askance.stats.resampling import Resampling, record_dict, resample_weights
 from tests.said import naming, says
 
