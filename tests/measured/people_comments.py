@@ -8,6 +8,10 @@
         --run RUN --store STORE --max-iterations 1 --yes
     python -m tests.measured.people_comments score feedbackqa RUN --start ROWS/start.yaml --kept ROWS/kept.jsonl --store STORE
 
+``measures`` needs no model: measures that all rows to learn from choose, on the rows kept aside::
+
+    python -m tests.measured.people_comments measures defacto ROWS
+
 The row "measures alone" is chosen, fitted and weighed on the rows that taught the judge. Spearman's correlation with
 the mean rating, or the area under the curve where people said pass or fail; resampled by page.
 """
@@ -84,6 +88,23 @@ def measures_alone(taught: Sequence[Example], tested: Sequence[Example]) -> list
     ]
 
 
+def figure_of(
+    name: str, column: Sequence[float | None], wanted: Sequence[float | None], sampling: Resampling
+) -> dict[str, Any]:
+    """One score a row held against people's, in the statistic of the set, with its interval."""
+    is_labels = name == "defacto"
+    found = area_under_curve(column, wanted, sampling) if is_labels else correlate(column, wanted, sampling).spearman
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+
+def score_measures(name: str, folder: Path) -> dict[str, Any]:
+    """The figure of the measures alone on the rows kept aside; no model is asked."""
+    taught, tested = (load_examples(folder / f"{part}.jsonl") for part in ("learn", "kept"))
+    wanted = [mean_rating(each.human, "overall") for each in tested]
+    found = figure_of(name, measures_alone(taught, tested), wanted, Resampling(documents(tested)))
+    return {"data": name, "taught": len(taught), "tested": len(tested), "figures": {MEASURES: found}}
+
+
 def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> dict[str, Any]:
     """Figures of all judges on the rows that taught nothing, with the differences from the learned one."""
     examples = load_examples(run / "inputs" / "examples.jsonl")
@@ -103,12 +124,6 @@ def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> 
     sampling = Resampling(documents(tested))
     is_labels = name == "defacto"
 
-    def figure(column: Sequence[float | None]) -> dict[str, Any]:
-        found = (
-            area_under_curve(column, wanted, sampling) if is_labels else correlate(column, wanted, sampling).spearman
-        )
-        return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
-
     def against(column: Sequence[float | None]) -> dict[str, Any] | None:
         mine = columns[LEARNED]
         found = (
@@ -127,7 +142,7 @@ def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> 
         "tested": len(tested),
         "calls": result["calls"],
         "tokens": result["tokens"],
-        "figures": {key: figure(column) for key, column in columns.items()},
+        "figures": {key: figure_of(name, column, wanted, sampling) for key, column in columns.items()},
         "learned_minus": {key: against(column) for key, column in columns.items() if key != LEARNED},
         "checklist": [each.model_dump(mode="json", exclude_none=True) for each in learned.checklist.questions],
     }
@@ -137,24 +152,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the rows, or score a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
-    rows, scored = commands.add_parser("rows"), commands.add_parser("score")
-    for each in (rows, scored):
+    rows, scored, alone = (commands.add_parser(each) for each in ("rows", "score", "measures"))
+    for each in (rows, scored, alone):
         each.add_argument("data", choices=[*SETS])
-    rows.add_argument("folder", type=Path)
+    for each in (rows, alone):
+        each.add_argument("folder", type=Path)
     scored.add_argument("run", type=Path)
     scored.add_argument("--start", type=Path, required=True, help="checklist that the run began with")
     scored.add_argument("--kept", type=Path, help="rows that were kept aside")
     scored.add_argument("--store", type=Path, required=True)
-    scored.add_argument("-o", "--output", type=Path, default=RESULT)
+    for each in (scored, alone):
+        each.add_argument("-o", "--output", type=Path, default=RESULT)
     given = parser.parse_args(arguments)
     if given.what == "rows":
         write_rows(given.data, given.folder)
         return
-    found = score(given.data, given.run, given.start, given.kept, given.store)
+    found = (
+        score_measures(given.data, given.folder)
+        if given.what == "measures"
+        else score(given.data, given.run, given.start, given.kept, given.store)
+    )
     known = json.loads(given.output.read_text(encoding="utf-8"))["runs"] if given.output.is_file() else []
     write_result(given.output, {"runs": [*known, found]})
     for key, each in found["figures"].items():
-        gain = found["learned_minus"].get(key)
+        gain = found.get("learned_minus", {}).get(key)
         print(f"{key}: {each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]", gain and gain["value"])
 
 
