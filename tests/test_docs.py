@@ -52,6 +52,7 @@ FOREIGN_OPTIONS = {
     "--askance-update",
     "--lessons",
     "--more",
+    "--arms",
     "--worlds",
     "--seeds",
     "--sentences",
