@@ -14,7 +14,7 @@ from ..models.event_loops import awaited
 from ..models.named import ModelLike, named_models
 from ..prompts.checklist import load_checklist
 from ..prompts.errors import InputError
-from ..prompts.examples import ExampleTable, answered_questions, documents, human_dimensions, load_examples, mean_rating
+from ..prompts.examples import answered_questions, documents, human_dimensions, load_examples, mean_rating
 from ..prompts.human_feedback import are_labels, known_ratings
 from ..prompts.rows import column
 from ..setting_types import DiagnoseSettings
@@ -23,7 +23,7 @@ from ..stats.closed_forms import TestedSpearman, spearman_intervals
 from ..stats.differences import holm
 from ..stats.phi import PhiMatrix, phi_matrix, relatedness
 from ..stats.resampling import Statistic
-from .evaluate import EvaluationJob, load_inputs
+from .evaluate import EvaluationJob, load_inputs, unrated
 from .findings import Diagnosis, GroupDiagnosis, QuestionDiagnosis, by_likeness, findings
 from .options import DiagnoseOptions, EvaluateOptions
 from .own_judge import judge_asked
@@ -107,12 +107,12 @@ def _questions(
                 unasked=int(np.count_nonzero(table.asked[:, place] == 0)),
                 yes_rate=float(yes[place] / answers[place]) if answers[place] else None,
                 p_yes_spread=spreads[place],
-                human=rated[place],
-                soft=with_people[0][place].statistic,
-                hard=with_people[1][place].statistic,
-                p_against=against[place],
+                human_dimension=rated[place],
+                human_p_yes=with_people[0][place].statistic,
+                human_answer=with_people[1][place].statistic,
+                p_against_people=against[place],
                 flips=flips[place],
-                retested=int(np.count_nonzero(answered[:, place] > 1)),
+                retested_examples=int(np.count_nonzero(answered[:, place] > 1)),
                 good=question.good,
             )
         )
@@ -232,10 +232,7 @@ def diagnose(
     if asked is None:
         raise InputError("Diagnosing needs a model to ask, or verdicts that are there already.")
     job = prepare(data, checklist, asked, prompt, given)
-    unrated = ExampleTable(
-        each.model_copy(update={"human": {}}) for each in job.examples
-    )  # nothing is correlated there
-    found = replace(job, examples=unrated).run(watcher, progress)
+    found = replace(job, examples=unrated(job.examples)).run(watcher, progress)
     done = diagnose_verdicts(
         job.examples, job.checklist, found.verdicts, pairs=settings.pairs, human_scale=settings.human_scale
     )

@@ -34,7 +34,7 @@ from .options import EvaluateOptions, JudgeOptions
 from .own_judge import about_what_people_rated, judge_asked
 from .pass_fail import PassThreshold, judge_passes, pass_labels
 from .raters.agreement import agreement_of_raters
-from .raters.by_rater import check_several, rater_rows
+from .raters.rater_by_rater import check_several, rater_rows
 from .raters.steps import StepThresholds, figures_of_steps
 from .scoring import ExampleScore, coverage, human_targets, nothing_in_common, score_examples
 from .weights_file import weighted_by
@@ -319,6 +319,11 @@ class EvaluationJob:
 
 ONE_BY_ONE = ExampleTable()
 """The data of a judge that is asked about one output at a time: nobody knows them yet."""
+
+
+def unrated(examples: Sequence[Example]) -> ExampleTable:
+    """The examples without what people gave, for judges that are held beside people question by question."""
+    return ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
 
 
 def load_inputs(

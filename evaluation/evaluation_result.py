@@ -19,7 +19,7 @@ from ..stats.correlation import correlate, correlations_dict, statistic_dict
 from ..stats.resampling import Resampling, mean_with_interval
 from .pass_fail import FIGURES, NAMES, form_of, judge_passes, pass_fail_lines
 from .raters.agreement_view import CAPTIONS, alpha_rows, beside, cases_lines, ceiling_cells, labels_lines
-from .raters.by_rater import by_rater_lines, by_rater_rows
+from .raters.rater_by_rater import by_rater_lines, by_rater_rows
 from .raters.steps import StepThresholds, steps_line
 from .scoring import coverage_line, mean_score, score_on, to_scale, whole_name, whole_of, yes_rates
 from .view import Shown, View, correlation_figures

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..prompts.checklist import FAULT
-from ..prompts.formatting import Figure, count
-from ..stats.correlation import statistic_dict
+from ..prompts.formatting import MOST_LISTED, Figure, count, names_text
 from ..stats.phi import Pair, PhiMatrix, Relatedness
-from ..stats.resampling import Statistic
+from ..stats.resampling import Statistic, fields_dict, record_dict
 from .scoring import Coverage, coverage_line
 from .view import Shown, View
 
@@ -63,18 +62,18 @@ class QuestionDiagnosis:
     """Share of yes among the answers, in [0, 1]; None where there are none."""
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
-    human: str | None
+    human_dimension: str | None
     """Name of the human scores that it is compared with: its own id, its dimension, or ``overall``; None where unrated.
     """
-    soft: Statistic
+    human_p_yes: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
-    hard: Statistic
+    human_answer: Statistic
     """Spearman's correlation of the answers with the human score."""
-    p_against: float | None
+    p_against_people: float | None
     """One-sided p-value of "it does not run against people", Holm-adjusted for the number of questions."""
     flips: float | None
     """Share of pairs of answers to the same thing, asked again, that differ; in [0, 1], None without replicates."""
-    retested: int
+    retested_examples: int
     """Examples with two or more answers to the question."""
     good: GoodAnswer = "yes"
     """Which answer speaks for the output."""
@@ -87,26 +86,15 @@ class QuestionDiagnosis:
     @property
     def runs_against_people(self) -> bool:
         """Whether the good answer goes with lower human scores, beyond chance."""
-        return self.p_against is not None and self.p_against <= AGAINST_LEVEL
+        return self.p_against_people is not None and self.p_against_people <= AGAINST_LEVEL
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
-        return {
-            "id": self.id,
-            "dimension": self.dimension,
-            "coverage": self.coverage.to_dict() | {"unasked_examples": self.unasked},
-            "yes_rate": self.yes_rate,
-            "varies": self.varies,
-            "p_yes_spread": self.p_yes_spread,
-            "human_dimension": self.human,
-            "human_p_yes": statistic_dict(self.soft),
-            "human_answer": statistic_dict(self.hard),
-            "p_against_people": self.p_against,
-            "runs_against_people": self.runs_against_people,
-            "flips": self.flips,
-            "retested_examples": self.retested,
-            **({} if self.good == "yes" else {"good": self.good}),
-        }
+        row = fields_dict(self) | {"varies": self.varies, "runs_against_people": self.runs_against_people}
+        row["coverage"] |= {"unasked_examples": row.pop("unasked")}
+        if self.good == "yes":
+            del row["good"]
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +105,27 @@ class GroupDiagnosis:
     questions: tuple[str, ...]
     varying: int
     """Questions to which both answers occur."""
-    yes_low: float | None
-    yes_high: float | None
+    yes_rate_low: float | None
+    yes_rate_high: float | None
     related: Relatedness
-    least: Pair | None
+    least_related: Pair | None
     """The pair with the smallest |phi|; None where no pair has a phi."""
-    most: Pair | None
+    most_related: Pair | None
     """The pair with the largest |phi|."""
 
     @property
-    def yes_spread(self) -> float | None:
+    def yes_rate_spread(self) -> float | None:
         """Largest less smallest yes-rate; None where no question was answered."""
-        return None if self.yes_low is None or self.yes_high is None else self.yes_high - self.yes_low
+        low, high = self.yes_rate_low, self.yes_rate_high
+        return None if low is None or high is None else high - low
 
     def to_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
+        row = fields_dict(self) | {"yes_rate_spread": self.yes_rate_spread}
+        del row["name"], row["related"]
         related = self.related
-        row: dict[str, Any] = {
-            "questions": list(self.questions),
-            "varying": self.varying,
-            "yes_rate_low": self.yes_low,
-            "yes_rate_high": self.yes_high,
-            "yes_rate_spread": self.yes_spread,
-            "pairs": related.pairs,
-            "mean_phi": related.mean,
-            "weak_pair_share": related.weak_share,
-            "effective_questions": related.effective,
-            "least_related": None if self.least is None else asdict(self.least),
-            "most_related": None if self.most is None else asdict(self.most),
-        }
+        row |= {"pairs": related.pairs, "mean_phi": related.mean, "weak_pair_share": related.weak_share}
+        row["effective_questions"] = related.effective
         return row | {"reason": related.reason} if related.reason else row
 
 
@@ -188,12 +168,12 @@ class Diagnosis(Shown):
             "examples": self.examples,
             "replicates": self.replicates,
             "coverage": self.coverage.to_dict(),
-            "findings": [asdict(each) for each in self.findings],
-            "questions": [question.to_dict() for question in self.questions],
+            "findings": record_dict(self.findings),
+            "questions": record_dict(self.questions),
             "dimensions": {group.name: group.to_dict() for group in self.dimensions},
             "all_questions": self.together.to_dict(),
-            "least_related": [asdict(pair) for pair in self.least_related],
-            "most_alike": [asdict(pair) for pair in self.most_alike],
+            "least_related": record_dict(self.least_related),
+            "most_alike": record_dict(self.most_alike),
             "phi": _phi_dict(self.phi),
         }
         if self.budget is not None:
@@ -298,8 +278,6 @@ LOW_COVERAGE = 0.95
 """Share of answers below which a question is named."""
 FEW = 30
 """With fewer examples it is said that there are few."""
-_MOST = 8
-"""Questions or pairs that a finding names."""
 
 
 def findings(found: Diagnosis) -> tuple[Finding, ...]:
@@ -425,21 +403,15 @@ def _verb(those: Sequence[QuestionDiagnosis], one: str, several: str) -> str:
 
 def _listed(those: Sequence[QuestionDiagnosis], figure: Callable[[QuestionDiagnosis], str] | None = None) -> str:
     """The first of them, each with a figure where there is one, and how many more there are."""
-    shown = [each.id if figure is None else f"{each.id} ({figure(each)})" for each in those[:_MOST]]
-    return ", ".join(shown) + _more(those)
+    return names_text([each.id if figure is None else f"{each.id} ({figure(each)})" for each in those], MOST_LISTED)
 
 
 def _named(pairs: Sequence[Pair]) -> str:
-    shown = ", ".join(f"{pair.first} and {pair.second} (phi {pair.phi:.2f})" for pair in pairs[:_MOST])
-    return shown + _more(pairs)
+    return names_text([f"{pair.first} and {pair.second} (phi {pair.phi:.2f})" for pair in pairs], MOST_LISTED)
 
 
 def _members(pairs: Sequence[Pair]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
-
-
-def _more(those: Sequence[object]) -> str:
-    return f" and {len(those) - _MOST} more" if len(those) > _MOST else ""
 
 
 def by_likeness(pairs: Iterable[Pair], faults: Collection[str]) -> list[Pair]:

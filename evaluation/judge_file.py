@@ -64,7 +64,10 @@ JUDGES = {"align": "model", "migrate": "target"}
 
 
 class _File(BaseModel):
-    """The whole of ``judge.yaml``, beside ``schema``; its checklist and settings still as they are written."""
+    """The whole of ``judge.yaml``, beside ``schema``; its checklist and settings still as they are written.
+
+    What is not said here is as in :class:`~askance.evaluation.kept_judge.KeptJudge`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -81,27 +84,19 @@ class _File(BaseModel):
     answers: AnswerPair | None = None
     """The checklist's, also where they are written beside it."""
     examples: ShownExamples | None = None
-    """Judged examples that the judge is shown."""
     origins: dict[str, QuestionOrigin] = {}
-    """By question: where it comes from."""
     settings: dict[str, Any] = {}
     """Settings that the scores depend on: ``mode``, ``explain``, ``p_yes``, ``reads`` and others."""
     calibration: dict[str, Any] | None = None
     """Applied to every verdict; ``method: accepted`` reads answers against accepted outputs."""
     threshold: float | None = Field(None, ge=0, le=1)
-    """The score from which on an output passes; it does not count for another model or calibration file."""
     threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
-    """Dimensions whose mean score is compared with the threshold."""
     steps: StepThresholds | None = None
-    """Where people rated on steps: the scores between each two of them."""
     figures: JudgeFigures | None = None
-    """Agreement with the reference on validation and test, of the judge before any edit."""
     decision: Decision | None = None
-    """Whether the run's test examples speak for the judge."""
     run: MadeBy | None = None
     """The run that it comes from."""
     history: tuple[JudgeChange, ...] = ()
-    """Changes that a person made in the workbench."""
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
@@ -213,21 +208,16 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         checklist = checklist.model_copy(update={"answers": read.answers})
     place = f"{name}, field 'prompt'"
     prompt = replace(kept_prompt(read.prompt, read.prompt_form, place).check(place), shown=_shown(read.examples, name))
-    ids = [each.id for each in checklist.questions]
-    for unknown in (each for each in read.origins if each not in ids):
-        raise InputError(
-            f"{name}, field 'origins.{unknown}': the checklist has no such question.{did_you_mean(unknown, ids)}"
-        )
-    known = ("overall", *checklist.dimensions)
-    if read.steps is not None and read.steps.of not in known:
-        raise InputError(
-            f"{name}, field 'steps.of': the checklist has no dimension '{read.steps.of}'."
-            f"{did_you_mean(read.steps.of, known)}"
-        )
-    for other in (each for each in read.threshold_of if each not in known):
-        raise InputError(
-            f"{name}, field 'threshold_of': the checklist has no dimension '{other}'.{did_you_mean(other, known)}"
-        )
+    ids, dimensions = [each.id for each in checklist.questions], ("overall", *checklist.dimensions)
+    of_steps = [] if read.steps is None else [read.steps.of]
+    fields = [(f"origins.{each}", "question", each, ids) for each in read.origins]
+    fields += [("steps.of", "dimension", each, dimensions) for each in of_steps]
+    fields += [("threshold_of", "dimension", each, dimensions) for each in read.threshold_of]
+    for field, kind, each, known in fields:
+        if each not in known:
+            raise InputError(
+                f"{name}, field '{field}': the checklist has no {kind} '{each}'.{did_you_mean(each, known)}"
+            )
     named = _named(text, name) if read.models else {}
     if read.models and read.model not in named:
         raise InputError(

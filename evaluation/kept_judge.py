@@ -354,11 +354,7 @@ class KeptJudge:
             return found
         if self._differences(model, options):
             return found
-        return replace(
-            found,
-            true_positive_rate=test.true_positive_rate,
-            true_negative_rate=test.true_negative_rate,
-        )
+        return replace(found, true_positive_rate=test.true_positive_rate, true_negative_rate=test.true_negative_rate)
 
     @property
     def examples(self) -> ShownExamples | None:

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
-from ..prompts.formatting import Figure, interval, number
+from ..prompts.formatting import Figure, interval, names_text, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -169,10 +169,6 @@ def cell_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-MOST_NAMED = 3
-"""Names in a headline."""
-
-
 def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
     """How far somebody's scores agree with people's, as far as the correlations' intervals show it."""
     if len(known) == 1:
@@ -189,6 +185,5 @@ def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> 
     (low, worst), (high, best) = parts[0], parts[-1]
     whole = f"is {number(known['overall'].value)} over all:" if "overall" in known else "runs"
     unshown = [name.replace("overall", "the whole") for name, each in known.items() if each.side != 1]
-    more = f" and {len(unshown) - MOST_NAMED} more" if len(unshown) > MOST_NAMED else ""
-    but = f"; not shown on {', '.join(unshown[:MOST_NAMED])}{more}" if unshown else ""
+    but = f"; not shown on {names_text(unshown)}" if unshown else ""
     return f"Agreement with people {whole} from {number(low)} on {worst} to {number(high)} on {best}{but}"

@@ -19,13 +19,13 @@ from ..models.progress import watching
 from ..models.session import session
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, did_you_mean
-from ..prompts.examples import Example, ExampleTable, documents, human_dimensions, load_examples
+from ..prompts.examples import Example, documents, human_dimensions, load_examples
 from ..prompts.prompt import Prompt, own_prompt
 from ..setting_types import WriterSettings
 from ..settings import parse_options, refuse_idle
 from ..stats.correlation import correlate
 from ..stats.resampling import Resampling, Statistic
-from .evaluate import prepare
+from .evaluate import prepare, unrated
 from .options import WriterOptions
 from .own_judge import found_reads
 from .scoring import human_targets
@@ -202,11 +202,6 @@ def _judging(settings: WriterOptions) -> dict[str, Any]:
 
 def _asked_so(settings: WriterOptions) -> dict[str, Any]:
     return _judging(settings) | {"reads": settings.reads, "reply_tokens": settings.reply_tokens}
-
-
-def unrated(examples: Sequence[Example]) -> ExampleTable:
-    """The examples without what people gave: both judges are held beside people here, question by question."""
-    return ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
 
 
 def _in_column(examples: Sequence[Example], name: str | None) -> Scores | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..evaluation.raters.agreement import agreement_of_raters
 from ..evaluation.raters.agreement_view import cases_lines, ceiling_lines
-from ..evaluation.raters.combined import MOST_VALUES, Combination, Rule, choose, combined_ratings
+from ..evaluation.raters.rater_by_rater import MOST_VALUES, Combination, Rule, choose, combined_ratings
 from ..evaluation.scoring import human_targets
 from ..prompts.errors import InputError
 from ..prompts.examples import documents

@@ -262,19 +262,18 @@ def _is_point(line: str, points: FormLine) -> bool:
 
 def _one(line: FormLine) -> str:
     """One line of a form in a grammar."""
-    begins = '[0-9]+ ". "' if line.is_numbered else _quoted(line.begins)
-    return begins if line.holds is None else f"{begins} {'words' if line.begins else 'first'} {_quoted(line.ends)}"
+    begins = '[0-9]+ ". "' if line.is_numbered else json.dumps(line.begins, ensure_ascii=False)
+    return (
+        begins
+        if line.holds is None
+        else f"{begins} {'words' if line.begins else 'first'} {json.dumps(line.ends, ensure_ascii=False)}"
+    )
 
 
 def _times(one: str, least: int, most: int) -> str:
     if (least, most) == (1, 1):
         return one
     return f"({one}){{{least},{most}}}"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{escaped}"'
 
 
 def _in_class(signs: str) -> str:

@@ -114,9 +114,8 @@ def rule(name: str, kind: str, value: str | Mapping[str, Any] | None, texts: Seq
 
 def _fixed_ends(texts: Sequence[str]) -> list[ComputedCheck]:
     stripped = [text.strip() for text in texts]
-    first = _common(stripped, _shared, lambda part, text: text.startswith(part))
-    last = _common(stripped, lambda a, b: _shared(a[::-1], b[::-1])[::-1], lambda part, text: text.endswith(part))
-    ends = {"begins": first, "ends": last}
+    last = _common(stripped, lambda a, b: _shared(a[::-1], b[::-1])[::-1])
+    ends = {"begins": _common(stripped, _shared), "ends": last}
     return [rule(name, name, part, texts) for name, part in ends.items() if len(part) >= SHORTEST_FIXED]
 
 
@@ -126,13 +125,13 @@ def _shared(a: str, b: str) -> str:
     return a[:size]
 
 
-def _common(texts: Sequence[str], shared: Callable[[str, str], str], holds: Callable[[str, str], bool]) -> str:
+def _common(texts: Sequence[str], shared: Callable[[str, str], str]) -> str:
     """The longest text at one end, of whole words, that at least 95 % of the texts share."""
     best = ""
     for pivot in texts[: 2 * FEWEST]:  # where a rule holds, one of these keeps it
         parts = sorted((shared(pivot, other) for other in texts), key=len, reverse=True)
         part = parts[math.ceil(SUPPORT * len(parts)) - 1]
-        rest = pivot.removeprefix(part) if holds(part, pivot) and pivot.startswith(part) else ""
+        rest = pivot.removeprefix(part) if pivot.startswith(part) else ""
         if rest[:1].isalnum() and part[-1:].isalnum():
             part = re.sub(r"\w+\Z", "", part)
         before = pivot.removesuffix(part) if pivot.endswith(part) else ""

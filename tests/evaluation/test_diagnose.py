@@ -51,7 +51,7 @@ def test_verdicts_are_bought_and_what_they_cost_is_known() -> None:
     found = askance.diagnose(rows(), checklist=CHECKLIST, model=model)
     assert len(model.requests) == 40
     assert found.budget is not None and found.budget.calls == 40
-    assert found.questions[0].soft.value == pytest.approx(1)
+    assert found.questions[0].human_p_yes.value == pytest.approx(1)
     assert [finding.kind for finding in found.findings] == ["never_varies", "few_examples"]
     assert found.to_dict()["calls"] == 40
 
@@ -102,7 +102,7 @@ def test_the_field_map_and_the_limit_hold_for_bought_and_for_given_verdicts(file
     for source in ({"model": judge()}, {"verdicts": file}):
         found = askance.diagnose(named, checklist=CHECKLIST, **source, **options)
         assert (found.examples, len(found.verdicts)) == (12, 24)
-        assert found.questions[0].soft.n == 12
+        assert found.questions[0].human_p_yes.n == 12
 
 
 def test_of_several_judges_one_is_picked_by_model_or_prompt(file: Path) -> None:
@@ -152,9 +152,9 @@ def test_people_who_answered_a_question_that_looks_for_a_fault_agree_with_a_judg
     fault = Checklist(questions=[Question(id="falls", text="Falls?", dimension="form", good="no")])
     answered = [row | {"human": {"falls": "yes" if k > 9 else "no"}} for k, row in enumerate(rows())]
     found = askance.diagnose(answered, checklist=fault, model=judge())
-    assert found.questions[0].soft.value == pytest.approx(0.87, abs=0.01)
+    assert found.questions[0].human_p_yes.value == pytest.approx(0.87, abs=0.01)
     turned = [row | {"human": {"falls": "no" if k > 9 else "yes"}} for k, row in enumerate(rows())]
-    assert askance.diagnose(turned, checklist=fault, model=judge()).questions[0].soft.value < -0.8
+    assert askance.diagnose(turned, checklist=fault, model=judge()).questions[0].human_p_yes.value < -0.8
 
 
 def test_a_scale_given_downwards_turns_the_correlation_with_people() -> None:
@@ -165,4 +165,4 @@ def test_a_scale_given_downwards_turns_the_correlation_with_people() -> None:
         for n in range(6)
     ]
     up, down = (diagnose_verdicts(examples, checklist, verdicts, human_scale=scale) for scale in ((0, 5), (5, 0)))
-    assert [round(found.questions[0].soft.value or 0) for found in (up, down)] == [1, -1]
+    assert [round(found.questions[0].human_p_yes.value or 0) for found in (up, down)] == [1, -1]

@@ -64,8 +64,8 @@ def test_yes_rates_are_those_of_an_evaluation_and_their_spread_is_by_dimension()
     rates = yes_rates(given)
     assert {each.id: each.yes_rate for each in found.questions} == rates
     by_name = {group.name: group for group in found.dimensions}
-    assert by_name["x"].yes_spread == pytest.approx(abs(rates["a"] - rates["b"]))
-    assert (by_name["y"].yes_low, by_name["y"].yes_high) == (rates["d"], 1.0)
+    assert by_name["x"].yes_rate_spread == pytest.approx(abs(rates["a"] - rates["b"]))
+    assert (by_name["y"].yes_rate_low, by_name["y"].yes_rate_high) == (rates["d"], 1.0)
     assert by_name["y"].varying == 1
     assert found.together.varying == 3
 
@@ -87,10 +87,10 @@ def test_agreement_with_people_is_spearmans_with_the_dimension_of_the_question()
     found = diagnose_verdicts(rated, checklist(a="x", b="y"), given)
     for place, (name, dimension) in enumerate((("a", "x"), ("b", "overall"))):
         each = question(found, name)
-        assert each.human == dimension
-        assert each.soft.value == pytest.approx(stats.spearmanr(scores[:, place], people[:, place])[0])
-        assert each.hard.value == pytest.approx(stats.spearmanr(scores[:, place] > 0.5, people[:, place])[0])
-        assert each.soft.low < each.soft.value < each.soft.high
+        assert each.human_dimension == dimension
+        assert each.human_p_yes.value == pytest.approx(stats.spearmanr(scores[:, place], people[:, place])[0])
+        assert each.human_answer.value == pytest.approx(stats.spearmanr(scores[:, place] > 0.5, people[:, place])[0])
+        assert each.human_p_yes.low < each.human_p_yes.value < each.human_p_yes.high
         assert not each.runs_against_people
 
 
@@ -101,15 +101,15 @@ def test_agreement_with_people_is_with_their_answers_to_the_question_where_they_
     rated = examples(human=lambda k: {"a": "yes" if answers[k] else "no", "x": float(people[k])})
     given = verdicts({"a": scores[:, 0], "b": scores[:, 1]})
     found = diagnose_verdicts(rated, checklist(a="x", b="x"), given)
-    assert [each.human for each in found.questions] == ["a", "x"]
-    assert question(found, "a").soft.value == pytest.approx(stats.spearmanr(scores[:, 0], answers)[0])
-    assert question(found, "b").soft.value == pytest.approx(stats.spearmanr(scores[:, 1], people)[0])
+    assert [each.human_dimension for each in found.questions] == ["a", "x"]
+    assert question(found, "a").human_p_yes.value == pytest.approx(stats.spearmanr(scores[:, 0], answers)[0])
+    assert question(found, "b").human_p_yes.value == pytest.approx(stats.spearmanr(scores[:, 1], people)[0])
 
 
 def test_a_name_that_is_a_dimension_too_is_no_answer_to_the_question() -> None:
     rated = examples(human=lambda k: {"x": k % 5, "y": k % 3})
     found = diagnose_verdicts(rated, checklist(x="y", b="x"), verdicts({"x": noisy(1), "b": noisy(2)}))
-    assert [each.human for each in found.questions] == ["y", "x"]
+    assert [each.human_dimension for each in found.questions] == ["y", "x"]
 
 
 def test_scores_on_a_dimension_that_a_fault_is_called_after_are_as_people_gave_them() -> None:
@@ -118,16 +118,16 @@ def test_scores_on_a_dimension_that_a_fault_is_called_after_are_as_people_gave_t
     fault = Question(id="slips", text="?", dimension="slips", good="no")
     asked = Checklist(questions=[fault, Question(id="b", text="?", dimension="slips")])
     found = diagnose_verdicts(rated, asked, verdicts({"slips": 1 - people, "b": people}))
-    assert [each.human for each in found.questions] == ["slips", "slips"]
-    assert min(each.soft.value or -1 for each in found.questions) > 0.9
+    assert [each.human_dimension for each in found.questions] == ["slips", "slips"]
+    assert min(each.human_p_yes.value or -1 for each in found.questions) > 0.9
     assert "against_people" not in [each.kind for each in found.findings]
 
 
 def test_without_human_scores_nothing_is_compared_and_it_is_said_why() -> None:
     found = diagnose_verdicts(examples(), checklist(a="x"), verdicts({"a": noisy()}))
-    assert question(found, "a").human is None
-    assert says(question(found, "a").soft.reason, "people", "not rate", "dimension")
-    assert question(found, "a").p_against is None
+    assert question(found, "a").human_dimension is None
+    assert says(question(found, "a").human_p_yes.reason, "people", "not rate", "dimension")
+    assert question(found, "a").p_against_people is None
 
 
 def test_a_question_that_runs_against_people_is_flagged_and_chance_is_not() -> None:
@@ -136,7 +136,7 @@ def test_a_question_that_runs_against_people_is_flagged_and_chance_is_not() -> N
     given = {name: noisy(10 + k) for k, name in enumerate(names)} | {"against": 1 - 0.5 * people - 0.5 * noisy(6)[:, 0]}
     rated = examples(human=lambda k: {"x": float(people[k])})
     found = diagnose_verdicts(rated, checklist(**dict.fromkeys(given, "x")), verdicts(given))
-    assert min(each.soft.value for each in found.questions if each.id in names) < -0.15
+    assert min(each.human_p_yes.value for each in found.questions if each.id in names) < -0.15
     assert [each.id for each in found.questions if each.runs_against_people] == ["against"]
 
 
@@ -146,11 +146,11 @@ def test_flips_are_the_share_of_repeats_that_differ() -> None:
     given = verdicts({"flips": three, "steady": np.full((N, 3), 0.9)}, replicates=3)
     found = diagnose_verdicts(examples(), checklist(flips="x", steady="x"), given)
     assert question(found, "flips").flips == pytest.approx(2 / 3 / 4)
-    assert question(found, "flips").retested == N
+    assert question(found, "flips").retested_examples == N
     assert question(found, "steady").flips == 0
     assert found.replicates == 3
     once = diagnose_verdicts(examples(), checklist(flips="x"), verdicts({"flips": noisy()}))
-    assert (once.questions[0].flips, once.questions[0].retested) == (None, 0)
+    assert (once.questions[0].flips, once.questions[0].retested_examples) == (None, 0)
 
 
 def test_replicates_are_averaged_for_people_and_one_that_failed_fails_the_example() -> None:
@@ -161,8 +161,8 @@ def test_replicates_are_averaged_for_people_and_one_that_failed_fails_the_exampl
     given = verdicts({"a": two}, replicates=2)
     found = diagnose_verdicts(rated, checklist(a="x"), given)
     scores = [each.overall for each in score_examples(rated, checklist(a="x"), given)]
-    assert found.questions[0].soft.n == N - 5
-    assert found.questions[0].soft.value == pytest.approx(stats.spearmanr(scores[5:], people[5:])[0])
+    assert found.questions[0].human_p_yes.n == N - 5
+    assert found.questions[0].human_p_yes.value == pytest.approx(stats.spearmanr(scores[5:], people[5:])[0])
 
 
 def test_an_example_that_was_asked_less_often_than_others_counts_with_the_answers_it_has() -> None:
@@ -174,8 +174,8 @@ def test_an_example_that_was_asked_less_often_than_others_counts_with_the_answer
     found = diagnose_verdicts(rated, checklist(a="x"), given)
     scores = [each.overall for each in score_examples(rated, checklist(a="x"), given)]
     assert None not in scores and {each.replicate for each in given} == {0, 1}
-    assert found.questions[0].soft.n == N
-    assert found.questions[0].soft.value == pytest.approx(stats.spearmanr(scores, people)[0])
+    assert found.questions[0].human_p_yes.n == N
+    assert found.questions[0].human_p_yes.value == pytest.approx(stats.spearmanr(scores, people)[0])
 
 
 def test_coverage_is_counted_for_each_question_and_so_is_what_was_never_asked() -> None:
@@ -197,7 +197,7 @@ def test_pairs_are_named_the_least_related_within_a_dimension_and_the_most_alike
     [alike], [least] = found.most_alike, found.least_related
     assert {alike.first, alike.second} == {"a", "c"}
     assert {least.first, least.second} == {"a", "b"}
-    assert found.dimensions[0].least == found.dimensions[0].most == least
+    assert found.dimensions[0].least_related == found.dimensions[0].most_related == least
     assert alike.phi == pytest.approx(np.corrcoef(base > 0.5, given["c"] > 0.5)[0, 1])
 
 

@@ -178,7 +178,7 @@ def test_a_judge_by_hand_needs_a_model_a_prompt_and_a_checklist_only() -> None:
         (
             "  '010':\n    from: comment",
             "  '011':\n    from: comment",
-            "field 'origins.011': the checklist has no such",
+            "field 'origins.011': the checklist has no question '011'",
         ),
         ("    from: comment\n", "", "field 'origins.010.from'"),
         ("      slope: 0.5\n", "      slope: steep\n", "field 'calibration': field 'questions.010.slope'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.evaluation.raters.combined import choose, combine, combined_ratings
+from askance.evaluation.raters.rater_by_rater import choose, combine, combined_ratings
 from askance.prompts.examples import Example
 from askance.stats.resampling import Resampling
 from tests.said import says

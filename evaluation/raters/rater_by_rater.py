@@ -1,22 +1,30 @@
-"""``--by-rater``: does the judge agree with one rater more than with another, and with each as they do with each
-other."""
+"""Raters one by one: does the judge agree with one more than with another (``--by-rater``), and one label of several.
+
+A judge is held beside each rater as they are with each other. A label is made of several raters' by majority, by mean,
+or by a model of the raters (METHOD part 7). The rule is chosen by the prediction of a rater left out: it combines the
+others' ratings, and the result is correlated with the ratings of this one. The mean stays unless another rule is better
+beyond noise.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
+from ...prompts.examples import Example
 from ...prompts.formatting import Figure
+from ...prompts.human_feedback import known_ratings
 from ...prompts.raters import rater_columns
 from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import affordable, correlation_kernel, statistic_dict
 from ...stats.differences import difference_dict, holm, two_sided_difference
-from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped_together, less
+from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped, bootstrapped_together, less
 from .agreement import pairs_together
 
 if TYPE_CHECKING:
@@ -153,3 +161,117 @@ def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
     """A difference the other way round."""
     low, high = (None if row[end] is None else -row[end] for end in ("high", "low"))
     return {**row, "value": -row["value"], "low": low, "high": high}
+
+
+Rule = Literal["mean", "majority", "model"]
+RULES: tuple[Rule, ...] = ("mean", "majority", "model")
+Ratings = Mapping[str, Sequence[float | None]]
+"""Ratings by rater, one an output."""
+MOST_VALUES = 11
+"""A model of raters is of a few steps: with more different ratings it is not tried."""
+LEAST = 0.01
+"""Gain in Spearman below which the mean stays."""
+_ROUNDS = 50
+_SHARED = 5.0
+"""Ratings that what all raters do together counts for in what one rater does."""
+
+
+def combine(columns: Ratings, rule: Rule) -> list[float | None]:
+    """One rating of each output, on the scale of the ratings; None where nobody rated it.
+
+    ``majority`` is the rating that most raters gave, the mean of those that tie. ``model`` is the expected rating under
+    Dawid and Skene's model (Applied Statistics 28, 1979): each rater takes a true step for others at rates of its own.
+    """
+    table = as_table(list(columns.values()))
+    if rule == "model":
+        return _by_model(table)
+    found: list[float | None] = []
+    for row in zip(*columns.values(), strict=True):
+        known = known_ratings(row)
+        if rule == "majority" and known:
+            times = Counter(known)
+            known = [rating for rating, number in times.items() if number == max(times.values())]
+        found.append(sum(known) / len(known) if known else None)
+    return found
+
+
+def _by_model(table: NDArray[np.float64]) -> list[float | None]:
+    """Dawid and Skene by EM; a rater's rates are drawn towards those of all raters together."""
+    values = np.unique(table[~np.isnan(table)])
+    votes = (table[:, :, np.newaxis] == values).astype(np.float64)  # outputs, raters, steps
+    rated = votes.sum(axis=(1, 2)) > 0
+    belief = votes.sum(axis=1) + 1e-3
+    belief /= belief.sum(axis=1, keepdims=True)
+    for _ in range(_ROUNDS):
+        confused = np.einsum("ik,irl->rkl", belief[rated], votes[rated])
+        together = confused.sum(axis=0) + np.eye(len(values)) + 0.1
+        together /= together.sum(axis=1, keepdims=True)
+        rates = confused + _SHARED * together
+        rates /= rates.sum(axis=2, keepdims=True)
+        likely = np.log(belief[rated].mean(axis=0) + 1e-9) + np.einsum("irl,rkl->ik", votes, np.log(rates))
+        belief = np.exp(likely - likely.max(axis=1, keepdims=True))
+        belief /= belief.sum(axis=1, keepdims=True)
+    return [float(mean) if known else None for mean, known in zip(belief @ values, rated, strict=True)]
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The rule that combines the raters of one dimension, and why it is that one."""
+
+    rule: Rule
+    reason: str
+    left_out: Mapping[Rule, Statistic]
+    """By rule: Spearman's correlation with a rater left out, the mean over raters; empty where none was tried."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in ``result.json``."""
+        tried = {name: statistic_dict(each) for name, each in self.left_out.items()}
+        return {"rule": self.rule, "reason": self.reason, "left_out": tried}
+
+
+def choose(columns: Ratings, resampling: Resampling) -> Combination:
+    """The rule that best predicts a rater left out; the mean unless another is better beyond noise."""
+    raters = {name: list(each) for name, each in columns.items()}
+    most = max((len(known_ratings(row)) for row in zip(*raters.values(), strict=True)), default=0)
+    if most < 3:
+        return Combination("mean", "no output has three raters, so no rule can be told from another", {})
+    values = {each for column in raters.values() for each in known_ratings(column)}
+    rules = RULES if len(values) <= MOST_VALUES else RULES[:2]
+    parts: dict[Rule, list[tuple[Kernel, NDArray[np.bool_]]]] = {rule: [] for rule in rules}
+    for rater, own in raters.items():
+        others = {name: each for name, each in raters.items() if name != rater}
+        said = {rule: as_table([own, combine(others, rule)]) for rule in rules}
+        both = np.logical_and(*np.isfinite(said["mean"]).T)
+        cut = {rule: each[both] for rule, each in said.items()}
+        if both.sum() >= FEWEST_TOGETHER and all(np.ptp(each, axis=0).min() > 0 for each in cut.values()):
+            for rule, each in cut.items():
+                parts[rule].append((correlation_kernel("spearman", each[:, 0], each[:, 1]), both))
+    if not parts["mean"]:
+        return Combination("mean", f"no rater rated {FEWEST_TOGETHER} outputs that others rated too", {})
+    used = np.logical_or.reduce([mask for _, mask in parts["mean"]])
+    kernels = {rule: mean_over_parts([(each, mask[used]) for each, mask in own]) for rule, own in parts.items()}
+    found = {rule: bootstrapped(kernel, used, resampling) for rule, kernel in kernels.items()}
+    gains = {
+        rule: bootstrapped(less(kernel, kernels["mean"]), used, resampling)
+        for rule, kernel in kernels.items()
+        if rule != "mean"
+    }
+    better = {rule: each for rule, each in gains.items() if (each.value or 0) >= LEAST and (each.low or 0) > 0}
+    if not better:
+        return Combination("mean", f"no other rule predicts a rater left out better by {LEAST:g}, beyond noise", found)
+    best = max(better, key=lambda rule: better[rule].value or 0.0)
+    gain = Figure.of(better[best], "+.3f")
+    return Combination(best, f"it predicts a rater left out better than the mean: {gain}", found)
+
+
+def combined_ratings(examples: Sequence[Example], rules: Mapping[str, Rule]) -> dict[str, dict[str, float]]:
+    """By dimension and example id, the combined rating of examples that somebody rated; dimensions whose rule is the
+    mean are left out."""
+    found = {}
+    for dimension, rule in rules.items():
+        if rule != "mean":
+            ratings = combine(rater_columns(examples, dimension), rule)
+            found[dimension] = {
+                each.id: rating for each, rating in zip(examples, ratings, strict=True) if rating is not None
+            }
+    return found
