@@ -208,7 +208,7 @@ def parse_judge(text: str, name: str) -> KeptJudge:
         checklist = checklist.model_copy(update={"answers": read.answers})
     place = f"{name}, field 'prompt'"
     prompt = replace(kept_prompt(read.prompt, read.prompt_form, place).check(place), shown=_shown(read.examples, name))
-    ids, dimensions = [each.id for each in checklist.questions], ("overall", *checklist.dimensions)
+    ids, dimensions = [each.id for each in checklist.questions], ["overall", *checklist.dimensions]
     of_steps = [] if read.steps is None else [read.steps.of]
     fields = [(f"origins.{each}", "question", each, ids) for each in read.origins]
     fields += [("steps.of", "dimension", each, dimensions) for each in of_steps]
