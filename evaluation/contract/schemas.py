@@ -1,5 +1,5 @@
-"""JSON schemas: one that recorded values keep, in words too, and the contract of JSON outputs as an endpoint enforces it
-and as a form that a writer fills in."""
+"""JSON schemas: one that recorded values keep, in words too, and the contract of JSON outputs as an endpoint enforces
+it and as a form that a writer fills in."""
 
 from __future__ import annotations
 
