@@ -27,8 +27,8 @@ from .optimizer.questions.exploits import WAYS
 from .optimizer.questions.learner import FOLDS
 from .optimizer.questions.presentation import BOTH_WAYS, GROUP, examples_to_ask_of, mode_for
 from .optimizer.questions.proposers import BESIDE_EACH, DESCRIBED, KINDS_FOR_ONE, READ_FOR_ONE
+from .optimizer.steps.edits import TRIED_ON
 from .optimizer.steps.lessons import BATCH, CONTROLS, EVIDENCE
-from .optimizer.steps.placing import TRIED_ON
 from .optimizer.steps.word_questions import most_calls
 from .prompts.examples import Example, human_dimensions
 from .prompts.formats.several import sections

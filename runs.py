@@ -15,16 +15,15 @@ from .models.programs import GeneratorFunction
 from .models.progress import Watcher, watching
 from .optimizer.events import Callback, as_callbacks
 from .optimizer.job import NOT_IN_FINGERPRINT, WHERE, Job
+from .optimizer.loop import cannot_change, run_job, take_up
 from .optimizer.migration.certificate_view import MigrationResult
 from .optimizer.migration.inputs import WriterMigration, is_migration, kind_of, prepare_writer, read_migration
 from .optimizer.migration.judges import has_several, migrate_judges, prepare_judges, take_up_judges
-from .optimizer.migration.root import run_migration
-from .optimizer.migration.verify import verify
+from .optimizer.migration.root import run_migration, verify
 from .optimizer.modes import align as alignment
 from .optimizer.modes import tune as tuning
 from .optimizer.rounds import FurtherRound, prepare_round, run_round
 from .optimizer.run_result import RunResult
-from .optimizer.runner import cannot_change, run_job, take_up
 from .prompts.checklist import Checklist
 from .prompts.errors import InputError
 from .prompts.examples import Example
@@ -369,7 +368,7 @@ def run_and_report(
     With ``ask_first`` nothing is written out where an accepted version has new sentences: they are the error's message.
 
     Raises:
-        AskanceError: As :func:`~askance.optimizer.runner.run_job`, or the report cannot be written.
+        AskanceError: As :func:`~askance.optimizer.loop.run_job`, or the report cannot be written.
     """
     told = as_callbacks(callbacks)
     return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)

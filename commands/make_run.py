@@ -16,6 +16,7 @@ from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
 from ..models.progress import showing
 from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
+from ..optimizer.loop import cannot_change, take_up
 from ..optimizer.migration.inputs import is_migration, kind_of, prepare_writer
 from ..optimizer.migration.judges import has_several, prepare_judges, take_up_judges
 from ..optimizer.migration.root import estimate_migration
@@ -30,7 +31,6 @@ from ..optimizer.options import (
 )
 from ..optimizer.remembering import memory_for
 from ..optimizer.rounds import prepare_round
-from ..optimizer.runner import cannot_change, take_up
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows

@@ -1,19 +1,40 @@
-"""The improvement loop: rounds of steps until nothing is gained (Algorithm 1 with three splits, an acceptance test).
+"""The improvement loop, and a run from its first call to ``result.json``, whatever the mode.
 
-One loop for all modes and for the papers' way. A mode brings the steps; the best version so far is what a user gets,
-whatever happens later.
+The loop takes rounds of steps until nothing is gained (Algorithm 1 with three splits and an acceptance test). It is one
+for all modes and for the papers' way. A mode brings the steps; the best version so far is what a user gets, whatever
+happens later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
+from ..memory.certificate_file import TARGETS
+from ..memory.memory_directory import MEMORY_FILE
 from ..memory.result_file import FinishReason
-from ..prompts.errors import BudgetExceededError
+from ..memory.run_directory import RunDirectory
+from ..memory.verdict_store import SharedStore, VerdictStore
+from ..models.budget import CAPS
+from ..models.event_loops import run_sync
+from ..models.programs import writer_of
+from ..models.progress import Watcher
+from ..models.session import session
+from ..prompts.errors import BudgetExceededError, InputError, MissingExtraError, as_typed
+from ..prompts.formatting import count
+from ..settings import by_own_names, flag, idle_settings, parse_options, refuse_old_names
 from .contest import Contest
-from .events import LoopStopped
-from .mode import LoopRound, RunContext, SetUp, Step, Turn
+from .earlier import Earlier, read_earlier
+from .events import Callback, ExamplesSplit, LoopStopped, RunBegan, Teller
+from .finish import earlier_looks, finish
+from .job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job, split_examples
+from .migration.recorded import RECORDED
+from .mode import LoopRound, RunContext, SetUp, Step, Turn, mode_of
+from .remembering import memory_for
+from .run_result import RunResult
+from .splits import unused_split
 from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 
@@ -104,3 +125,166 @@ class Loop:
             turn = await step.take(LoopRound(outcome.best, 0, self.contest, outcome))
             if turn is not None:
                 outcome.best = turn.best
+
+
+def run_job(
+    job: Job,
+    run: RunDirectory,
+    watcher: Watcher,
+    callbacks: Iterable[Callback] = (),
+    report: Callable[[Path], object] | None = None,
+    *,
+    ask_first: bool = False,
+    common: Callable[[], SharedStore] | None = None,
+) -> RunResult:
+    """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
+
+    Args:
+        report: Writes the report into the directory, before callbacks hear that all is written.
+        ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
+            done before. They are shown in any case.
+        common: Opens the store of several runs that belong together, in place of the store of all commands.
+
+    Raises:
+        InputError: Too few examples, an unknown model, or another run is in the directory. A run that ends so before
+            it has bought anything was not begun.
+        UnapprovedError: There are such sentences, and ``ask_first`` is set. The same call without it writes them out
+            and buys nothing.
+        AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
+            The run can be resumed.
+    """
+    with run.lock():
+        job, no_cache = replace(job, memory=memory_for(job, run)), job.options.no_cache
+        further = job.earlier.files() if job.earlier else {}
+        if job.memory is not None:
+            further |= {MEMORY_FILE: job.memory.to_text()}
+        answers = job.earlier.answers if job.earlier and not no_cache else None
+        inputs = job.config, job.examples, job.checklist, job.prompts
+        was_there = run.open(*inputs, further, answers, no_cache=no_cache)
+        try:
+            of_all = job.options.shared if job.may_share else None
+            with run.store(of_all if common is None else common()) as store:
+                return run_sync(_run(job, run, store, watcher, callbacks, report, ask_first))
+        except BudgetExceededError as error:
+            option = flag(CAPS[error.limit])
+            raise BudgetExceededError(
+                error.limit,
+                f"{error} It ended before the starting prompt was measured, so there is no result yet. To go on: "
+                f"askance resume {as_typed(run.path)} {option} MORE",
+            ) from None
+        except (InputError, MissingExtraError):
+            if not was_there:  # what mends it may be another setting, and with that it would be another run
+                run.take_back()
+            raise
+
+
+def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
+    """The job of the run in a directory, to go on with.
+
+    Limits of its cost can be changed. ``max_iterations`` can be larger, also where the run was finished: its result is
+    then that of a run that was begun so. Raises InputError where there is no run, a setting that cannot be changed was
+    given, there are no more iterations than before, or they would change nothing, as the run ended for another reason.
+    """
+    directory.read_config()  # no run at all is said before a setting that cannot be changed
+    refuse_old_names(options, "options")
+    options = by_own_names(options, directory.path)
+    for name in options:
+        if name not in (*NOT_IN_FINGERPRINT, *WHERE, *CAN_GROW):
+            raise InputError(cannot_change(name))
+    most = options.get("max_iterations")
+    job = read_job(directory, options)
+    if most is None or most == directory.read_config()["config"]["max_iterations"]:
+        return job
+    result = directory.read_result() if directory.finished else None
+    if result is not None and result.finish_reason not in ("max_iterations", "notes_failed", *CAPS):
+        raise InputError(
+            f"{directory.path}: this run ended because {result.why_it_ended}, so more iterations would change nothing. "
+            f"With more data or comments a judge is improved by: askance align DATA --from {as_typed(directory.path)} "
+            "--run NEW_RUN"
+        )
+    directory.extend(most)
+    return job
+
+
+def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
+    """Why a run cannot be resumed with something changed, and what to do instead."""
+    can = ", ".join(flag(name) for name in (*NOT_IN_FINGERPRINT, *WHERE))
+    return (
+        f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or "
+        "comments: askance align DATA --from RUN --run NEW_RUN. For anything else start another run."
+    )
+
+
+def read_job(directory: RunDirectory, options: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Job:
+    """The job of the run in a directory, with some settings changed, and other models where some are ``given``. Raises
+    InputError where there is no run, a file of it is missing or damaged, or a setting is wrong."""
+    run = directory.path
+    config = dict(directory.read_config()["config"])
+    command = str(config.pop("command", None))
+    try:
+        mode = mode_of(command)
+    except InputError as error:
+        raise InputError(f"{run}: {error}") from None
+    models = {name: config.pop(name) for name in mode.models if config.get(name) not in (None, RECORDED)}
+    settings = {name: config.pop(name) for name in mode.settings if config.get(name) is not None}
+    of_mode = (*mode.models, *mode.settings, TARGETS)  # targets: the directory of several runs
+    config = {name: value for name, value in config.items() if name not in of_mode}
+    examples, checklist, prompts = directory.read_inputs()
+    if checklist is None and mode.needs_checklist:
+        raise InputError(f"{run}/inputs/checklist.yaml is missing, so the run cannot be resumed.")
+    for name in mode.prompts:
+        if name not in prompts:
+            raise InputError(f"{run}/inputs/{name}.md is missing, so the run cannot be resumed.")
+    known = parse_options(mode.options, config | dict(options), f"{run}/config.yaml", kept=True)
+    for name, why in idle_settings(mode.options, vars(known)).items():
+        if name in by_own_names(options, run):
+            raise InputError(f"{name}: {why}.")
+    models |= given or {}
+    if models.get("generator") is not None:
+        how: dict[str, Any] = {"version": getattr(known, "generator_version", None), "timeout": known.timeout}
+        if "generator" not in (given or {}):
+            how |= {"folder": directory.began_in, "begun_with": settings.get("program")}
+        models["generator"] = writer_of(models["generator"], **how)
+    if known.memory is not None and not (run / "inputs" / MEMORY_FILE).is_file():
+        raise InputError(f"{run}/inputs/{MEMORY_FILE} is missing, so the run cannot be resumed.")
+    earlier = read_earlier(directory)
+    if isinstance(earlier, Earlier):
+        # inputs/prompt.md holds the text alone; the examples that the judge is shown are in its file
+        prompts = {**prompts, "prompt": replace(prompts["prompt"], shown=earlier.judge.prompt.shown)}
+    return Job(command, examples, checklist, prompts, models, known, settings, earlier=earlier)
+
+
+async def _run(
+    job: Job,
+    run: RunDirectory,
+    store: VerdictStore,
+    watcher: Watcher,
+    callbacks: Iterable[Callback],
+    report: Callable[[Path], object] | None,
+    ask_first: bool,
+) -> RunResult:
+    mode = mode_of(job.command)
+    splits = split_examples(job, mode.strata(job))
+    events = Teller(run.journal(), watcher, callbacks)
+    if run.finished:
+        events.say("this run has a result; what follows is read from its answers, and only what is not there is asked")
+    events.tell(RunBegan(run.path, job.config, str(run.read_config()["fingerprint"])))
+    ids = ([each.id for each in part] for part in (splits.development, splits.validation, splits.test))
+    events.emit(ExamplesSplit(*ids))
+    if (unused := unused_split(job.examples)) is not None:
+        events.say(unused)
+    if job.earlier is not None:
+        events.say(job.earlier.said(job.examples))
+    if looks := earlier_looks(run):
+        events.say(
+            f"this run was made longer after its test examples had been looked at ({count(looks, 'time')}): its "
+            "figures on them are no first look any more"
+        )
+    asking = session(job.options, store, events.say, stored_answers_are_ours=True, brought=store.brought)
+    async with asking as (models, gateway):
+        events.watch(gateway.budget)
+        context = RunContext(job, splits, models, gateway, run, events)
+        context.resolve_names()
+        set_up = await mode.set_up(context)
+        outcome = await Loop(context, set_up).improve(set_up.start)
+        return await finish(context, set_up, outcome, report, ask_first=ask_first)

@@ -29,11 +29,11 @@ from ..settings import flag, idle_settings
 from .earlier import EarlierRound, earlier_round
 from .events import Callback
 from .job import Job, with_rest
+from .loop import read_job, run_job
 from .modes import align as alignment
 from .modes.tune import OLD_OUTPUTS, without_paid
 from .options import AlignOptions, TuneOptions
 from .run_result import RunResult
-from .runner import read_job, run_job
 from .splits import PARTS, SMALLEST_PART
 
 INPUT_OF = "input_of"
@@ -120,7 +120,7 @@ def run_round(
     Raises:
         InputError: Another run is in the directory.
         BudgetExceededError: A cap was reached while the judge learned; what was bought is kept.
-        AskanceError: As :func:`~askance.optimizer.runner.run_job`.
+        AskanceError: As :func:`~askance.optimizer.loop.run_job`.
     """
     job = found.job
     with run.lock():

@@ -12,8 +12,8 @@ import askance
 from askance.memory.run_directory import RunDirectory
 from askance.models.progress import Silent
 from askance.optimizer.job import Job
+from askance.optimizer.loop import run_job
 from askance.optimizer.modes import align, migrate, tune
-from askance.optimizer.runner import run_job
 from askance.run_estimate import RunEstimate, estimate_run
 from askance.testing import SimulatedJudge, SimulatedWorld, StandInServer
 from tests.measured.simulated_world import COMMENTED, UNSEEN

@@ -11,8 +11,8 @@ import pytest
 from askance.memory.run_directory import RunDirectory
 from askance.models.progress import Silent
 from askance.optimizer.events import Event, RunWritten
+from askance.optimizer.loop import run_job
 from askance.optimizer.modes import align
-from askance.optimizer.runner import run_job
 from askance.prompts.errors import CoverageError
 
 from .said import naming

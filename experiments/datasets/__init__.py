@@ -10,11 +10,18 @@ from typing import TypeVar
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
 from ...prompts.preferences import Preference
-from .ifbench import load_ifbench
 from .pairs import load_lfqa, load_llmbar, load_mt_bench, load_reward_bench
-from .rated import load_helpsteer2, load_qags, load_summeval, load_topical_chat
+from .rated import (
+    load_biggen,
+    load_flask,
+    load_helpsteer2,
+    load_ifbench,
+    load_infobench,
+    load_qags,
+    load_summeval,
+    load_topical_chat,
+)
 from .rows import Source
-from .unit_tested import load_biggen, load_flask, load_infobench
 
 __all__ = ["PAIRS", "PROMPTS", "RATED", "UNIT_TESTED", "load_pairs_of", "load_prompts", "load_rated"]
 

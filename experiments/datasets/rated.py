@@ -1,4 +1,8 @@
-"""Data sets of examples that people rated: SummEval, QAGS, Topical-Chat and HelpSteer2, in every published form."""
+"""Data sets of single outputs or prompts, in every published form.
+
+People rated those of SummEval, QAGS, Topical-Chat and HelpSteer2 on dimensions. FLASK, BiGGen-Bench and InFoBench have
+a unit test for each output, with people's score by it (LMUnit A.2). IFBench has prompts alone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
+from ...prompts.field_map import FIELDS
+from ...prompts.rows import validate_row
 from .rows import Elsewhere, Hub, Row, Source, example, own_example, ratings_of, rows_of, scores_of
 
 DIMENSIONS = {
@@ -73,9 +80,10 @@ def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list
                 f"to take {PER_SYSTEM} for development."
             )
         chosen.update(chance.sample(members, PER_SYSTEM))
-    return [example for example in examples if example.id in chosen], [
-        example for example in examples if example.id not in chosen
-    ]
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for each in examples:
+        parts[each.id not in chosen].append(each)
+    return parts
 
 
 def _summeval(row: Row) -> Iterator[Example]:
@@ -212,3 +220,118 @@ def _helpsteer2(row: Row, number: int) -> Example:
 
 def _document(history: str) -> str:
     return sha256(history.encode()).hexdigest()[:12]
+
+
+SCORE = "score"
+"""The dimension that people scored, by the example's own test."""
+TEST, RUBRIC, REFERENCE = "natural_unit_test", "rubric", "reference_answer"
+"""Columns of the test, and fields of the metadata."""
+_FILE = "JSON or JSONL with query, response, natural_unit_test, "
+FLASK = Hub("ContextualAI/Flask", "test", file=f"{_FILE}rubric, reference_answer, human_score")
+BIGGEN = Hub(
+    "ContextualAI/BigGenBench",
+    "test",
+    file=f"{_FILE}rubric, reference_answer, human_score, or the authors' human_eval with input, score_rubric",
+)
+INFOBENCH = Hub("ContextualAI/InfoBenchExpertSplit", "test", file=f"{_FILE}label")
+
+
+def load_flask(source: Source = None) -> list[Example]:
+    """Load FLASK (Ye et al. 2023), rated from 1 to 5 by people (``human_score``), in the order of the file."""
+    return _load(source, FLASK, "flask", "human_score")
+
+
+def load_biggen(source: Source = None) -> list[Example]:
+    """Load BiGGen-Bench (Kim et al. 2024), rated from 1 to 5 by people, in the order of the file.
+
+    Also read is the authors' own form (``prometheus-eval/BiGGen-Bench-Results``, split ``human_eval``), with
+    ``system_prompt``, ``input`` and a ``score_rubric`` whose ``criteria`` are the test. A score of -1 is of nobody, so
+    its row is left out.
+    """
+    return _load(source, BIGGEN, "biggen", "human_score")
+
+
+def load_infobench(source: Source = None) -> list[Example]:
+    """Load the expert split of InFoBench (Qin et al. 2024): whether experts found a decomposed question fulfilled."""
+    return _load(source, INFOBENCH, "infobench", "label")
+
+
+def own_test(tested: Example, *fields: str) -> Checklist:
+    """The checklist of an example's own test, with these of its ``fields`` (:data:`RUBRIC`, :data:`REFERENCE`).
+
+    Raises InputError where the example has no test, or the test lacks one of the fields.
+    """
+    for field in (TEST, *fields):
+        if not tested.metadata.get(field):
+            raise InputError(f"Example '{tested.id}': its metadata have no '{field}'.")
+    rubric, reference = (tested.metadata[name] if name in fields else None for name in (RUBRIC, REFERENCE))
+    text = tested.metadata[TEST]
+    return Checklist(questions=(Question(id="test", text=text, dimension=SCORE, rubric=rubric, reference=reference),))
+
+
+def _load(source: Source, home: Hub, name: str, column: str) -> list[Example]:
+    rows = enumerate(rows_of(source, home))
+    return [each for number, row in rows if (each := _example(row, f"{name}-{number}", column)) is not None]
+
+
+def _example(row: Row, name: str, column: str) -> Example | None:
+    if row.has("score_rubric"):
+        row = _as_query(row)
+    elif not row.has("query"):
+        return own_example(row, (SCORE,))
+    given = row[column]
+    ratings = [each for each in (given if isinstance(given, Sequence) else [given]) if each >= 0]
+    if not ratings:
+        return None
+    if column == "label":
+        if ratings[0] not in (0, 1):
+            raise InputError(f"{row.where}: the label is {ratings[0]!r}; it is 1 where the test is fulfilled, else 0.")
+        ratings = [bool(ratings[0])]
+    query = row.text("query")
+    made = example(row, name, query, row.text("response"), {SCORE: ratings}, document=_document(query))
+    test = {TEST: row.text(TEST)} | {field: row.text(field) for field in (RUBRIC, REFERENCE) if row.has(field)}
+    return made.model_copy(update={"metadata": made.metadata | test})
+
+
+def _as_query(row: Row) -> Row:
+    """A row in the form of BiGGen-Bench's authors, in that of LMUnit's."""
+    rubric = row["score_rubric"]
+    names = [f"score{level}_description" for level in range(1, 6)]
+    if not isinstance(rubric, Mapping) or any(not rubric.get(name) for name in ("criteria", *names)):
+        raise InputError(f"{row.where}: 'score_rubric' needs criteria, {', '.join(names)}.")
+    asked = [row.text(name) for name in ("system_prompt", "input") if row.has(name)]
+    told = [f"Score {level}: {rubric[name]}" for level, name in enumerate(names, 1)]
+    values: dict[str, Any] = {"query": "\n\n".join(asked), TEST: rubric["criteria"], RUBRIC: "\n".join(told)}
+    return Row(row.where, {**row.values, **values})
+
+
+IFBENCH = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.jsonl")
+
+
+def load_ifbench(source: Source = None) -> list[Example]:
+    """Load IFBench (Pyatkin et al. 2025), in the order of the file: prompts without outputs, constraints as metadata.
+
+    Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data
+    set on the hub, and the file from ``python -m askance.experiments.ifbench.run``, which has the official checkers.
+    """
+    return [_prompt(row) for row in rows_of(source, IFBENCH)]
+
+
+def _prompt(row: Row) -> Example:
+    if not row.has("prompt"):
+        known = {name: value for name, value in row.values.items() if name in FIELDS and value is not None}
+        metadata = Row(row.where, known.get("metadata") or {})
+        return validate_row(Example, known | {"metadata": {**metadata.values, **_constraints(metadata)}}, row.where)
+    fields = {"id": f"ifbench-{row['key']}", "input": row.text("prompt"), "metadata": _constraints(row)}
+    return validate_row(Example, fields, row.where)
+
+
+def _constraints(row: Row) -> dict[str, Any]:
+    """The constraints with the arguments that are given; whole numbers are integers: tables write them as 3.0."""
+    types, arguments = row.items("instruction_id_list"), row.items("kwargs")
+    if len(types) != len(arguments) or not all(each is None or isinstance(each, Mapping) for each in arguments):
+        raise InputError(f"{row.where}: 'kwargs' must have one object for each of 'instruction_id_list'.")
+    given = [{name: value for name, value in (each or {}).items() if value is not None} for each in arguments]
+    for each in given:
+        each |= {name: int(value) for name, value in each.items() if isinstance(value, float) and value.is_integer()}
+    return {"instruction_id_list": types, "kwargs": given}

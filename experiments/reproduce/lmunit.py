@@ -32,8 +32,7 @@ from ...prompts.preferences import Preference
 from ...prompts.verdicts import Verdict
 from ..command_line import says_errors, write_result
 from ..datasets import PAIRS, RATED, UNIT_TESTED, load_rated
-from ..datasets.rated import DIMENSIONS
-from ..datasets.unit_tested import SCORE
+from ..datasets.rated import DIMENSIONS, SCORE
 from .common import CHECKLISTS, add_common, endpoint_options
 from .unit_tests import (
     KINDS,

@@ -42,7 +42,7 @@ from ...stats.pass_fail import rate
 from ...stats.resampling import Resampling
 from ..datasets import load_pairs_of
 from ..datasets.pairs import LLMBAR_PARTS, load_llmbar
-from ..datasets.unit_tested import REFERENCE, RUBRIC, own_test
+from ..datasets.rated import REFERENCE, RUBRIC, own_test
 
 Kind = Literal["expected", "said", "soft", "hard"]
 Metric = Literal["pearson", "accuracy"]

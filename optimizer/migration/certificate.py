@@ -1,8 +1,11 @@
-"""The certificate of a migration of a prompt that writes, made from the runs of its targets."""
+"""The certificate of a migration of a prompt that writes, made from the runs of its targets.
+
+It has measures of content, too: what code sees that the new outputs say beside the old ones. They decide nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agents.measures.similarity import can_embed
+from ...agents.measures.values import Value, values_of
+from ...evaluation.measures.fitting import measure_named, usual_measures
 from ...evaluation.scoring import mean_score
 from ...memory.certificate_file import (
+    ContentRecord,
     KeptRequirement,
     RequirementRates,
     ShareRecord,
@@ -20,8 +27,10 @@ from ...memory.certificate_file import (
 )
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import RunDirectory, prompt_file
-from ...prompts.checklist import Checklist, ComputedCheck, Question
+from ...prompts.checklist import Checklist, ComputedCheck, ComputedMeasure, Question
+from ...prompts.criteria.measures import MEASURES, parse_measure
 from ...prompts.examples import Example, documents
+from ...prompts.formatting import Figure
 from ...prompts.verdicts import Verdict, read_verdicts
 from ...stats.correlation import correlate
 from ...stats.noninferiority import MeanLimits
@@ -213,3 +222,55 @@ def _share(column: NDArray[np.float64]) -> float | None:
 
 def _examples_of(cells: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.example for cell in cells))
+
+
+CONTENT = ("similarity", "mean_supported", "covered", "names_new", "numbers_new")
+"""Nearness to a text, support of the sentences by it, share of it that is said, and what it lacks."""
+
+
+def content_records(old: Sequence[Example], new: Sequence[Example]) -> tuple[ContentRecord, ...]:
+    """Measures of old and new outputs against the texts that all examples have, with the paired difference.
+
+    Without the extra ``memory`` there are no similarities. Examples without one of the two outputs are left out.
+    """
+    written = {each.id: each for each in new if each.output}
+    before = [each for each in old if each.output and each.id in written]
+    after = [written[each.id] for each in before]
+    if not before:
+        return ()
+    names = usual_measures(before, "relations", embeds=can_embed())
+    measures = [measure_named(name) for name in names if parse_measure(name)[0] in CONTENT]
+    olds, news = values_of(measures, before), values_of(measures, after)
+    sampling, ids = Resampling(documents(before)), [each.id for each in before]
+    return tuple(
+        _record(each, [olds[each.id][name] for name in ids], [news[each.id][name] for name in ids], sampling)
+        for each in measures
+    )
+
+
+def _record(
+    measure: ComputedMeasure, before: Sequence[Value], after: Sequence[Value], sampling: Resampling
+) -> ContentRecord:
+    old, new = ([None if isinstance(value, str) else value for value in side] for side in (before, after))
+    changes = [None if a is None or b is None else b - a for a, b in zip(old, new, strict=True)]
+    found = [mean_with_interval(each, sampling, "no output has it") for each in (old, new, changes)]
+    told, against = MEASURES[measure.name].told, measure.against
+    return ContentRecord(
+        measure=measure.measure,
+        text=told.format(against).removesuffix(":"),
+        higher_is_better=measure.good == "yes",
+        old=share_record(found[0]),
+        after=share_record(found[1]),
+        difference=share_record(found[2]),
+    )
+
+
+def content_lines(name: str, target: TargetRecord) -> Iterator[str]:
+    """A sentence where measures of the new outputs' content are worse beyond chance."""
+    worse = [each for each in target.content if each.is_worse]
+    if worse:
+        said = "; ".join(
+            f"{each.text} {Figure(each.old.value, form='.3g')} before, {Figure(each.after.value, form='.3g')} now"
+            for each in worse
+        )
+        yield f"{name}, content as code measures it (decides nothing; read some outputs): {said}."

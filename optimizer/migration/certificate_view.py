@@ -15,7 +15,7 @@ from ...models.budget import price_said
 from ...prompts.errors import as_typed
 from ...prompts.formatting import Figure, count, money
 from ..run_result import RunResult
-from .content import content_lines
+from .certificate import content_lines
 
 WORDS: dict[CertificateDecision, str] = {"adopt": "adopt", "not_yet": "not yet", "undecided": "undecided"}
 """Decisions, as people read them."""

@@ -34,9 +34,9 @@ from ...prompts.prompt import Prompt
 from ...settings import flag
 from ..events import Callback
 from ..job import CAN_GROW, Job, model_name, with_rest
+from ..loop import run_job, take_up
 from ..modes.migrate import prepare, refuse_the_same
 from ..run_result import RunResult
-from ..runner import run_job, take_up
 from .certificate_view import MigrationResult
 from .inputs import refuse_shared_folder
 from .judge_certificate import merged
@@ -93,7 +93,7 @@ def migrate_judges(
 
     Raises:
         BudgetExceededError: A cap was reached; what was bought is kept.
-        AskanceError: As :func:`~askance.optimizer.runner.run_job`, or a target's test was not judged.
+        AskanceError: As :func:`~askance.optimizer.loop.run_job`, or a target's test was not judged.
     """
     first = next(iter(jobs.values()))
     with run.lock():
@@ -133,7 +133,7 @@ def has_several(run: RunDirectory) -> bool:
 def take_up_judges(run: RunDirectory, options: Mapping[str, Any]) -> dict[str, Job]:
     """The jobs of a directory with several targets, to go on with; limits of their cost can be changed.
 
-    Raises InputError as :func:`~askance.optimizer.runner.take_up`, and for more iterations: each run has its own.
+    Raises InputError as :func:`~askance.optimizer.loop.take_up`, and for more iterations: each run has its own.
     """
     if options.get("max_iterations") is not None:
         raise InputError(

@@ -31,8 +31,8 @@ from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
 from ..options import TuneOptions
 from .asked_requirements import QuestionSource, with_contrast, with_questions, without_idle_contrast
 from .certificate import Tested
+from .decision import power_lines, power_said
 from .inputs import WriterMigration, own_checks
-from .power import power_lines, power_said
 from .recorded import RECORDED
 from .requirements import broken_by_new, free_requirements, listed, with_support
 

@@ -2,50 +2,150 @@
 
 The directory holds the old outputs, ``requirements.yaml`` and ``certificate.json``; ``targets/NAME/`` holds a run of
 the loop for each target. Every part can be killed and gone on with: what was bought is in the stores, and each run in
-``targets/`` is one of its own.
+``targets/`` is one of its own. Months later :func:`verify` has the targets write the test inputs anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...agents.checks import computed_verdicts
+from ...agents.evaluator import Evaluator
+from ...agents.generator import Generated, Generator
+from ...agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
+from ...agents.traces.replay import ReplayingGenerator
+from ...evaluation.judge_file import prompt_of
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
     TARGETS,
     CertificateRecord,
+    ShareRecord,
+    VerificationRecord,
+    VerifiedTarget,
     read_certificate,
     target_folder,
 )
 from ...memory.run_directory import RunDirectory, prompt_file, read_exactly
 from ...memory.verdict_store import VerdictStore
+from ...models.base import ModelError
 from ...models.budget import CAPS
 from ...models.event_loops import run_sync
+from ...models.gateway import Gateway
+from ...models.progress import Watcher
+from ...models.resolve import Models
 from ...models.session import session
-from ...prompts.errors import BudgetExceededError, InputError, UnapprovedError, as_typed
-from ...prompts.text_files import write_whole
+from ...models.writing import AS_THE_RUN, writing_beside
+from ...prompts.checklist import Checklist
+from ...prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError, as_typed, did_you_mean
+from ...prompts.examples import Example, documents
+from ...prompts.messages import told
+from ...prompts.preferences import Preference
+from ...prompts.prompt import generator_messages
+from ...prompts.text_files import read_text, write_whole
+from ...prompts.verdicts import Verdict, read_verdicts
 from ...settings import flag
+from ...stats.resampling import Resampling, mean_with_interval
 from ..events import Callback
 from ..job import model_name
+from ..loop import run_job
 from ..run_result import RunResult
-from ..runner import run_job
-from .certificate import Tested, guarded, kept_requirements, limits_record
+from .certificate import Tested, content_records, guarded, kept_requirements, limits_record, mean_record
 from .certificate_view import MigrationResult
-from .content import content_records
-from .inputs import WriterMigration, migration_inputs
-from .opinions import SecondOpinions, written_outputs
-from .power import power_lines, power_said
-from .preparation import REQUIREMENTS, MigrationPart, Prepared, old_writer, prepared_migration
+from .decision import MigrationDecision, power_lines, power_said
+from .inputs import WriterMigration, migration_inputs, read_migration
+from .preparation import (
+    REQUIREMENTS,
+    MigrationPart,
+    Prepared,
+    fixed_requirements,
+    old_writer,
+    outputs_subject,
+    prepared_migration,
+)
 from .recorded import RECORDED
 
 if TYPE_CHECKING:
     from ...agents.buying import Estimate
     from ...models.base import AnswerStore
     from ...models.progress import Watcher
+
+
+BETTER = "Does the output do better what the conversation asks for?"
+"""The one question of a comparison without questions."""
+
+
+def written_outputs(run: Path, examples: Sequence[Example]) -> list[Example]:
+    """The examples with the outputs that a target's run has kept for them; one without is left out."""
+    rows = map(json.loads, read_text(run / "outputs.jsonl").splitlines())
+    outputs = {row["id"]: told(row["output"]) for row in rows if row.get("output") is not None}
+    return [each.model_copy(update={"output": outputs[each.id]}) for each in examples if each.id in outputs]
+
+
+@dataclass(frozen=True)
+class SecondOpinions:
+    """Asks for further opinions on old and new outputs."""
+
+    migration: WriterMigration
+    checklist: Checklist
+    models: Models
+    gateway: Gateway
+    watcher: Watcher
+
+    async def second(self, examples: Sequence[Example], new: Sequence[Example]) -> MigrationDecision | None:
+        """The decision by the second judge's answers; None without one."""
+        migration, asked = self.migration, self.checklist.asked_alone
+        if migration.second_judge is None or migration.judge is None or asked is None:
+            return None
+        judge = self.models.get(migration.second_judge)
+        self.watcher.phase(f"{judge.name}, the second judge, looks at the test outputs")
+        judging = migration.options.judging
+        evaluator = Evaluator(self.gateway, judge, migration.judge.prompt, asked, judging, role="second_judge")
+
+        async def judged(outputs: Sequence[Example]) -> list[Verdict]:
+            computed = computed_verdicts(self.checklist.checks, outputs, migration.prompt.hash, {})
+            return [*await evaluator.judge(outputs), *computed]
+
+        tested = Tested.of(examples, self.checklist, await judged(examples), None, await judged(new))
+        return tested.decide(migration.options)
+
+    async def preferred(self, examples: Sequence[Example], new: Sequence[Example]) -> ShareRecord | None:
+        """Share of the inputs whose new output the judge prefers, shown in both orders; None without a judge."""
+        migration = self.migration
+        if migration.judge is None:
+            return None
+        judge = self.models.get(migration.judge.model)
+        self.watcher.phase(f"{judge.name} compares old and new outputs")
+        old = {each.id: each for each in examples}
+        pairs = [self._pair(old[each.id], each) for each in new]
+        checklist = Checklist.model_validate({"questions": [{"id": "better", "text": BETTER}]})
+        judging = replace(migration.options.judging, mode="each", explain="never", score_scale=None, p_yes="hard")
+        evaluator = PairEvaluator(self.gateway, judge, pairwise_prompt(), checklist, judging, role="judge")
+        shown = [each for pair in pairs for each in ordered_examples(pair, swap=True)]
+        first = {each.example: each.answer for each in await evaluator.judge(shown)}
+        shares = [_new_is_better(first, pair.id) for pair in pairs]
+        found = mean_with_interval(shares, Resampling(documents(new)), "no pair was compared")
+        return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
+
+    def _pair(self, old: Example, new: Example) -> Preference:
+        """Both outputs under the conversation that asked for them."""
+        said = generator_messages(self.migration.prompt, old)
+        asked = "\n\n".join(f"{role}: {content}" for role, content in said)
+        return Preference(id=old.id, input=asked, output_a=old.output or "", output_b=new.output or "", preferred="tie")
+
+
+def _new_is_better(first: Mapping[str, bool | None], pair: str) -> float | None:
+    """1 where the new output does better in both orders, .5 where the orders disagree; None where one is missing."""
+    old_first, new_first = first.get(pair_id(pair, AS_IT_IS)), first.get(pair_id(pair, SWAPPED))
+    if old_first is None or new_first is None:
+        return None
+    return (float(not old_first) + float(new_first)) / 2
 
 
 def run_migration(
@@ -190,3 +290,87 @@ def _copy_only_target(root: Path, results: Mapping[str, RunResult]) -> None:
         [result] = results.values()
         file = prompt_file(result.directory)
         write_whole(root / file.name, read_exactly(file))
+
+
+LEAST_WRITTEN = 1.0
+"""Share of the test outputs that must be there for an answer."""
+
+
+def verify(run: RunDirectory, watcher: Watcher, targets: Sequence[str] = (), **options: Any) -> CertificateRecord:
+    """Look again at the adopted targets of a migration, or at the named ones; the look is counted.
+
+    The outputs are bought anew, past every store. The judge and the rule are those of the certificate.
+
+    Raises:
+        InputError: There is no certificate, it is of a judge, or it has no such target, or no adopted one.
+        CoverageError: An endpoint is down, or outputs are missing; that is no answer.
+        AskanceError: The disk is full.
+    """
+    certificate = read_certificate(run.path)
+    if certificate.kind != "generator":
+        raise InputError(f"{run.path}: this is the certificate of a judge; evaluate it on new data instead.")
+    for name in targets:
+        if name not in certificate.targets:
+            raise InputError(f"{run.path} has no target '{name}'.{did_you_mean(name, certificate.targets)}")
+    chosen = list(targets) or [name for name, each in certificate.targets.items() if each.decision == "adopt"]
+    if not chosen:
+        raise InputError(f"{run.path}: no target was adopted; name the one to look at (--target).")
+    with run.lock():
+        migration = read_migration(run, options)
+        found = {name: run_sync(_verified(migration, run, watcher, name)) for name in chosen}
+        looked = VerificationRecord(time=datetime.now(UTC).isoformat(timespec="seconds"), targets=found)
+        certificate = certificate.model_copy(
+            update={"looks": certificate.looks + 1, "verified": (*certificate.verified, looked)}
+        )
+        certificate.save(run.path)
+    return certificate
+
+
+async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watcher, name: str) -> VerifiedTarget:
+    """One target's new outputs on test, judged like the old ones."""
+    directory = run.path / TARGETS / target_folder(name)
+    examples = migration.splits().test
+    try:
+        written = await _written_anew(migration, directory, watcher, name)
+    except ModelError as error:
+        raise CoverageError(f"{name} could not be asked, which says nothing of its outputs: {error}") from None
+    missing = [each for each in written if each.error is not None]
+    if len(missing) > (1 - LEAST_WRITTEN) * len(written):
+        raise CoverageError(f"{name}: {len(missing)} of {len(written)} outputs are missing: {missing[0].error}")
+    checklist = fixed_requirements(run)
+    if checklist is None:
+        raise InputError(f"{run.path}/inputs/requirements.yaml is missing, so nothing can be verified.")
+    asking = MigrationPart(migration, run, watcher)
+    async with asking.open() as (models, gateway):
+        watcher.phase(f"judging the new outputs of {name}")
+        subject = outputs_subject(migration, checklist, models, gateway, watcher)
+        seen = await subject.look_at(written, "verified")
+    old = read_verdicts(directory / "verdicts" / "old-test.jsonl")
+    tested = Tested.of(examples, checklist, old, None, seen.verdicts)
+    decision = tested.decide(migration.options)
+    return VerifiedTarget(
+        decision=decision.answer,
+        reason=decision.reason,
+        difference=limits_record(decision.limits),
+        pass_rate=mean_record(tested.after, tested.groups),
+    )
+
+
+async def _written_anew(
+    migration: WriterMigration, directory: Path, watcher: Watcher, name: str
+) -> Sequence[Generated]:
+    """The test outputs with the accepted prompt and its settings, all bought."""
+    options, best = migration.options, RunDirectory(directory).read_result().best
+    prompt = prompt_of(best, str(directory))
+    examples = migration.splits().test
+    with VerdictStore(":memory:", is_ours=True) as store:
+        async with session(options, store, watcher.say) as (models, gateway):
+            watcher.watch(gateway.budget)
+            watcher.phase(f"{name} writes the test outputs anew", len(examples))
+            how = options.max_output_tokens, options.generator_temperature, options.seed
+            writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
+            target = migration.targets[name]
+            model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
+            kind = ReplayingGenerator if options.replay else Generator
+            writer = kind(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
+            return await writer.generate(examples, watcher.advance)

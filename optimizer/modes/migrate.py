@@ -34,9 +34,8 @@ from ...stats.resampling import Resampling
 from ..acceptance import CorrelationYardstick, Yardstick
 from ..events import Teller
 from ..job import Job, SplitExamples, model_name
-from ..migration.agreement import AgreementMeasure, SeenJudge
-from ..migration.judge_certificate import JudgesCompared
-from ..migration.power import power_lines, power_said
+from ..migration.decision import power_lines, power_said
+from ..migration.judge_certificate import AgreementMeasure, JudgesCompared, SeenJudge
 from ..migration.recorded import RECORDED, RecordedJudge, read_recorded
 from ..mode import RunContext, SetUp
 from ..options import MigrateOptions

@@ -14,16 +14,19 @@ from typing import Any, Literal, Protocol
 from ...agents.generator import RequirementWriter, as_it_stands, instruction_of
 from ...agents.lesson_checks import ContradictionFinder
 from ...agents.updater import Proposal, Rewriter, Updater, last_instruction, make_edit, split_parts
+from ...evaluation.scoring import mean_score
 from ...memory.lesson_memory import LessonMemory
 from ...models.base import CallError, Model
 from ...prompts.checklist import Checklist, ComputedCheck, Question
+from ...prompts.examples import Example
+from ...prompts.formats.several import NamedPart, sections
 from ...prompts.lessons import Disagreement, Edit, Lesson
 from ...prompts.prompt import Prompt
-from ..contest import problem_of
+from ..contest import edited, problem_of
 from ..events import EditProposed, EditRefused, RequirementStated, Teller, answer_or_none
-from ..mode import RunContext
+from ..mode import LoopRound, RunContext
 from ..signals import disputed
-from ..subject import Observation
+from ..subject import Observation, Subject
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
@@ -263,3 +266,67 @@ def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -
     asked = sum(each.question == name and not each.replicate and each.answer is not None for each in seen.verdicts)
     of_all = asked >= LEAST_ASKED * len(seen.examples)
     return of_all and len(failed) >= max(LEAST_FAILURES, LEAST_SHARE * asked)
+
+
+TRIED_ON = 8
+"""Outputs that failed a requirement on which its line is tried in each prompt."""
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Adds lines to a prompt, or each to one of several prompts."""
+
+    subject: Subject
+    """Writes and looks at outputs with a line in one of the prompts."""
+    max_chars: int | None
+    """Longest prompt that may come of it."""
+    events: Teller
+
+    async def add(self, now: LoopRound, lessons: Sequence[Lesson]) -> WrittenEdits:
+        """Edits that add the lessons to the best version's prompt, as of :func:`~.edits.add_lines`."""
+        prompt = now.best.prompt
+        places = sections(prompt.text)
+        if not places:
+            return add_lines(prompt, lessons, self.max_chars, self.events)
+        chosen = [await self._chosen(now, lesson, places) for lesson in lessons]
+        written = WrittenEdits()
+        for place in places:
+            mine = [lesson for lesson, where in zip(lessons, chosen, strict=True) if where == place]
+            some = add_lines(prompt, mine, self.max_chars, self.events, (place.start, place.end))
+            written.edits += some.edits
+            written.refused |= some.refused
+        return written
+
+    async def _chosen(self, now: LoopRound, lesson: Lesson, places: Sequence[NamedPart]) -> NamedPart:
+        """The prompt in which a line mends most of the outputs that led to it; the last one where none tells more."""
+        failed = {key.rpartition("/")[0] for key in lesson.evidence}
+        examples = [each for each in now.seen.examples if each.id in failed][:TRIED_ON]
+        if not examples:
+            return places[-1]
+        found = []
+        for number, place in enumerate(places):
+            mended, score = await self._mended(now, lesson, examples, place)
+            found.append((mended, score, number))
+        mended, _, number = max(found)
+        told = ", ".join(f"'{place.name}' {some}" for place, (some, _, _) in zip(places, found, strict=True))
+        self.events.say(
+            f"{lesson.id} was tried in each prompt on {len(examples)} outputs that failed; mended are in {told}. It goes "
+            f"into '{places[number].name}'"
+        )
+        return places[number]
+
+    async def _mended(
+        self, now: LoopRound, lesson: Lesson, examples: Sequence[Example], place: NamedPart
+    ) -> tuple[int, float]:
+        """Outputs that pass the requirement with the line in this prompt, and their mean score."""
+        draft = now.best.draft
+        tried = add_lines(draft.prompt, [lesson], self.max_chars, None, (place.start, place.end))
+        if not tried.edits:
+            return -1, 0.0
+        seen = await self.subject.observe(edited(draft, tried.edits), examples)
+        passed = [
+            seen.polarity(each.example, each.question).is_good(each.answer)
+            for each in seen.verdicts
+            if each.question == lesson.requirement and not each.replicate
+        ]
+        return sum(each is True for each in passed), mean_score(each.overall for each in seen.scores) or 0.0

@@ -17,10 +17,9 @@ from ..events import DisagreementsFound, LessonRecalled, LessonTried, ReasonsGiv
 from ..mode import LoopRound, RunContext, Step, Turn
 from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject, TrialResult, Version
-from .edits import OpposedParts, PlainLines, edit_writer
+from .edits import OpposedParts, Placing, PlainLines, edit_writer
 from .lessons import LessonDesk, LessonTrial
 from .papers_step import PapersStep
-from .placing import Placing
 
 
 def edit_steps(

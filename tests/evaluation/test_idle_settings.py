@@ -19,9 +19,9 @@ from askance.cli import SUMMARIES, cli
 from askance.commands.command_options import RECORDS, settings
 from askance.evaluation.options import CompareOptions, DiagnoseOptions, EvaluateOptions
 from askance.memory.run_directory import RunDirectory
+from askance.optimizer.loop import read_job
 from askance.optimizer.mode import MODES
 from askance.optimizer.options import AlignOptions, MigrateOptions, WeighOptions
-from askance.optimizer.runner import read_job
 from askance.prompts.errors import InputError
 from askance.settings import Idle, idle_rules, parse_options, refuse_idle
 

@@ -20,9 +20,9 @@ from askance.experiments.datasets.rated import (
     load_qags,
     load_summeval,
     load_topical_chat,
+    own_test,
     split_summeval,
 )
-from askance.experiments.datasets.unit_tested import own_test
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import documents
 

@@ -21,8 +21,8 @@ from askance.experiments.datasets import load_rated
 from askance.memory.result_file import RunRecord
 from askance.memory.run_directory import RunDirectory
 from askance.models.progress import Silent
+from askance.optimizer.loop import run_job
 from askance.optimizer.modes import align
-from askance.optimizer.runner import run_job
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example, load_examples
 

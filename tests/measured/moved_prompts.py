@@ -31,7 +31,7 @@ from askance.agents.measures.values import values_of
 from askance.agents.pairwise import AS_IT_IS, SWAPPED, PairEvaluator, ordered_examples, pair_id, pairwise_prompt
 from askance.experiments.command_line import RESULTS
 from askance.memory.certificate_file import TARGETS
-from askance.optimizer.migration.opinions import BETTER
+from askance.optimizer.migration.root import BETTER
 from askance.prompts.checklist import Checklist, ComputedMeasure
 from askance.prompts.examples import Example
 from askance.prompts.preferences import Preference

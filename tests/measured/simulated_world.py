@@ -41,8 +41,8 @@ from askance.models.base import Answer, Request
 from askance.models.progress import Silent
 from askance.optimizer.events import Event, VersionDecided
 from askance.optimizer.job import Job
+from askance.optimizer.loop import run_job
 from askance.optimizer.modes import align, migrate
-from askance.optimizer.runner import run_job
 from askance.prompts.checklist import Checklist
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt

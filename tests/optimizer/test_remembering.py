@@ -19,8 +19,8 @@ from askance.memory.provenance import build_graph
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.models.progress import watching
+from askance.optimizer.loop import take_up
 from askance.optimizer.modes.align import prepare
-from askance.optimizer.runner import take_up
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run

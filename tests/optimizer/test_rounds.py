@@ -19,8 +19,8 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, Request
 from askance.models.budget import CAPS
 from askance.models.progress import watching
+from askance.optimizer.loop import read_job, run_job
 from askance.optimizer.rounds import prepare_round
-from askance.optimizer.runner import read_job, run_job
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.prompt import Prompt

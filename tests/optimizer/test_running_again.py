@@ -11,7 +11,7 @@ import askance
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, ModelError, Request
 from askance.optimizer.events import DisagreementsFound, Event
-from askance.optimizer.runner import take_up
+from askance.optimizer.loop import take_up
 from askance.prompts.errors import AskanceError, BudgetExceededError, InputError
 from askance.testing import ScriptedModel
 from tests.said import naming, says

@@ -10,8 +10,8 @@ import pytest
 from askance.memory.decision import decide
 from askance.memory.run_directory import RunDirectory
 from askance.models.progress import Silent
+from askance.optimizer.loop import run_job
 from askance.optimizer.modes import align
-from askance.optimizer.runner import run_job
 from askance.prompts.verdicts import Verdict
 from askance.report.run_data import Kept, Scored, read_run
 from askance.report.run_page import render_report, write_report

@@ -6,7 +6,7 @@ import math
 
 from askance.evaluation.pass_fail import PassLabels
 from askance.evaluation.scoring import ExampleScore, Targets
-from askance.optimizer.migration.agreement import AgreementMeasure, SeenJudge
+from askance.optimizer.migration.judge_certificate import AgreementMeasure, SeenJudge
 from askance.optimizer.subject import Observation
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from askance.models.gateway import Gateway
-from askance.optimizer.migration.clause_questions import LONGEST_TASK, ClauseReader
+from askance.optimizer.migration.asked_requirements import LONGEST_TASK, ClauseReader
 from askance.testing import ScriptedModel
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from askance.memory.certificate_file import CertificateRecord, TargetRecord
+from askance.optimizer.migration.certificate import content_lines, content_records
 from askance.optimizer.migration.certificate_view import told
-from askance.optimizer.migration.content import content_lines, content_records
 from askance.prompts.examples import Example
 
 ARTICLE = "Anna Bell opened a bakery in Leeds in 1998. It sells rye bread and plum cake every day."
@@ -20,7 +20,7 @@ def _examples(output: str, size: int = 12) -> list[Example]:
 
 @pytest.fixture(autouse=True)
 def _by_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askance.optimizer.migration.content.can_embed", lambda: False)
+    monkeypatch.setattr("askance.optimizer.migration.certificate.can_embed", lambda: False)
 
 
 def test_names_and_numbers_that_the_input_lacks_are_counted_on_both_sides() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askance.optimizer.migration.power import ASSUMED, power_lines, power_said
+from askance.optimizer.migration.decision import ASSUMED, power_lines, power_said
 from askance.stats.noninferiority import SpreadEstimate, examples_needed
 
 

@@ -19,10 +19,10 @@ from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.models.progress import watching
 from askance.optimizer.earlier import Remembered
+from askance.optimizer.loop import take_up
 from askance.optimizer.modes.align import prepare
 from askance.optimizer.questions.choice import CHANCE
 from askance.optimizer.questions.learner import QuestionLearner
-from askance.optimizer.runner import take_up
 from askance.prompts.errors import InputError
 from askance.run_estimate import estimate_run
 from askance.runs import run_and_report

@@ -15,8 +15,8 @@ from askance.memory.journal import read_events
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Request
 from askance.models.progress import watching
+from askance.optimizer.loop import take_up
 from askance.optimizer.questions.learner import FOLDS, parts_of
-from askance.optimizer.runner import take_up
 from askance.prompts.examples import Example, document_of
 from askance.runs import run_and_report
 from tests.said import says
