@@ -259,10 +259,8 @@ class Acceptance(Protocol):
         """The test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
 
     def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
-        """A rejection where a part of the candidate's verdicts says that the others are not worth their price.
-
-        The candidate's scores are of the first validation examples, or of all where only some questions were asked.
-        """
+        """A rejection where the candidate's verdicts so far say that the others are not worth their price. They are on
+        the first validation examples, or on all where only some questions were asked."""
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,8 @@ class Screening:
     """Whether scores come from P(yes)."""
 
     def questions(self, before: Draft, after: Draft, edits: Sequence[Edit]) -> tuple[str, ...]:
-        """The questions that the lessons of the edits come from, in the checklist's order.
-
-        Empty where nothing can be saved: these are all questions, or the drafts do not share theirs.
-        """
+        """The questions that the lessons of the edits come from, in the checklist's order; empty where nothing can be
+        saved."""
         if after.checklist is None or after.checklist != before.checklist:
             return ()
         lessons = [self.memory.get(each) for edit in edits for each in edit.lessons]
@@ -180,13 +178,12 @@ class Contest:
         )
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
-        """Try edits together with the waiting ones; where that gains nothing, try each half to find the guilty edit.
+        """Try edits, best supported first, with the waiting ones; where that gains nothing, each half, to find the
+        guilty edit.
 
-        Edits come best supported first. Returns the best version afterwards: edits in it are accepted, edits in
-        ``refused`` are rejected, edits in ``waiting`` or ``untried`` are undecided.
-
-        Where questions are written anew, all edits with the questions that their prompt leads to are the first
-        candidate (BinEval App. B, steps 4 and 5). The prompt alone is the second; both share the test's level.
+        Returns the best version afterwards. Where questions are written anew, all edits with the questions that their
+        prompt leads to are the first candidate (BinEval App. B, steps 4 and 5). The prompt alone is the second; both
+        share the level.
         """
         self._tries, self._look = most_tries(len(edits)), None
         usable = self._candidate(best, edits)
@@ -282,20 +279,16 @@ class Contest:
         return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """Reject early if the first folds show a loss of more than one standard error.
-
-        Returns None when the remaining folds must be judged. A part alone is too noisy to refuse by the lack of a gain.
-        """
+        """Reject early if the first folds show a loss of more than one standard error. Returns None when the remaining
+        folds must be judged: the lack of a gain on a part alone is too noisy to refuse."""
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:
             return None
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     def may_go_without(self, crossed: Crossed) -> bool:
-        """Whether leaving out idle questions of the start is no loss on untouched folds, by more than a standard error.
-
-        Those questions are known to tell little, and what the folds add to that is mostly noise.
-        """
+        """Whether leaving out idle questions of the start, which tell little, is no loss on untouched folds, by more
+        than a standard error."""
         return _at_best(self.acceptance.decide_crossed(crossed.made_lean())) >= 0
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
@@ -328,7 +321,6 @@ class Contest:
         return raced.version
 
     def _complete(self, decision: Decision, best: Version, version: Version) -> Decision:
-        """The decision, unless too few verdicts are there to accept by."""
         if decision.accepted and (problem := self.lacking(best, version)):
             return Decision(False, f"{decision.reason}, but {problem}", decision.gain, True)
         return decision
@@ -386,7 +378,6 @@ class Contest:
         return Race(number, decision, len(examples), version)
 
     def _rungs(self) -> list[int]:
-        """The numbers of validation examples that are judged before each look."""
         n = len(self.validation)
         steps = [n // 3, 2 * n // 3] if self.racing else []
         return [*(step for step in steps if LEAST_RUNG <= step < n), n]
@@ -428,11 +419,8 @@ def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
 
 
 def most_tries(edits: int) -> int:
-    """Candidates at most in a round with so many edits: as many as finding one guilty edit takes.
-
-    Where more are useless, testing all their parts costs more than testing each alone, and every further candidate is
-    a further chance to accept one that only seems better.
-    """
+    """Candidates at most in a round with so many edits: as many as finding one guilty edit takes. More would cost more
+    than testing each alone, and each is a further chance to accept one that only seems better."""
     return 2 * ceil(log2(max(edits, 1))) + 1
 
 

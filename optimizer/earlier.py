@@ -92,10 +92,8 @@ class EarlierRun:
         return {EARLIER_FILE: json.dumps(remembered, ensure_ascii=False, indent=1) + "\n"}
 
     def parts(self, examples: Sequence[Example]) -> dict[str, Part]:
-        """The part of each example that is not new, by id.
-
-        Known by its id, by its texts, or because its document was in a part; an example that was tested on stays so.
-        """
+        """The part of each example that is not new, by id. It is known by its id, by its texts, or because its document
+        was in a part; an example that was tested on stays so."""
         known = self.remembered.examples.values()
         by_content, by_document = (
             {getattr(each, name): each.part for part in PARTS for each in known if each.part == part}
@@ -209,10 +207,8 @@ def earlier_run(path: str | Path) -> Earlier:
 
 
 def earlier_round(directory: RunDirectory, people: Sequence[Example]) -> EarlierRound:
-    """Read the finished run of ``tune`` in a directory. Raises InputError where it is not finished, or damaged.
-
-    ``people`` are its outputs that people labelled or commented on; those of the rounds before it come first.
-    """
+    """Read the finished run of ``tune`` in a directory; ``people`` are its outputs that people labelled or commented
+    on. Raises InputError where it is not finished, or damaged."""
     before = read_earlier(directory)
     remembered, _ = _remembered(directory, directory.read_result(), before)
     store = directory.path / "verdicts.db"

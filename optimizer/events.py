@@ -301,10 +301,8 @@ KINDS: dict[str, type[Event]] = {
 
 
 def sentence_of(row: Mapping[str, Any]) -> str | None:
-    """Tell a line of the journal as a sentence for a person; None where that would be too much.
-
-    A kind of event that this askance does not know, or with other fields, is named and no more.
-    """
+    """Tell a line of the journal as a sentence for a person; None where that would be too much. A kind of event that
+    this askance does not know, or with other fields, is named and no more."""
     kind = str(row["event"])
     if kind == "diverged":
         return "the run was taken up again and goes another way from here"

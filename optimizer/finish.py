@@ -98,7 +98,6 @@ async def finish(
 
 
 async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
-    """The first and the best version on the test examples, by number."""
     tests: dict[int, Observation] = {}
     # the best first: where it asks the starting questions too, they are not bought again, and an example's prompt once
     for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
@@ -110,7 +109,6 @@ async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) ->
 
 
 def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
-    """The parts of the result that any run may have: changed questions, and earlier looks at the test."""
     found: dict[str, Any] = {}
     changed = outcome.best.draft.checklist
     if changed is not None and context.job.checklist is not None:
@@ -256,10 +254,8 @@ def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestion
 def _step_sides(
     context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
 ) -> dict[int, dict[str, Any]]:
-    """Thresholds between the steps of people's ratings, and the figures at them, of the first and the best version.
-
-    Empty where people did not rate on a few steps of one dimension, or the subject is no judge.
-    """
+    """Thresholds between the steps of people's ratings, and the figures at them, of the first and the best version;
+    empty where people did not rate on a few steps of one dimension, or the subject is no judge."""
     if not isinstance(yardstick, CorrelationYardstick):
         return {}
     targets, splits = yardstick.targets, context.splits
@@ -395,7 +391,6 @@ def _output_rows(written: Iterable[Sequence[Example]], version: str) -> Iterator
 
 
 def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> list[dict[str, Any]]:
-    """The questions that only one example has."""
     known = {question.id for question in common.questions} if common else set()
     own = {
         (name, question.id): question

@@ -104,7 +104,6 @@ class Loop:
         return "max_iterations"
 
     async def _round(self, outcome: Outcome) -> Turn:
-        """Take the steps in order, until one gains something."""
         set_up, best, number = self._set_up, outcome.best, outcome.iterations
         self._events.phase(f"iteration {number}: judging the development examples")
         seen = await set_up.subject.observe(best.draft, self._context.splits.development, self._events.advance)
@@ -120,7 +119,6 @@ class Loop:
         return said
 
     async def _take(self, steps: Sequence[Step], outcome: Outcome) -> None:
-        """Take steps that do not belong to a round."""
         for step in steps:
             turn = await step.take(LoopRound(outcome.best, 0, self.contest, outcome))
             if turn is not None:

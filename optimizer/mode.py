@@ -91,10 +91,8 @@ class RunContext:
     def keep_lessons(
         self, best: Version, questions: Sequence[CriterionRecord], iteration: int, *, ended: bool = False
     ) -> None:
-        """Write the lessons so far to the run and to its lesson memory.
-
-        ``ended`` says that the ``questions`` are the ones of ``result.json``, with their worth.
-        """
+        """Write the lessons so far to the run and to its lesson memory. ``ended``: the ``questions`` are those of the
+        result."""
         write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:

@@ -110,10 +110,8 @@ class Remembering:
                 memory.recall(Lesson.model_validate(row))
 
     def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:
-        """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run.
-
-        A requirement's own words are left to the step that states what fails.
-        """
+        """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run. A
+        requirement's own words are left to the step that states what fails."""
         if self._tried:
             return []
         self._tried = True
@@ -125,10 +123,8 @@ class Remembering:
         return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
 
     def candidates(self, most: int) -> list[CriterionRecord]:
-        """Questions to be tried, those first that the last run kept; ``most`` may join in a round.
-
-        They have no sources among the examples, so these alone have to speak for them.
-        """
+        """Questions to be tried, those first that the last run kept; ``most`` may join in a round. They have no sources
+        among the examples, so these alone have to speak for them."""
         if self.checklist is None:
             return []
         dimensions = self.checklist.dimensions
@@ -145,9 +141,7 @@ class Remembering:
 
     def refused_before(self, draft: Draft, edit: Edit) -> str | None:
         """Why an earlier run with the same models refused this edit of this draft for good; None where none did.
-
-        Another model, another prompt or other questions may make something of the same edit, so there it is tried.
-        """
+        Another model, prompt or checklist may make something of the same edit."""
         state = self._state(draft)
         for entry in self._lessons():
             for run in entry.runs:

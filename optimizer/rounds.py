@@ -166,7 +166,6 @@ def _inputs(
 
 
 def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of reading a file as they are given now."""
     fields = TuneOptions.model_fields
     return {name: options.get(name, fields[name].get_default(call_default_factory=True)) for name in OF_DATA}
 
@@ -267,7 +266,6 @@ def _learned(
 
 
 def _judged_by(judge: Path, job: Job, own: str | Model | None) -> Job:
-    """The run of ``tune`` with the judge that has learned."""
     kept = load_judge(judge)
     settings: dict[str, Any] = {name: each for name, each in kept.settings.items() if name in TuneOptions.model_fields}
     if kept.named is not None:

@@ -111,10 +111,7 @@ class _Table(NamedTuple):
 
 
 def run_view(result: RunRecord, directory: Path) -> View:
-    """Return all that the terminal, a notebook and the page tell of a run in tables and sentences.
-
-    A line about runs that all three are to have is added here, and nowhere else.
-    """
+    """Return all that the terminal, a notebook and the page tell of a run; a line for all three is added here alone."""
     people = _for_people(result)
     rows = {name: each.rows for name, each in people.items()}
     gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
@@ -290,7 +287,6 @@ def _exploits(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _measured(result: RunRecord) -> str:
-    """The name of the numbers of a run."""
     return result.yardstick.capitalize() if result.mode == "tune" else f"{result.yardstick} with {result.whose}"
 
 
@@ -575,7 +571,6 @@ def _biases(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _cost(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield what each role bought."""
     tokens = {"tokens in": "prompt_tokens", "tokens out": "completion_tokens"}
     fields = {"calls": "calls", "reused": "cached_calls", **tokens, "retries": "retries", "failures": "failures"}
     for name, role in result.roles.items():

@@ -158,9 +158,9 @@ class CrossModelSignal:
     def agrees(self, seen: Observation) -> bool:
         """Whether on every question the answers differ on few enough examples.
 
-        In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines
-        6-10). The paper's other condition, a target that scores at least as high as the source, is left out: a judge
-        that says yes to everything would meet it at once.
+        In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
+        The other condition, a target that scores at least as high, is left out: a judge that says yes to everything
+        would meet it.
         """
         asked = seen.checklist or self.source.checklist
         if self.tolerance is None:
@@ -367,7 +367,6 @@ class HumanSignal:
             )
 
     def _off(self, scores: ExampleScore, dimension: str) -> float | None:
-        """The judge's score minus people's."""
         mine = self.targets.dimension_score(scores, dimension)
         wanted = self.targets.wanted[scores.example].get(dimension)
         return None if mine is None or wanted is None else mine - wanted

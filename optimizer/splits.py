@@ -147,7 +147,6 @@ def _units(
 
 
 def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
-    """One block, or runs of neighbouring scores; units without a score come last."""
     if not stratified:
         return [units]
     ordered = sorted(units, key=lambda unit: (unit.score is None, unit.score or 0.0, unit.order))
@@ -189,10 +188,7 @@ def _listed(shares: Sequence[float]) -> str:
 
 
 def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | None = None) -> list[int]:
-    """Places of the examples in an order, by hash, in which any first part is a fair sample.
-
-    The examples of one group stay together and keep their order.
-    """
+    """Places of the examples in an order, by hash, in which any first part is a fair sample; groups stay together."""
     names = groups or ids
     keys = {name: sha256(f"{seed}:order:{name}".encode()).digest() for name in names}
     return sorted(range(len(ids)), key=lambda place: (keys[names[place]], place))

@@ -61,11 +61,8 @@ class Draft:
     def scores_without(
         self, left_out: Collection[str], examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool
     ) -> Sequence[ExampleScore]:
-        """The scores from the same verdicts without those on some criteria.
-
-        The others are read as before, beside those that are left out. A judge that asks nothing about a dimension says
-        the same of every output there, .5.
-        """
+        """The scores from the same verdicts without those on some criteria; the others are read as before. A judge that
+        asks nothing about a dimension says the same of every output there, .5."""
         left = tuple(each for each in self.questions.questions if each.id not in left_out)
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         sections = {

@@ -257,10 +257,8 @@ def load_infobench(source: Source = None) -> list[Example]:
 
 
 def own_test(tested: Example, *fields: str) -> Checklist:
-    """The checklist of an example's own test, with these of its ``fields`` (:data:`RUBRIC`, :data:`REFERENCE`).
-
-    Raises InputError where the example has no test, or the test lacks one of the fields.
-    """
+    """The checklist of an example's own test, with these of its ``fields`` (:data:`RUBRIC`, :data:`REFERENCE`). Raises
+    InputError where one is missing."""
     for field in (TEST, *fields):
         if not tested.metadata.get(field):
             raise InputError(f"Example '{tested.id}': its metadata have no '{field}'.")
@@ -294,7 +292,6 @@ def _example(row: Row, name: str, column: str) -> Example | None:
 
 
 def _as_query(row: Row) -> Row:
-    """A row in the form of BiGGen-Bench's authors, in that of LMUnit's."""
     rubric = row["score_rubric"]
     names = [f"score{level}_description" for level in range(1, 6)]
     if not isinstance(rubric, Mapping) or any(not rubric.get(name) for name in ("criteria", *names)):

@@ -76,14 +76,12 @@ class Row:
 
 
 def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
-    """The rows of a local file, of any iterable of mappings, or, where ``source`` is None, of the hub.
+    """The rows of a local file (``.json``: one list of objects; else one object a line, or CSV), of any iterable of
+    mappings, or, where ``source`` is None, of the hub.
 
-    A file ``.json`` holds one list of objects; any other holds one object a line, or is a CSV file.
-
-    Raises:
-        InputError: The file is missing or not of this form, or no file is named and the data set is not on the hub.
-        MissingExtraError: The hub is asked for and ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached; the message says what file to name instead.
+    Raises InputError where the file is missing or not of this form, or none is named and the data set is not on the
+    hub. Raises AskanceError where the hub cannot be reached, or ``datasets`` is missing; it says what file to name
+    instead.
     """
     if source is None and isinstance(home, Elsewhere):
         raise InputError(
@@ -105,7 +103,6 @@ def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
 
 
 def _from_hub(home: Hub) -> Iterable[Mapping[str, Any]]:
-    """Rows of the hub; an error also says what file can be named instead."""
     try:
         return hub_rows(home.path, home.name, home.split)
     except AskanceError as error:

@@ -48,10 +48,8 @@ def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """Accuracy on the test part for each judged version of the prompt, the start first.
-
-    Raises InputError where the run has no verdicts on test outputs, or they are not about IFBench's constraints.
-    """
+    """Accuracy on the test part for each judged version of the prompt, the start first. Raises InputError where the run
+    has no verdicts on test outputs, or they are not about IFBench's constraints."""
     files = sorted((run / "verdicts").glob("[0-9][0-9][0-9]-test.jsonl"))
     if not files:
         raise InputError(f"{run}: no verdicts on test outputs are there; a finished run of askance tune has them.")

@@ -114,7 +114,6 @@ def _folder() -> Path:
 
 @cache
 def _module(name: str) -> ModuleType:
-    """A module of the official package, run privately."""
     path = _folder() / f"{name}.py"
     module = ModuleType(f"ifbench.{name}")
     module.__file__ = str(path)

@@ -109,12 +109,9 @@ def left_out() -> dict[str, str]:
 
 def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collection[str] = ()) -> Split:
     """Development: one prompt of every constraint type, as in the paper; the others are validation and test in turn.
-    Raises InputError where an example is not from IFBench, or a part would be empty.
 
-    Args:
-        examples: From :func:`load_ifbench`, with the same seed if its first round is to be the development part.
-        seed: Decides which prompt of a type is for development.
-        failed: Ids of prompts that failed before; development takes these, where a type has one.
+    The seed decides which prompt of a type is for development; one that ``failed`` before comes first. Raises
+    InputError where an example is not from IFBench, or a part would be empty.
     """
     development, *later = _rounds(examples, seed, failed)
     homes = _homes(examples)
@@ -136,14 +133,11 @@ def constraints(example: Example) -> list[str]:
 
 
 def strict(example: Example) -> list[Check]:
-    """Check an output by the official strict rules: one check for each constraint.
+    """Check an output by the official strict rules: one check for each constraint, named after its type, with what was
+    wanted in the checker's own words as the reason.
 
-    A check is named after its type; its reason is what was wanted, in the checker's own words.
-
-    Raises:
-        InputError: The example is not from IFBench or has no output.
-        CheckFailedError: An official checker cannot come to a verdict.
-        MissingExtraError: The package, or one that it needs, is not installed.
+    Raises InputError where the example is not from IFBench or has no output, CheckFailedError where an official checker
+    cannot come to a verdict, and MissingExtraError.
     """
     if example.output is None:
         raise InputError(f"Example '{example.id}' has no output to check.")

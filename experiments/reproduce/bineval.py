@@ -39,12 +39,8 @@ PAPER: dict[str, dict[str, Any]] = {
 
 
 def mean_of_runs(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The correlations with people of every run and their mean, as the paper reports them (§4: two runs).
-
-    Returns:
-        ``runs``: by judge, dimension and kind (``pooled``, and ``per_document`` where there are documents), each
-        correlation's mean over the runs and its single values. The mean is None where one of them is undefined.
-    """
+    """The correlations with people of every run and their mean, as the paper reports them (§4: two runs): by judge,
+    dimension and kind (``pooled``, ``per_document``). A mean is None where one of its values is undefined."""
     examples, documents = result["common"], result.get("documents", {})
     groups = [documents.get(name) for name in examples] if documents else None
     by_judge: dict[str, Any] = {}

@@ -83,15 +83,11 @@ def run(
     further: Further | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Judge, compare, and put the paper's figures and the published scores beside ours.
+    """Judge, compare, and put the paper's figures and the published scores beside ours; ``further`` computes more of
+    the comparison.
 
-    ``model`` may be an object that can be asked, in place of the name of one; ``further`` computes more of the
-    comparison.
-
-    Raises:
-        InputError: Bad data or settings.
-        AskanceError: The data cannot be had, the endpoint is down, or a cap was reached.
-        CoverageError: The judges have no scored example in common; the result is written.
+    Raises InputError for bad data or settings, AskanceError where the data cannot be had, the endpoint is down or a cap
+    was reached, and CoverageError where the judges have no scored example in common; the result is written.
     """
     examples = load_rated(given.dataset, given.data)
     if given.part != "all":
@@ -248,10 +244,7 @@ def train_scorer(
     pairs: Any = None,
     author: Model | None = None,
 ) -> Any:
-    """Train a scorer with the options of the command line and these loss weights.
-
-    An ``author`` writes contrasts, where the preference loss has a weight, and judges them.
-    """
+    """Train a scorer with these loss weights; an ``author`` writes contrasts for the preference loss, and judges them."""
     names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
     settings = {name: getattr(given, name) for name in names}
     if author is not None and weights[2]:

@@ -31,12 +31,8 @@ PAPER: dict[str, Any] = {
 
 
 def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str, Any]]:
-    """Table 9: gain of the first judge over each other one in agreement with people, on the same examples.
-
-    Returns:
-        By judge and dimension: difference of the observed agreements in shares, with interval and p-value. Judges that
-        were left out of the comparison are not there.
-    """
+    """Table 9: gain of the first judge over each other one in agreement with people, on the same examples, by judge and
+    dimension: difference in shares, with interval and p-value."""
     examples = result["common"]
     names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
     documents = [result.get("documents", {}).get(name, name) for name in examples]

@@ -44,11 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any]:
-    """The bits of each question for growing m, and the agreement of the rankings with the full one.
-
-    Raises InputError for bad data, verdicts or settings, and where there are no published scores for ``--no-model``.
-    Raises AskanceError where the data cannot be fetched, the endpoint is down, or a cap was reached.
-    """
+    """The bits of each question for growing m, and the agreement of the rankings with the full one. Raises InputError
+    for bad data, verdicts or settings, and AskanceError where the endpoint is down, or a cap was reached."""
     examples = load_rated(given.dataset, given.data)[: given.limit]
     if given.no_model:
         questions, answers = _thresholds(given, examples)

@@ -50,11 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, models: Mapping[str, Any], **more: Any) -> Row:
-    """Run the sweep and write it; ``models`` may hold objects that can be asked in place of their names.
-
-    Raises InputError for bad data, candidates or settings, and AskanceError where the endpoint is down or a cap was
-    reached.
-    """
+    """Run the sweep and write it; ``models`` may hold objects in place of their names. Raises InputError for bad data,
+    candidates or settings, and AskanceError where the endpoint is down or a cap was reached."""
     examples = rated_as_a_whole(load_rated(given.dataset, given.data)[: given.limit])
 
     def by(name: str) -> Any:

@@ -109,11 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
-    """Judge and write the table; with ``--dry-run`` print the number of calls and return nothing.
-
-    Raises InputError for bad data, or a bad checklist, model name or setting. Raises AskanceError where the data cannot
-    be fetched, the endpoint is down, or a cap was reached.
-    """
+    """Judge and write the table; with ``--dry-run`` print the number of calls and return nothing. Raises InputError for
+    bad data or settings, and AskanceError where the endpoint is down, or a cap was reached."""
     by = judge_access(model, scale=tuple(given.scale), store=given.cache, **endpoint_options(given))
     figures = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if figures is None:
@@ -343,12 +340,8 @@ def query_table(
 ) -> tuple[list[Row], list[str]]:
     """The lower half of Table 15: tests written for each input; the first, all alike, and decaying weights.
 
-    Args:
-        tests: The tests of each pair, by its id; a pair without any is left out.
-        cells: Scores in [0, 1] by example (``PAIR/a``, ``PAIR/b``) and test.
-
-    Returns:
-        The rows, and the ids of decided pairs that were left out.
+    ``tests`` are by the pair's id, ``cells`` scores by example (``PAIR/a``, ``PAIR/b``) and test. Returns the rows, and
+    the ids of decided pairs that were left out.
     """
     techniques: tuple[tuple[str, float | None], ...] = (
         ("single test (the first)", None),

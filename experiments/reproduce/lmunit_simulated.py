@@ -116,10 +116,8 @@ def _rewritten(output: str, asked: str) -> str:
 
 
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth.
-
-    Of several worlds: each, and the mean over them of what the whole is ahead by. Raises InputError for bad settings.
-    """
+    """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth; of several
+    worlds also the mean of what the whole is ahead by. Raises InputError for bad settings."""
     if given.seeds < 1:
         raise InputError(f"--seeds {given.seeds}: at least 1 world is needed.")
     worlds = [_of_world(given, place, seed) for seed in range(given.seed, given.seed + given.seeds)]
@@ -261,5 +259,4 @@ def _unrated(example: Example) -> Example:
 
 
 def _said(output: str) -> str:
-    """A summary without the id that it begins with."""
     return output.split(": ")[1]

@@ -306,7 +306,6 @@ def ratio_of(above: Kernel, below: Kernel) -> Kernel:
 
 
 def _wanted(examples: Sequence[Example], names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """People's scores by example and dimension."""
     return {each.id: {name: float(each.human_score(name) or 0.0) for name in names} for each in examples}
 
 

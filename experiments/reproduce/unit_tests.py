@@ -62,12 +62,9 @@ _RUBRICS = Path(__file__).parent / "rubrics.yaml"
 
 
 def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = None) -> list[Preference]:
-    """All pairs of a data set; a file whose pairs name no section is a section of its own.
-
-    Without files the data set is taken from the hub, LLMBar with all its parts. With ``limit`` there are so many pairs,
-    spread as evenly over the sections as can be, the first of each: a higher limit only adds pairs. Raises InputError
-    where a file or row is bad, an id stands in two files, or there is no such data set. Raises AskanceError where the
-    hub cannot be reached, or ``datasets`` is missing; the message names what file to give."""
+    """All pairs of a data set; a file whose pairs name no section is a section of its own. Without files they are from
+    the hub. With ``limit`` there are so many pairs, spread evenly over the sections, the first of each: a higher limit
+    only adds pairs. Raises InputError where a file or row is bad, or an id stands in two files."""
     if files:
         pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
     elif dataset == "llmbar":
@@ -126,11 +123,8 @@ def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
 def own_forms(
     dataset: str, examples: Sequence[Example], *, with_all: bool
 ) -> dict[str, list[tuple[Sequence[Example], Checklist]]]:
-    """The compositions of Table 10 for examples with a unit test each; examples that share a test are together.
-
-    ``with_all`` gives the last alone, by an empty name: all that the data set has. Raises InputError where an example
-    lacks its test, its rubric or its reference answer, or no test of the data set has them.
-    """
+    """The compositions of Table 10 for examples with a unit test each, those that share a test together; ``with_all``
+    gives the last alone, by an empty name. Raises InputError where a test, rubric or reference answer is missing."""
     fields: tuple[str, ...] = () if dataset == "infobench" else (RUBRIC, REFERENCE)
     ways: dict[str, tuple[str, ...]]
     if with_all:
@@ -195,12 +189,9 @@ def judge_access(model: str | Model, *, scale: tuple[int, int] = SCALE, **option
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
-    """Put all tests to the judge; everything about one output is asked close together.
-
-    Returns one list of verdicts for each form, and the amount that this run paid. Raises BudgetExceededError where a
-    cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is down, refuses every call, or
-    gives no log-probabilities for scores.
-    """
+    """Put all tests to the judge; everything about one output is asked close together. Returns a list of verdicts for
+    each form, and what was paid. Raises AskanceError where a cap was reached, the endpoint is down, or gives no
+    log-probabilities for scores; the answers so far are kept."""
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
@@ -249,9 +240,7 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
 def write_tests(
     examples: Sequence[Example], by: JudgeAccess, writer: str | Model
 ) -> tuple[dict[str, Checklist], list[str]]:
-    """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had. Raises BudgetExceededError
-    where a cap was reached; the answers so far are kept. Raises AskanceError where the endpoint is down or refuses
-    every call."""
+    """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had. Raises AskanceError."""
     failed: list[str] = []
 
     async def work(store: AnswerStore) -> dict[str, Checklist]:

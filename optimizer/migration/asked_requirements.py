@@ -181,12 +181,8 @@ class QuestionSource:
 async def with_questions(
     written: WrittenRequirements, prompt: Prompt, development: Sequence[Example], source: QuestionSource
 ) -> WrittenRequirements:
-    """The requirements with questions about the clauses that no check decides and about people's comments.
-
-    A clause about which no question of use came stays in :attr:`WrittenRequirements.uncovered`, and
-    the remarks name it.
-    Raises what the gateway raises where every further call would fail.
-    """
+    """The requirements with questions about the clauses that no check decides and about people's comments. The remarks
+    name a clause about which no question of use came. Raises what the gateway raises where every call would fail."""
     clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
     checked = {each.clause for each in written.criteria}
     comments = _different([each.text for example in development for each in example.comment], source)

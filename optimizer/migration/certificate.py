@@ -229,10 +229,8 @@ CONTENT = ("similarity", "mean_supported", "covered", "names_new", "numbers_new"
 
 
 def content_records(old: Sequence[Example], new: Sequence[Example]) -> tuple[ContentRecord, ...]:
-    """Measures of old and new outputs against the texts that all examples have, with the paired difference.
-
-    Without the extra ``memory`` there are no similarities. Examples without one of the two outputs are left out.
-    """
+    """Measures of old and new outputs against the texts that all examples have, with the paired difference; without the
+    extra ``memory`` there are no similarities. Examples without one of the two outputs are left out."""
     written = {each.id: each for each in new if each.output}
     before = [each for each in old if each.output and each.id in written]
     after = [written[each.id] for each in before]

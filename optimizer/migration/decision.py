@@ -182,20 +182,8 @@ def power_lines(
     development: Column | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> list[PowerRecord]:
-    """The loss that so many test examples rule out in 8 of 10 cases where there is none.
-
-    Args:
-        test_examples: Number of test examples.
-        max_loss: The loss that is to be ruled out.
-        level: Chance of an error that the certificate allows.
-        development: Differences of the pass rate on development, new minus old.
-        documents: Document of each of them.
-
-    Returns:
-        A record for the deviation that is assumed, and one for the measured deviation where one was measured.
-
-    Raises:
-        InputError: There is not one document for each difference.
+    """The loss that so many test examples rule out in 8 of 10 cases where there is none: by the deviation that is
+    assumed, and by the one measured on ``development`` (differences of the pass rate, new minus old) where it is given.
     """
     spread = None if development is None else measure_spread(development, documents)
     return [

@@ -140,10 +140,8 @@ def prepare_writer(
     *,
     options: Mapping[str, Any],
 ) -> WriterMigration:
-    """Load and check the inputs. Raises InputError that names the file, line and field at fault.
-
-    ``source`` and ``targets`` are models' names, models, or programs of the user's own.
-    """
+    """Load and check the inputs; ``source`` and ``targets`` are models, their names, or programs of the user's own.
+    Raises InputError that names the file, line and field at fault."""
     given = dict(options)
     kept = _kept(judge)
     if kept is not None:

@@ -92,10 +92,8 @@ class AgreementMeasure:
 
 
 def same_answers(checklist: Checklist, old: Observation, new: Observation) -> dict[str, Column]:
-    """By question that counts: 1 where both judges give the good answer or both the other one, else 0.
-
-    A question may be asked of the new judge in other words and the other way round.
-    """
+    """By question that counts: 1 where both judges give the good answer or both the other one, else 0. It may be asked
+    of the new judge in other words and the other way round."""
     theirs = SaidGood.of(checklist, old.verdicts, new.examples).answers
     mine = SaidGood.of(new.checklist or checklist, new.verdicts, new.examples).answers
     return {

@@ -131,10 +131,8 @@ def has_several(run: RunDirectory) -> bool:
 
 
 def take_up_judges(run: RunDirectory, options: Mapping[str, Any]) -> dict[str, Job]:
-    """The jobs of a directory with several targets, to go on with; limits of their cost can be changed.
-
-    Raises InputError as :func:`~askance.optimizer.loop.take_up`, and for more iterations: each run has its own.
-    """
+    """The jobs of a directory with several targets, to go on with; limits of their cost can be changed. Raises
+    InputError as :func:`~askance.optimizer.loop.take_up`, and for more iterations: each run has its own."""
     if options.get("max_iterations") is not None:
         raise InputError(
             f"max_iterations: {run.path} has a run for each target. Go on with one of them, askance resume "

@@ -185,7 +185,6 @@ async def _with_old_outputs(
 async def _written_by(
     asking: MigrationPart, models: Models, gateway: Gateway, name: str, examples: Sequence[Example]
 ) -> list[Generated]:
-    """A target's outputs with the old prompt."""
     asking.watcher.phase(f"{name} writes with the old prompt", len(examples))
     writer = old_writer(asking.migration, gateway, models.get(asking.migration.targets[name]))
     return await writer.generate(examples, asking.watcher.advance)
@@ -198,7 +197,6 @@ async def _found(
     development: Sequence[Example],
     new: Mapping[str, Sequence[Generated]],
 ) -> Checklist:
-    """The requirements that the prompt, the old outputs and the targets' outputs lead to."""
     migration, watcher = asking.migration, asking.watcher
     by_target = {name: [each.example for each in written if each.error is None] for name, written in new.items()}
     questions = None if migration.judge is None else migration.judge.questions

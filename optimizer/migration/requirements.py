@@ -64,11 +64,7 @@ class WrittenRequirements:
 
     @property
     def checklist(self) -> Checklist:
-        """The requirements as ``requirements.yaml`` holds them.
-
-        Raises:
-            InputError: There is none that counts.
-        """
+        """The requirements as ``requirements.yaml`` holds them. Raises InputError where none counts."""
         if not any(each.weight for each in self.criteria):
             raise InputError(
                 "No requirement was found: the old outputs share no form, and code can check no clause of the prompt. "
@@ -103,14 +99,8 @@ def free_requirements(
 ) -> WrittenRequirements:
     """Requirements that cost no call, from the prompt and from the old outputs of the development examples.
 
-    Args:
-        prompt: The prompt that writes.
-        development: Examples with their old outputs; one without an output is left out.
-        judge_questions: Questions of a judge that was learned from people.
-        checks: Checks of the user's own, a schema among them.
-
-    Raises:
-        InputError: A check cannot be used.
+    ``judge_questions`` are those of a judge that was learned from people, ``checks`` those of the user's own, a schema
+    among them. Raises InputError where a check cannot be used.
     """
     written = [each for each in development if each.output and each.output.strip()]
     outputs = [each.output or "" for each in written]
@@ -164,10 +154,7 @@ def prompt_text(prompt: Prompt) -> str:
 def broken_by_new(
     written: WrittenRequirements, development: Sequence[Example], new: Mapping[str, Sequence[Example]]
 ) -> WrittenRequirements:
-    """The requirements with what old outputs never do and those of some target do, e.g. headings or a code fence.
-
-    ``new`` has the outputs of the targets, by target. It costs no call.
-    """
+    """The requirements with what old outputs never do and ``new`` ones of some target do, e.g. a code fence; no call."""
     known = {each.id for each in written.criteria}
     rules = never_rules([each.output or "" for each in development])
     outputs = [each for examples in new.values() for each in examples if each.output]

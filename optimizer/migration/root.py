@@ -134,7 +134,6 @@ class SecondOpinions:
         return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
 
     def _pair(self, old: Example, new: Example) -> Preference:
-        """Both outputs under the conversation that asked for them."""
         said = generator_messages(self.migration.prompt, old)
         asked = "\n\n".join(f"{role}: {content}" for role, content in said)
         return Preference(id=old.id, input=asked, output_a=old.output or "", output_b=new.output or "", preferred="tie")
@@ -285,7 +284,6 @@ async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping
 
 
 def _copy_only_target(root: Path, results: Mapping[str, RunResult]) -> None:
-    """With one target its prompt stands at the root, too."""
     if len(results) == 1:
         [result] = results.values()
         file = prompt_file(result.directory)

@@ -125,11 +125,7 @@ def prepare(
 
 
 def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOptions]:
-    """Both outputs of every pair as examples, and the settings without those of reading the pairs.
-
-    Raises:
-        InputError: A pair is wrong, or a setting has no use for pairs.
-    """
+    """Both outputs of every pair as examples, and the settings without those of reading the pairs. Raises InputError."""
     for name, usual in (
         ("update", "questions"),
         ("optimise_for", "spearman"),
@@ -257,10 +253,7 @@ def _coverage_facts(
     context: RunContext, targets: Targets, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, Any]:
     """``comment_coverage``: the comments on rejected test outputs that the learned criteria see, and those of the
-    start.
-
-    Empty where the test was not looked at, or no such output has a comment.
-    """
+    start; empty where the test was not looked at, or no such output has a comment."""
     options, examples = context.job.options, context.splits.test
     resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
 
@@ -354,7 +347,6 @@ def _finder(
     examples: Sequence[Example],
     mode: Literal["auto", "each", "batched"],
 ) -> Finder:
-    """The finder of questions in some of the examples."""
     job, options, events = context.job, context.job.options, context.events
     taker, noun, most = context.helper("note_taker", helper), noun_of(job.questions), options.max_questions
     writer, workers, earlier = (context.gateway, taker, noun), context.gateway.concurrency(taker), job.earlier
@@ -396,7 +388,6 @@ def _chooser(
     mode: Literal["auto", "each", "batched"],
     parts: int = 1,
 ) -> Chooser:
-    """The chooser among candidates by some of the examples."""
     options = context.job.options_as(AlignOptions)
     how: dict[str, Any] = {"parts": parts, "mode": mode, "keeps_start": options.keep_questions}
     means = subject, targets, examples, context.events, options.max_questions
@@ -406,10 +397,8 @@ def _chooser(
 
 
 def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
-    """An earlier run's questions as candidates of one part, with their sources among its examples.
-
-    Questions from other examples alone are left out: these examples are to test them.
-    """
+    """An earlier run's questions as candidates of one part, with their sources among its examples. Questions from other
+    examples alone are left out: these examples are to test them."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [

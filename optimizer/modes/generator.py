@@ -132,11 +132,8 @@ class GeneratorSubject:
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Write an output for every example and judge or check it.
-
-        Raises:
-            InputError: The checker returned something else than checks, or one with the name of a question.
-        """
+        """Write an output for every example and judge or check it. Raises InputError where the checker returned
+        something else than checks, or one with the name of a question."""
         writer = self.writer(draft)
         generated = await writer.generate(examples, on_done)
         self._tell_cut_off(generated, writer.most_tokens)
@@ -186,12 +183,10 @@ class GeneratorSubject:
 
     @cached_property
     def _shared(self) -> Checklist | None:
-        """The questions that are asked of every example."""
         return self.checklist.asked_alone if self.checklist else None
 
     @property
     def _computed(self) -> tuple[ComputedCheck | ComputedMeasure, ...]:
-        """The checks and measures of every example."""
         return self.checklist.computed if self.checklist else ()
 
     def _asked_of(self, example: str) -> Checklist | None:

@@ -165,11 +165,8 @@ def judge_set_up(
     metric: Metric = "spearman",
     writes_questions: WritesQuestions | None = None,
 ) -> SetUp:
-    """Return the parts of a run that improves a judge's prompt.
-
-    ``helper`` takes the roles that have no model of their own. Held-out scores are correlated with ``targets``; the
-    acceptance test compares ``metric``.
-    """
+    """Return the parts of a run that improves a judge's prompt, where ``metric`` of ``targets`` decides. ``helper``
+    takes the roles that have no model of their own."""
     job, options = context.job, context.job.options
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
     yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
@@ -194,10 +191,8 @@ def judge_set_up(
 
 
 async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up: SetUp) -> SetUp:
-    """The set-up, with all questions in one call where the judge's model thinks and the settings leave the mode open.
-
-    The first answers tell whether it thinks.
-    """
+    """The set-up, with all questions in one call where the judge's model thinks, as its first answers tell, and the
+    settings leave the mode open."""
     if context.job.options.mode != "auto" or subject.judging.score_scale is not None:
         return set_up
     if not context.splits.validation:  # GEPA's loop buys when it asks, and the evaluator finds it out then
@@ -270,9 +265,9 @@ def compare_calibrations(
 ) -> CalibrationComparison:
     """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
 
-    Verdicts on other examples are ignored, so the verdicts of all splits may be given for both. The yardstick's targets
-    must know all examples. Scores come from P(yes) with ``soft``, else from the answers. Raises InputError where an
-    example is in both splits, or the verdicts cannot be calibrated."""
+    Verdicts on other examples are ignored. The yardstick's targets must know all examples. Raises InputError where an
+    example is in both splits, or the verdicts cannot be calibrated.
+    """
     names = {example.id for example in held_out}
     if both := next((example.id for example in development if example.id in names), None):
         raise InputError(f"The example '{both}' is to be fitted on and measured on; a split must have it once.")

@@ -115,11 +115,8 @@ def prepare(
 
 
 def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
-    """The checklist without the criteria that an output pleases by repeating what it was given, which is said.
-
-    Measures are probed here; questions were when they were learned. A generator that is tuned finds out what pleases
-    its judge. Raises InputError where nothing else counts.
-    """
+    """The checklist without the criteria that an output pleases by repeating what it was given, which is said: a
+    generator that is tuned finds out what pleases its judge. Raises InputError where nothing else counts."""
     if checklist is None:
         return checklist
     make_ready(checklist.measures)
@@ -294,7 +291,6 @@ async def _look_at_development(
 
 
 def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]) -> dict[str, Any]:
-    """The tokens and the money that one test output of the best version takes."""
     spent = tests[outcome.best.number].spent if outcome.best.number in tests else None
     if spent is None or not spent.outputs:
         return {}
@@ -308,7 +304,6 @@ def _judged(options: TuneOptions, splits: SplitExamples) -> frozenset[str] | Non
 
 
 def _writing(job: Job) -> PromptSettings | None:
-    """The settings that lay beside the prompt at the start."""
     return read_writing(job.settings["writing"], "writing") if "writing" in job.settings else None
 
 

@@ -58,11 +58,8 @@ def answers_from_verdicts(
 def answers_from_ratings(
     ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int, *, hard: bool
 ) -> tuple[Floats, Floats]:
-    """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1].
-
-    The scale of a question that looks for a fault is turned round: its last level is that the fault is not there at
-    all.
-    """
+    """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1]. The scale
+    of a question that looks for a fault is turned round."""
     table = _by_question(ratings, examples, candidates, levels)
     if hard:
         missing = np.isnan(table[:, :, 0])
@@ -94,10 +91,8 @@ def good_last(table: Floats, candidates: Checklist) -> Floats:
 def conditional_table(
     ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int
 ) -> Floats:
-    """p(y|I,q,a), the answer that speaks against the output first; shape (examples, questions, 2, levels).
-
-    NaN where missing.
-    """
+    """p(y|I,q,a), the answer that speaks against the output first; shape (examples, questions, 2, levels), NaN:
+    missing."""
     return _by_question(ratings, examples, candidates, 2, levels)
 
 
@@ -388,10 +383,7 @@ def rows_of(tables: SampleTables, rows: NDArray[np.bool_]) -> SampleTables:
 
 
 def _correlations(tables: SampleTables, order: Sequence[int]) -> Floats:
-    """Spearman of the mean over the first 1, 2, ... questions with people; NaN where undefined.
-
-    An example without one of the answers has no score from there on.
-    """
+    """Spearman of the mean over the first 1, 2, ... questions with people; NaN where undefined."""
     if tables.human is None:
         return np.full(len(order), np.nan)
     sums = np.cumsum(tables.scores[:, list(order)], axis=1)

@@ -147,10 +147,8 @@ def _hard(probabilities: Floats) -> bool:
 
 
 def expected_under_shuffling(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Mean of the mutual information over all dealings with these margins, exactly (hypergeometric counts).
-
-    Counts are whole numbers, shape (tables, answers, levels). Bits, shape (tables,); NaN for an empty table.
-    """
+    """Mean of the mutual information over all dealings with these margins, exactly (hypergeometric counts), in bits,
+    shape (tables,). Counts are whole numbers, shape (tables, answers, levels); NaN for an empty table."""
     n = np.repeat(examples, counts.shape[1] * counts.shape[2])
     shape = counts.shape
     a = np.rint(np.broadcast_to(counts.sum(axis=2)[:, :, None], shape)).astype(np.int64).ravel()

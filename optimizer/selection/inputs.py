@@ -77,16 +77,11 @@ async def propose_pool(
     settings: SelectOptions,
     on_progress: Callable[[str], None] | None = None,
 ) -> Pool:
-    """Have questions proposed, a few examples a round, until two rounds in a row bring hardly any.
+    """Have questions proposed, a few examples a round, until two rounds in a row bring hardly any; no score is shown.
 
-    A question whose cosine with one that is there reaches ``same_question`` is the same. That finds like wording and
-    close paraphrase; what is left of redundancy is for the selection to see in the answers. No score of the examples is
-    shown.
-
-    Raises:
-        AskanceError: No round brought a usable reply.
-        BudgetExceededError: A cap was reached.
-        ModelError: The endpoint refuses every call.
+    A question whose cosine with one that is there reaches ``same_question`` is the same: that finds like wording and
+    close paraphrase. Raises AskanceError where no round brought a usable reply, a cap was reached, or the endpoint
+    refuses every call.
     """
     batches = _batches(examples, EXAMPLES_PER_ROUND, settings.seed)
     kept: list[ProposedQuestion] = []
@@ -251,10 +246,8 @@ def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[n
 
 
 def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
-    """Places for each cluster in proportion to its size, by largest remainders; none gets more than it has.
-
-    A cluster with no place gets one from the cluster with most, as long as that has two.
-    """
+    """Places for each cluster in proportion to its size, by largest remainders; none gets more than it has. One with no
+    place gets one from the cluster with most, as long as that has two."""
     exact = sizes * wanted / sizes.sum()
     places = np.floor(exact).astype(np.int64)
     for cluster_number in np.argsort(places - exact, kind="stable")[: wanted - int(places.sum())]:
@@ -275,12 +268,8 @@ SPREAD = (0.05, 0.95)
 def offered(
     examples: Sequence[Example], taken: Collection[str], settings: SelectOptions
 ) -> tuple[ComputedMeasure, ...]:
-    """Return the measures that are candidates, each with a range from the sample's values, without ids that are
-    ``taken``.
-
-    No score of the examples is looked at. Raises InputError and MissingExtraError as
-    :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`.
-    """
+    """Return the measures that are candidates, without ids that are ``taken``, each with a range from the sample's
+    values; no score is looked at. Raises as :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`."""
     if settings.measures == "none" and not settings.measure:
         return ()
     embeds = settings.embedder != "words"

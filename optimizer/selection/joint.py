@@ -58,10 +58,7 @@ class HardAnswers:
 
 def conditional_information(data: HardAnswers, cells: Codes, questions: Sequence[int] | None = None) -> Floats:
     """I(y; a_q | cell) in bits for every question (or some), corrected inside each cell; 0 where no example is
-    complete.
-
-    ``cells`` has a number for each example; below 0 leaves the example out.
-    """
+    complete. ``cells`` has a number for each example; below 0 leaves the example out."""
     answers = data.answers if questions is None else data.answers[:, list(questions)]
     used = (cells >= 0) & (data.ratings >= 0)
     _, place = np.unique(cells[used], return_inverse=True)
@@ -232,6 +229,5 @@ def _split(cells: Codes, answers: Codes, options: int) -> Codes:
 
 
 def _mixed(tables: Floats) -> NDArray[np.bool_]:
-    """Tables in which more than one answer and more than one level occur."""
     several: NDArray[np.bool_] = ((tables.sum(axis=2) > 0).sum(axis=1) > 1) & ((tables.sum(axis=1) > 0).sum(axis=1) > 1)
     return several

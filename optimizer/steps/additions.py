@@ -60,11 +60,8 @@ class Addition:
 
 
 def added(start: Draft, additions: Sequence[Addition], examples: Sequence[Example], max_chars: int | None) -> Draft:
-    """The draft with additions.
-
-    Raises:
-        EditRefusedError: Its format cannot take a text after the input, or it would be too long.
-    """
+    """The draft with additions. Raises EditRefusedError where its format takes no text after the input, or it is too
+    long."""
     said = {name for each in additions for name in each.says}
     texts = [each.text for kind in IN_ORDER for each in additions if each.kind == kind != "rules"]
     rules = [line for each in additions if each.kind == "rules" for line in each.lines if line.requirement not in said]

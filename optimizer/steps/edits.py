@@ -196,10 +196,8 @@ class PlainLines:
     async def learn(
         self, seen: Observation, failures: Sequence[Disagreement], waiting: Collection[str]
     ) -> list[Lesson]:
-        """Lessons of the requirements to be tried now, the most frequent failures first; each is tried once in a run.
-
-        ``seen`` and ``failures`` are the best version's on development; ``waiting`` are lessons whose edits wait.
-        """
+        """Lessons of the requirements to be tried now, the most frequent failures on development first; each is tried
+        once in a run. ``waiting`` are lessons whose edits wait."""
         by_question: dict[str, list[Disagreement]] = {}
         for each in failures:
             by_question.setdefault(each.question, []).append(each)
@@ -215,14 +213,12 @@ class PlainLines:
         return lessons
 
     def _is_for_all(self, requirement: Question) -> bool:
-        """Whether it is a check or a question of the shared checklist, and not one example's own."""
         return isinstance(requirement, ComputedCheck) or self._is_shared(requirement)
 
     def _is_shared(self, requirement: Question) -> bool:
         return self.checklist is not None and any(each.id == requirement.id for each in self.checklist.questions)
 
     async def _state(self, requirement: Question, failed: Sequence[Disagreement], seen: Observation) -> Lesson:
-        """Draw a new lesson from the requirement."""
         # a checker's reasons, each once, in the order of the failures
         said = dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation)
         text, by = await self._line(requirement, list(said))
@@ -251,10 +247,8 @@ class PlainLines:
 async def line_of(
     writer: RequirementWriter, requirement: Question, check: str | None, reasons: Sequence[str], events: Teller
 ) -> tuple[str, Literal["words", "model", "quotation"]]:
-    """A requirement as an order, and where its words come from: turned round by a rule, a model's, or quoted.
-
-    ``check`` is the name of the check, where no question requires it, and ``reasons`` what it said of failed outputs.
-    """
+    """A requirement as an order, and where its words come from: turned round by a rule, a model's, or quoted. ``check``
+    is its name, where no question requires it, and ``reasons`` what it said of failed outputs."""
     if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
         return line, "words"
     otherwise = f"the requirement {requirement.id} is quoted as it stands"

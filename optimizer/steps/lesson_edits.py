@@ -35,10 +35,8 @@ def edit_steps(
 ) -> tuple[Step, ...]:
     """Return the steps that edit a prompt: ours, or the papers' where the settings say so.
 
-    Args:
-        plain: States requirements that fail in their own words.
-        failed_before_first: Whether a disagreement that was there in an earlier round is read before new ones.
-        writes_questions: Writes the questions anew in the papers' step; in ours the contest does.
+    ``plain`` states requirements that fail in their own words; ``failed_before_first`` reads disagreements of earlier
+    rounds before new ones; ``writes_questions`` is for the papers' step, in ours the contest has it.
     """
     options, gateway = context.job.options, context.gateway
     if options.paper:
@@ -164,8 +162,7 @@ class LessonBook:
 
 
 def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
-    """Whether the lesson memory knows that an edit of a draft was refused; its lessons are then rejected, which is
-    said."""
+    """Whether the lesson memory knows that an edit was refused; its lessons are then rejected, which is said."""
     if (reason := context.refused_before(draft, edit)) is None:
         return False
     context.memory.reject(edit.lessons, reason)
@@ -316,7 +313,6 @@ class LessonEdits:
         return left
 
     async def _try(self, trial: LessonTrial, before: Draft, edit: Edit, seen: Observation) -> str | None:
-        """Try an edit on its lessons' evidence; returns why it is refused, None where it passed."""
         lessons = [self.context.memory.get(each) for each in edit.lessons]
         result = await trial.run(before, replace(before, prompt=before.prompt.apply(edit)), lessons, seen)
         self.context.events.emit(LessonTried(edit.lessons, result))

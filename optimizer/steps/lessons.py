@@ -90,10 +90,8 @@ class LessonDesk:
         self._count = last_number(self.memory)
 
     async def learn(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
-        """Draw lessons from disagreements; returns those that are new or have changed, best supported first.
-
-        A note that cannot be used is left out and said so.
-        """
+        """Draw lessons from disagreements; returns those that are new or have changed, best supported first. A note
+        that cannot be used is left out and said so."""
         self.events.phase("taking notes", len(disagreements))
         asked = [(seen.question(each.example, each.question), each.target) for each in disagreements]
         strict, lenient = (
@@ -138,10 +136,8 @@ class LessonDesk:
         return [await self.note_taker.take_note(case, f"L{number}")]
 
     async def _remember(self, lesson: Lesson) -> str | None:
-        """Add a lesson to the memory, or its evidence to one that is there; returns the id it is under.
-
-        None where people have removed what it says.
-        """
+        """Add a lesson or its evidence to the memory; returns its id there, None where people have removed what it
+        says."""
         otherwise = f"lesson {lesson.id} was not compared and is kept as new"
         compared = await answer_or_none(self._compare(lesson), otherwise, self.events)
         relation, known = compared or (None, None)
@@ -235,10 +231,8 @@ class LessonTrial:
     """Controls that it is tried on at most."""
 
     async def run(self, before: Draft, after: Draft, lessons: Sequence[Lesson], seen: Observation) -> TrialResult:
-        """Compare two drafts' verdicts on the evidence of the lessons, which the second draft holds, and on controls.
-
-        ``seen`` are the verdicts of the first draft on the development examples.
-        """
+        """Compare the verdicts of a draft, ``seen`` on development, and of one that holds the lessons: on their
+        evidence, and on controls."""
         known = by_pair(seen.verdicts)
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
         evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]

@@ -81,10 +81,8 @@ class PapersStep:
         return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
-        """L_all: the lessons of every example with a disagreement; None where every call failed.
-
-        One call an example, as in Algorithm 1, or a batch of them, as in App. B.
-        """
+        """L_all: the lessons of every example with a disagreement, one call an example or a batch; None where all
+        failed."""
         by_id = {each.id: each for each in seen.examples}
         cases: dict[str, list[Case]] = {name: [] for name in by_id}
         for each in found:

@@ -97,7 +97,6 @@ class ShowExamples:
         return {"examples": self.shown} if self.shown else {}
 
     def _note(self, **known: Any) -> None:
-        """Fill in the record of the way that is being tried."""
         self.shown[-1] = self.shown[-1].model_copy(update=known)
 
     def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:

@@ -267,7 +267,6 @@ class WordQuestions:
         return trying.choose(own, left, dropped, self._resampling_of(own))
 
     def _resampling_of(self, answers: Answers) -> Resampling:
-        """Return the resampling with the document of each answer, in the order of the answers."""
         if self.resampling.groups is None:
             return self.resampling
         named = dict(zip((each.id for each in self.examples), self.resampling.groups, strict=True))
@@ -276,7 +275,6 @@ class WordQuestions:
     async def _judge(
         self, draft: Draft, question: Question, wordings: Sequence[Wording], examples: Sequence[Example]
     ) -> list[dict[str, float | None]]:
-        """The target's P(yes) to each wording, by example."""
         asked = [question.model_copy(update={**each._asdict(), "weight": 1.0}) for each in wordings]
         if self.together:
             named = tuple(each.model_copy(update={"id": str(place)}) for place, each in enumerate(asked))

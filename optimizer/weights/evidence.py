@@ -212,10 +212,8 @@ def margins_to_credits(margins: Floats) -> Floats:
 
 
 def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
-    """Share of pairs whose preferred output has the higher score, a score tie being half (LMUnit eq. 8).
-
-    Shapes: (pairs, tests), (pairs,) and (tests,). The scale of the weights does not matter.
-    """
+    """Share of pairs whose preferred output has the higher score, a score tie being half (LMUnit eq. 8). Shapes:
+    (pairs, tests), (pairs,) and (tests,); the scale of the weights does not matter."""
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
 
@@ -229,10 +227,8 @@ class PairFold:
 
 
 def grouped_folds(groups: Codes, folds: int, seed: int) -> list[PairFold]:
-    """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once.
-
-    There are no more folds than groups. Raises InputError where there are fewer than two groups, so nothing can be held
-    out."""
+    """Cut the pairs into folds of about equal size, whole groups at a time; each fold is the test part once. There are
+    no more folds than groups. Raises InputError where there are fewer than two groups."""
     place = _places(groups, seed)
     folds = min(folds, int(groups.max()) + 1)
     fold = np.minimum((place * folds).astype(np.int64), folds - 1)
@@ -290,9 +286,7 @@ def paired_standard_error(differences: Floats, groups: Codes) -> float:
 
 
 def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
-    """The option with the best share of right pairs, and all (it included) that are about as good; credits (options,
-    pairs).
-    """
+    """The option with the best share of right pairs, and all (it included) about as good; credits (options, pairs)."""
     shares = credits.mean(axis=1)
     best = int(np.argmax(shares))
     close = [

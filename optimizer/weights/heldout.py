@@ -43,11 +43,10 @@ ACCURACY_RESAMPLES = 2_000
 
 
 def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
-    """Bootstrap the shares of right pairs of several learners together, whole groups at a time.
+    """Bootstrap the shares of right pairs of several learners together, whole groups at a time. Credits (pairs,
+    learners) give (resamples, learners).
 
-    Groups that earn the same are drawn together (a multinomial over distinct outcomes), so the cost depends
-    on how many different outcomes there are and not on the number of pairs. Credits (pairs, learners) give
-    (resamples, learners).
+    Groups that earn the same are drawn together, so the cost depends on the number of different outcomes.
     """
     used, codes = np.unique(groups, return_inverse=True)
     earned = np.column_stack(
@@ -107,10 +106,8 @@ def try_learner(
     pooling: Pooling = "partial",
     seed: int,
 ) -> HeldOutTrial:
-    """Learn on the development part of every split and judge the weights on the held-out part.
-
-    A learner that fails, or whose package is missing, gives a trial with the failure in words.
-    """
+    """Learn on the development part of every split and judge the weights on the held-out part. A learner that fails, or
+    whose package is missing, gives a trial with the failure in words."""
     credits, weights, seconds = [np.empty(0)], [], 0.0
     of_ratings = isinstance(data, RatedScores)
     predicted = np.full(len(data.ratings), np.nan) if isinstance(data, RatedScores) else None
@@ -171,10 +168,8 @@ def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Cod
 def score_correlations(
     data: RatedScores, parts: list[NDArray[np.intp]], trials: list[HeldOutTrial], seed: int
 ) -> list[LearnerScore]:
-    """Every learner's rank correlation with the ratings, on the same resamples of whole groups.
-
-    It is taken within the held-out part of each fold. ``parts`` are those in which ratings differ; there may be none.
-    """
+    """Every learner's rank correlation with the ratings within the held-out part of each fold, on the same resamples of
+    whole groups. ``parts`` are those in which ratings differ; there may be none."""
     if not parts:
         flat = "no fold holds out outputs that are rated differently"
         return [LearnerScore(trial.name, reason=trial.failure or flat) for trial in trials]
@@ -268,11 +263,8 @@ Z_POWER_80 = 0.841621
 
 
 def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
-    """Pairs needed to tell a difference in held-out accuracy from 0 in a paired comparison.
-
-    ``pairs`` are the decided pairs in all; as many of them are assumed to be held out as now. The standard error takes
-    groups into account.
-    """
+    """Pairs needed to tell a difference in held-out accuracy from 0; as many of all ``pairs`` are assumed to be held
+    out as now. The standard error takes groups into account."""
     if not np.isfinite(standard_error):
         return Power(learner, None, None, None, "the held-out pairs are all of one group")
     if standard_error <= 0.0:

@@ -115,11 +115,8 @@ class PositionBias:
 def position_bias(
     pairs: Sequence[str], checklist: Checklist, p_first: Mapping[tuple[str, str], float | None], *, swap: bool
 ) -> PositionBias:
-    """Compare the choices made in both orders.
-
-    ``p_first`` says by id of an order (see :func:`~askance.agents.pairwise.pair_id`) and test how likely the output
-    shown first is called the better one; None where no answer came.
-    """
+    """Compare the choices made in both orders. ``p_first`` says by id of an order and test how likely the output shown
+    first is called the better one; None where no answer came."""
     orders = (AS_IT_IS, SWAPPED) if swap else (AS_IT_IS,)
     tests = _ids(checklist)
     by_test = {test: [[p_first[pair_id(pair, order), test] for order in orders] for pair in pairs] for test in tests}
@@ -271,10 +268,8 @@ def prepare_ratings(
     **options: Any,
 ) -> RatingsJob:
     """Read rated outputs to judge; ``dimension`` is the human dimension that is the rating (the only one, or
-    ``overall``), and ``human_scale`` the worst and the best score on it.
-
-    An output with a missing verdict or rating is left out and counted, and one without a rating is not judged. Raises
-    InputError for bad data, and where people rated several dimensions and none is named."""
+    ``overall``), and ``human_scale`` the worst and the best score on it. An output without a rating is not judged.
+    Raises InputError for bad data, and where people rated several dimensions and none is named."""
     job = prepare(path, checklist, model, prompt, options)
     kept = [without_answers(example, job.checklist) for example in job.examples]
     rated = rated_dimension((example.human for example in kept), dimension, str(path))
@@ -380,10 +375,8 @@ def pairwise_scores(
 def cells(
     verdicts: Iterable[Verdict], questions: Checklist | None = None, *, soft: bool
 ) -> dict[tuple[str, str], float | None]:
-    """Worth of the verdicts on every example and test, replicates averaged; None where one is missing.
-
-    Without ``questions`` yes is good to all of them.
-    """
+    """Worth of the verdicts on every example and test, replicates averaged; None where one is missing. Without
+    ``questions`` yes is good to all of them."""
     value = worth(questions, soft=soft)
     found: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for verdict in verdicts:

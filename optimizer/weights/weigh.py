@@ -263,7 +263,6 @@ def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dic
 
 
 def _require_scores(judged: Sequence[Evaluation], pairs: PreferenceScores | None, rated: RatingScores | None) -> None:
-    """Say why where nothing that was judged has all its scores."""
     for what, scores in (("pair", pairs), ("rated output", rated)):
         if judged and scores is not None and not scores.ids:
             errors = [verdict.error for each in judged for verdict in each.verdicts if verdict.error]
