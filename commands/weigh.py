@@ -11,21 +11,13 @@ from ..evaluation.options import LEAST_COVERAGE
 from ..models.budget import spending_of, together
 from ..models.progress import showing
 from ..optimizer.options import UNUSED, WeighOptions
-from ..optimizer.weights.learner_choice import learners, refuse_gone
+from ..optimizer.weights.learner_choice import learners
 from ..optimizer.weights.weigh import prepare
 from ..prompts.errors import InputError, as_typed
 from ..prompts.text_files import write_whole
 from .command_options import GroupedCommand, buying_options, load_dotenv, settings, settings_options
 from .output import check_coverage, check_output, dump_json, echo_estimate, echo_json, show
 from .terminal import echo
-
-
-class _Method(click.Choice[str]):
-    """The methods of today; one of an earlier version is refused with what takes its place."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        refuse_gone(value)
-        return super().convert(value, param, ctx)
 
 
 @click.command(name="weigh", cls=GroupedCommand)
@@ -38,7 +30,7 @@ class _Method(click.Choice[str]):
 @buying_options
 @click.option(
     "--method",
-    type=_Method(list(dict.fromkeys(["auto", *learners(), *learners(rated=True)]))),
+    type=click.Choice(list(dict.fromkeys(["auto", *learners(), *learners(rated=True)]))),
     default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(learners(rated=True))}. [default: auto]",
 )

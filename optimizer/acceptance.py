@@ -246,35 +246,42 @@ class Decision:
     """Rejected only because the gain may be noise or verdicts are missing: with more edits, or later, it may pass."""
 
 
-class Acceptance(Protocol):
+@dataclass(frozen=True)
+class Acceptance:
     """Decides whether a candidate replaces the best version so far."""
+
+    yardstick: Yardstick
+    """The figure that has to rise."""
+    examples: Sequence[Example]
+    """The validation examples, in the order of the scores."""
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two on the same validation examples, in the same order."""
+        raise NotImplementedError
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
         """Compare a judge with judges that were learned from other examples than they are tested on."""
+        by = crossed.ranked()
+        return replace(self, examples=crossed.examples).decide(by.before, by.after)
 
     def at_look(self, number: int, most: int) -> Acceptance:
         """The test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
+        return self
 
     def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
         """A rejection where the candidate's verdicts so far say that the others are not worth their price. They are on
         the first validation examples, or on all where only some questions were asked."""
+        return None
 
 
 @dataclass(frozen=True)
-class PairedAcceptance:
+class PairedAcceptance(Acceptance):
     """Accept when the yardstick rises and a paired one-sided test reaches the level.
 
     The level is that of one candidate. Dropping candidates early can only turn acceptances into rejections, so it
     does not raise the share of useless edits let through.
     """
 
-    yardstick: Yardstick
-    """The figure that has to rise."""
-    examples: Sequence[Example]
-    """The validation examples, in the order of the scores."""
     level: float
     """Share of useless edits let through."""
     guard: Guard | None = None
@@ -330,17 +337,8 @@ class PairedAcceptance:
         return Decision(False, f"clearly worse on the first {n} validation examples ({found})", gain)
 
 
-@dataclass(frozen=True)
-class HeldOutAcceptance:
+class HeldOutAcceptance(Acceptance):
     """The papers' way, for comparison: a version is kept unless the held-out figure falls; no test, no second look."""
-
-    yardstick: Yardstick
-    examples: Sequence[Example]
-    """The validation examples; the paper itself looked at the test set."""
-
-    def at_look(self, number: int, most: int) -> HeldOutAcceptance:
-        """Every look is the same."""
-        return self
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
         """Compare the two by their point estimates."""
@@ -350,15 +348,6 @@ class HeldOutAcceptance:
         found = f"{self.yardstick.name} {gain.value:+.3f}, n = {gain.n}, untested"
         kept = gain.value >= 0
         return Decision(kept, f"{'not worse' if kept else 'worse'} on validation ({found})", gain)
-
-    def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare the two by their point estimates."""
-        by = crossed.ranked()
-        return replace(self, examples=crossed.examples).decide(by.before, by.after)
-
-    def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
-        """Nothing is dropped early."""
-        return None
 
 
 def acceptance_of(

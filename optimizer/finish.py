@@ -145,8 +145,7 @@ def _build_result(
     first, best, splits = outcome.baseline, outcome.best, context.splits
     budget, seen = context.gateway.budget, context.coverage
     tested = {number: observed.scores for number, observed in tests.items()}
-    pass_fail = _pass_fail_sides(context, outcome, yardstick, tested)
-    steps = _step_sides(context, outcome, yardstick, tested)
+    steps, pass_fail = _fitted_sides(context, outcome, yardstick, tested)
 
     def without_measures(version: Version) -> Sequence[ExampleScore] | None:
         """The version's scores on test by its questions alone; None where it has no measure, or was not tested."""
@@ -251,59 +250,39 @@ def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestion
     return [ChangedQuestionRecord(id=name, old=was, new=said) for name, was, said in both if was != said]
 
 
-def _step_sides(
+def _fitted_sides(
     context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
-) -> dict[int, dict[str, Any]]:
-    """Thresholds between the steps of people's ratings, and the figures at them, of the first and the best version;
-    empty where people did not rate on a few steps of one dimension, or the subject is no judge."""
-    if not isinstance(yardstick, CorrelationYardstick):
-        return {}
-    targets, splits = yardstick.targets, context.splits
-    values = steps_of_people(context.job.examples, targets, context.job.options.human_scale)
-    sides: dict[int, dict[str, Any]] = {}
-    for version in (outcome.baseline, outcome.best) if values else ():
-        if version.number not in outcome.seen or values is None:
-            continue
-        kept, row = fitted_steps(outcome.seen[version.number].scores, splits.development, targets, values)
-        for split, scores, examples in (
-            ("validation", version.scores, splits.validation),
-            ("test", tests.get(version.number), splits.test),
-        ):
-            if scores is not None and not (split == "validation" and outcome.best.crossed):
-                sampling = Resampling(documents(examples), yardstick.resamples, seed=yardstick.seed)
-                row[split] = figures_of_steps(scores, targets, kept, sampling)
-        sides[version.number] = row
-    return sides
+) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
+    """Figures at thresholds that are fitted on development, of the first and the best version, by number.
 
-
-def _pass_fail_sides(
-    context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
-) -> dict[int, dict[str, Any]]:
-    """Thresholds and figures of the first and the best version, by number.
-
-    Each has a ``threshold``, fitted on the development examples, and the figures at it on ``validation`` and ``test``.
-    Empty where people's labels are not pass or fail, or the subject is no judge.
+    The first are between the steps of people's ratings, the second between pass and fail; each is empty where people
+    did not label in that way, or the subject is no judge.
     """
+    steps: dict[int, dict[str, Any]] = {}
+    pass_fail: dict[int, dict[str, Any]] = {}
     if not isinstance(yardstick, CorrelationYardstick):
-        return {}
-    targets, splits = yardstick.targets, context.splits
-    labels = pass_labels(context.job.examples, targets)
-    if labels is None:
-        return {}
-    sides: dict[int, dict[str, Any]] = {}
+        return steps, pass_fail
+    targets, splits, job = yardstick.targets, context.splits, context.job
+    values, labels = steps_of_people(job.examples, targets, job.options.human_scale), pass_labels(job.examples, targets)
+    how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
     for version in (outcome.baseline, outcome.best):
-        if version.number not in outcome.seen:
+        number = version.number
+        if number not in outcome.seen:
             continue
-        fitted = threshold_for(outcome.seen[version.number].scores, splits.development, targets, labels)
-        sides[version.number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
-        for split, scores, examples in (
-            ("validation", version.scores, splits.validation),
-            ("test", tests.get(version.number), splits.test),
-        ):
-            if scores is not None and not (split == "validation" and outcome.best.crossed):
-                how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
-                sides[version.number][split] = figures_of(scores, examples, targets, labels, fitted.value, **how)
-    return sides
+        parts = {} if outcome.best.crossed else {"validation": (version.scores, splits.validation)}
+        parts |= {"test": (tests[number], splits.test)} if number in tests else {}
+        taught = outcome.seen[number].scores, splits.development, targets
+        if values:
+            kept, steps[number] = fitted_steps(*taught, values)
+            for split, (scores, examples) in parts.items():
+                sampling = Resampling(documents(examples), **how)
+                steps[number][split] = figures_of_steps(scores, targets, kept, sampling)
+        if labels is not None:
+            fitted = threshold_for(*taught, labels)
+            pass_fail[number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
+            for split, (scores, examples) in parts.items():
+                pass_fail[number][split] = figures_of(scores, examples, targets, labels, fitted.value, **how)
+    return steps, pass_fail
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:

@@ -16,14 +16,13 @@ from ..prompts.examples import Example, documents
 from ..prompts.prompt import Prompt
 from ..settings import MODEL, settings_naming
 from .earlier import Earlier, EarlierRun
-from .options import LoopOptions
+from .options import CAPPED, LoopOptions, left_of_caps
 from .splits import PARTS, own_split, split, spread_order
 
 Options = TypeVar("Options", bound="LoopOptions")
 WHERE = ("store", "no_cache")
 """Settings of where answers are kept."""
-_CAPS = ("call_budget", "token_budget", "cost_budget")
-NOT_IN_FINGERPRINT = (*_CAPS, "max_concurrency", "timeout", "retries", "engine", "workers")
+NOT_IN_FINGERPRINT = (*CAPPED, "max_concurrency", "timeout", "retries", "engine", "workers")
 """Settings that may change when a run is resumed: they change its cost, not its result."""
 CAN_GROW = ("max_iterations",)
 """Settings that may be larger when a run is resumed: its result is that of a run begun with the larger number."""
@@ -153,18 +152,10 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     return SplitExamples(development, [validation[place] for place in order], test)
 
 
-COUNTED = {"call_budget": "calls", "token_budget": "tokens", "cost_budget": "cost_usd"}
-"""Caps, with the figure of a result that counts against each."""
-
-
 def with_rest(job: Job, *spent: RunRecord) -> Job:
     """The job with the rest that runs before it have left of each cap."""
-    left: dict[str, Any] = {}
-    for name, counted in COUNTED.items():
-        if (cap := getattr(job.options, name)) is not None:
-            used = sum(getattr(each, counted) or 0 for each in spent)
-            left[name] = max(type(cap)(0), cap - type(cap)(used))
-    return replace(job, options=job.options.model_copy(update=left))
+    used = {figure: sum(getattr(each, figure) or 0 for each in spent) for figure in CAPPED.values()}
+    return replace(job, options=job.options.model_copy(update=left_of_caps(job.options, used)))
 
 
 def model_name(model: str | Model) -> str:

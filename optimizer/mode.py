@@ -25,7 +25,6 @@ from ..models.base import CallError, Model, refuse_images
 from ..models.gateway import Gateway
 from ..models.resolve import Models
 from ..prompts.errors import InputError
-from ..prompts.lessons import Edit, Lesson
 from ..prompts.verdicts import Verdict
 from ..settings import MODEL, settings_naming
 from .acceptance import Acceptance, Yardstick
@@ -99,19 +98,6 @@ class RunContext:
             self.run.save_lessons(lessons)
         if self.remembering is not None:
             self.remembering.keep(lessons, best, questions, iteration, write=write)
-
-    def recalled(self, best: Version) -> list[Lesson]:
-        """Lessons of the lesson memory that are to be tried, once in a run."""
-        return [] if self.remembering is None else self.remembering.to_try(self.memory, best.prompt.text)
-
-    def refused_before(self, draft: Draft, edit: Edit) -> str | None:
-        """Why an earlier run refused this edit of this draft, with the same models; None where none did."""
-        return None if self.remembering is None else self.remembering.refused_before(draft, edit)
-
-    def keep_refused(self, draft: Draft, edit: Edit, reason: str) -> None:
-        """Have the lesson memory know an edit of a draft that is not to be tried again."""
-        if self.remembering is not None:
-            self.remembering.refuse(draft, edit, reason)
 
     async def forget_replies(self, errors: Iterable[CallError]) -> None:
         """Drop the replies that could not be used, so that they are asked for again when the run is resumed."""

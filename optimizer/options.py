@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -134,6 +135,16 @@ class LoopOptions(JudgeOptions, Where):
     def edits_prompt(self) -> bool:
         """Whether the prompt is edited, so that there are edits to try and to take out again."""
         return self.update in ("auto", "edits", "rewrite")
+
+
+CAPPED = {"call_budget": "calls", "token_budget": "tokens", "cost_budget": "cost_usd"}
+"""Caps, with the figure of a result that counts against each."""
+
+
+def left_of_caps(options: LoopOptions | WeighOptions, spent: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return the caps that are set, less the calls, tokens and money that were spent: a cap holds for all parts."""
+    caps = {name: cap for name in CAPPED if (cap := getattr(options, name)) is not None}
+    return {name: max(cap - (spent[CAPPED[name]] or 0), 0) for name, cap in caps.items()}
 
 
 class CertificateOptions(BaseModel):

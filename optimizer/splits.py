@@ -7,7 +7,6 @@ or the order of the file.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -60,8 +59,8 @@ def split(
     Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a group with
     `groups`), and a further example moves only those at a cut. With `strata` they are first ordered by score and each
     run of 10 is cut in this way: every part then covers the same range of scores, but a further example shifts the runs
-    and may move many. Raises InputError where a part would have fewer than 3 examples, ids repeat, lengths differ, a
-    score is infinite, or the shares are not three positive numbers that sum to 1.
+    and may move many. Raises InputError where a part would have fewer than 3 examples, or the shares are not three
+    positive numbers that sum to 1.
 
     Args:
         seed: Same seed and ids, same parts.
@@ -72,7 +71,6 @@ def split(
             they can.
     """
     _check_shares(shares)
-    _check_columns(ids, strata, groups)
     if min(_quotas(shares, len(ids), [0, 0, 0])) < SMALLEST_PART:
         raise InputError(
             f"{len(ids)} examples are too few for the shares {_listed(shares)}: each part needs at least "
@@ -167,20 +165,6 @@ def _check_shares(shares: Sequence[float]) -> None:
             f"The split shares are {_listed(shares)}; give three positive numbers that sum to 1 "
             "(development, validation, test), for example 0.3 0.3 0.4."
         )
-
-
-def _check_columns(ids: Sequence[str], strata: Sequence[float | None] | None, groups: Sequence[str] | None) -> None:
-    if len(set(ids)) < len(ids):
-        name = next(name for name, times in Counter(ids).items() if times > 1)
-        raise InputError(f"The id {name!r} occurs more than once; ids must be unique to be split.")
-    for what, column in (("strata", strata), ("groups", groups)):
-        if column is not None and len(column) != len(ids):
-            raise InputError(
-                f"There are {len(column)} {what} for {len(ids)} ids; give one for each id, in their order."
-            )
-    for name, score in zip(ids, strata or (), strict=False):
-        if score is not None and math.isinf(score):
-            raise InputError(f"The human score of {name!r} is infinite; correct it before splitting by score.")
 
 
 def _listed(shares: Sequence[float]) -> str:

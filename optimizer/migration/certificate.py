@@ -115,7 +115,7 @@ class Tested:
             )
             if questions.any()
             else None,
-            difference=limits_record(decision.limits),
+            difference=share_record(decision.limits),
             by_requirement=tuple(self._by_requirement()),
             worst=decision.worse,
             regressions=_examples_of(self.change.regressions),
@@ -145,11 +145,6 @@ class Tested:
                 after=_share(new[both]),
                 n=int(both.sum()),
             )
-
-
-def limits_record(limits: MeanLimits) -> ShareRecord:
-    """A paired difference with its one-sided limits."""
-    return ShareRecord(value=limits.value, low=limits.low, high=limits.high, n=limits.n)
 
 
 def mean_record(table: PassTable, groups: Sequence[str] | None) -> ShareRecord:
@@ -211,8 +206,8 @@ def _all_kept(passed: NDArray[np.float64], groups: Sequence[str] | None) -> Shar
     return share_record(rate(whole, Resampling(groups)))
 
 
-def share_record(found: Statistic) -> ShareRecord:
-    """A statistic as the certificate keeps it."""
+def share_record(found: Statistic | MeanLimits) -> ShareRecord:
+    """A statistic, or a paired difference with its one-sided limits, as the certificate keeps it."""
     return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
 
 

@@ -21,7 +21,7 @@ from ...prompts.examples import Example, documents
 from ...stats.pass_fail import passes
 from ..options import MigrateOptions
 from ..subject import Observation
-from .certificate import kept_requirements, limits_record, mean_record
+from .certificate import kept_requirements, mean_record, share_record
 from .decision import PassChange, PassTable, decide, power_lines
 
 Column = Sequence[float | None]
@@ -154,7 +154,7 @@ class JudgesCompared:
             needed=found.needed,
             prompt=prompt,
             pass_rate=SidesRecord(**rates),
-            difference=limits_record(found.limits),
+            difference=share_record(found.limits),
             by_requirement=self._by_question(),
             worst=found.worse,
             regressions=_examples_where(change, change.changes <= -far),

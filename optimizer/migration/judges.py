@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...memory.certificate_file import TARGETS, CertificateRecord, read_certificate, target_folder
 from ...memory.result_file import RunRecord
 from ...memory.run_directory import RunDirectory
+from ...memory.verdict_store import SharedStore
 from ...models.base import Model
 from ...models.budget import CAPS
 from ...models.event_loops import run_sync
@@ -103,10 +105,9 @@ def migrate_judges(
             _refuse_unknown(jobs)
             spent: list[RunRecord] = []
             for name, job in jobs.items():
-                own = folder_of(run, name)
-                watcher.say(f"{name}: its run is in {own.path}")
-                asks = ask_first and name not in approved
-                done = _run_target(name, with_rest(job, *spent), run, watcher, callbacks, report, ask_first=asks)
+                asks, of_all = ask_first and name not in approved, job.options.shared if job.may_share else None
+                how: dict[str, Any] = {"ask_first": asks, "common": partial(run.store, of_all)}
+                done = run_target(name, with_rest(job, *spent), run, watcher, callbacks, report, **how)
                 spent.append(done.record)
         except (InputError, MissingExtraError):
             if not was_there:
@@ -173,7 +174,7 @@ def _refuse_unknown(jobs: Jobs) -> None:
     run_sync(look_up())
 
 
-def _run_target(
+def run_target(
     name: str,
     job: Job,
     run: RunDirectory,
@@ -182,12 +183,14 @@ def _run_target(
     report: Callable[[Path], object] | None,
     *,
     ask_first: bool,
+    common: Callable[[], SharedStore] | None = None,
 ) -> RunResult:
-    """Run one target over the answers of all. Raises BudgetExceededError where a cap was reached."""
-    of_all = job.options.shared if job.may_share else None
-    opened: dict[str, Any] = {"ask_first": ask_first, "common": lambda: run.store(of_all)}
+    """Run one target of the migration in a directory. Raises as :func:`~askance.optimizer.loop.run_job`, with the name
+    of the target, and BudgetExceededError where a cap was reached."""
+    own = folder_of(run, name)
+    watcher.say(f"{name}: its run is in {own.path}")
     try:
-        done = run_job(job, folder_of(run, name), watcher, callbacks, report, **opened)
+        done = run_job(job, own, watcher, callbacks, report, ask_first=ask_first, common=common)
     except UnapprovedError as error:
         raise UnapprovedError(f"{name}: {error}", what=name) from None
     except BudgetExceededError as error:

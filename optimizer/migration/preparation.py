@@ -28,7 +28,7 @@ from ...prompts.errors import CoverageError, InputError, UnapprovedError, as_typ
 from ...prompts.examples import Example, documents
 from ...prompts.formatting import count
 from ..modes.generator import GeneratorSubject, OldVerdicts, OutputJudge
-from ..options import TuneOptions
+from ..options import TuneOptions, left_of_caps
 from .asked_requirements import QuestionSource, with_contrast, with_questions, without_idle_contrast
 from .certificate import Tested
 from .decision import power_lines, power_said
@@ -68,12 +68,10 @@ class MigrationPart:
     @property
     def options(self) -> Any:
         """The migration's settings, with what is left of its caps."""
-        options, left = self.migration.options, {}
-        for cap, what in (("call_budget", "calls"), ("token_budget", "tokens"), ("cost_budget", "cost_usd")):
-            if (most := getattr(options, cap)) is not None:
-                spent = self.spent[what] if self.spent[what] is not None else self.spent["known_usd"]
-                left[cap] = max(0, most - spent)
-        return options.model_copy(update=left)
+        options, spent = self.migration.options, self.spent
+        if spent["cost_usd"] is None:  # of some calls no price is known
+            spent = {**spent, "cost_usd": spent["known_usd"]}
+        return options.model_copy(update=left_of_caps(options, spent))
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[Models, Gateway]]:

@@ -24,18 +24,15 @@ from ...agents.traces.replay import ReplayingGenerator
 from ...evaluation.judge_file import prompt_of
 from ...memory.certificate_file import (
     CERTIFICATE_FILE,
-    TARGETS,
     CertificateRecord,
     ShareRecord,
     VerificationRecord,
     VerifiedTarget,
     read_certificate,
-    target_folder,
 )
 from ...memory.run_directory import RunDirectory, prompt_file, read_exactly
 from ...memory.verdict_store import VerdictStore
 from ...models.base import ModelError
-from ...models.budget import CAPS
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
 from ...models.progress import Watcher
@@ -43,23 +40,22 @@ from ...models.resolve import Models
 from ...models.session import session
 from ...models.writing import AS_THE_RUN, writing_beside
 from ...prompts.checklist import Checklist
-from ...prompts.errors import BudgetExceededError, CoverageError, InputError, UnapprovedError, as_typed, did_you_mean
+from ...prompts.errors import CoverageError, InputError, did_you_mean
 from ...prompts.examples import Example, documents
 from ...prompts.messages import told
 from ...prompts.preferences import Preference
 from ...prompts.prompt import generator_messages
 from ...prompts.text_files import read_text, write_whole
 from ...prompts.verdicts import Verdict, read_verdicts
-from ...settings import flag
 from ...stats.resampling import Resampling, mean_with_interval
 from ..events import Callback
 from ..job import model_name
-from ..loop import run_job
 from ..run_result import RunResult
-from .certificate import Tested, content_records, guarded, kept_requirements, limits_record, mean_record
+from .certificate import Tested, content_records, guarded, kept_requirements, mean_record, share_record
 from .certificate_view import MigrationResult
 from .decision import MigrationDecision, power_lines, power_said
 from .inputs import WriterMigration, migration_inputs, read_migration
+from .judges import folder_of, run_target
 from .preparation import (
     REQUIREMENTS,
     MigrationPart,
@@ -131,7 +127,7 @@ class SecondOpinions:
         first = {each.example: each.answer for each in await evaluator.judge(shown)}
         shares = [_new_is_better(first, pair.id) for pair in pairs]
         found = mean_with_interval(shares, Resampling(documents(new)), "no pair was compared")
-        return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
+        return share_record(found)
 
     def _pair(self, old: Example, new: Example) -> Preference:
         said = generator_messages(self.migration.prompt, old)
@@ -186,22 +182,10 @@ def run_migration(
             raise
         results = {}
         for name in migration.targets:
-            directory = RunDirectory(run.path / TARGETS / target_folder(name))
             job = prepared.migration.target_job(name, prepared.checklist, asking.for_a_target())
-            watcher.say(f"{name}: its run is in {directory.path}")
             asks = ask_first and name not in approved and not yes
-            try:
-                result = run_job(job, directory, watcher, callbacks, report, ask_first=asks)
-            except UnapprovedError as error:
-                raise UnapprovedError(f"{name}: {error}", what=name) from None
-            asking.add(result.result)
-            results[name] = result
-            if result.finish_reason in CAPS:
-                raise BudgetExceededError(
-                    result.finish_reason,
-                    f"A budget ended the run of {name}; what was bought is kept. To go on: askance resume "
-                    f"{as_typed(run.path)} {flag(CAPS[result.finish_reason])} MORE",
-                )
+            results[name] = run_target(name, job, run, watcher, callbacks, report, ask_first=asks)
+            asking.add(results[name].result)
         certificate = run_sync(_certified(asking, prepared, results))
         spent = {name: value for name, value in asking.spent.items() if name != "cached_calls"}
         certificate = certificate.model_copy(update=spent)
@@ -261,7 +245,7 @@ async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping
                 result.record,
                 directory,
                 run.path,
-                second=None if second is None else limits_record(second.limits),
+                second=None if second is None else share_record(second.limits),
                 preferred=await opinions.preferred(examples, new),
                 content=content_records(examples, new),
             )
@@ -326,7 +310,7 @@ def verify(run: RunDirectory, watcher: Watcher, targets: Sequence[str] = (), **o
 
 async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watcher, name: str) -> VerifiedTarget:
     """One target's new outputs on test, judged like the old ones."""
-    directory = run.path / TARGETS / target_folder(name)
+    directory = folder_of(run, name).path
     examples = migration.splits().test
     try:
         written = await _written_anew(migration, directory, watcher, name)
@@ -349,7 +333,7 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
     return VerifiedTarget(
         decision=decision.answer,
         reason=decision.reason,
-        difference=limits_record(decision.limits),
+        difference=share_record(decision.limits),
         pass_rate=mean_record(tested.after, tested.groups),
     )
 

@@ -58,12 +58,11 @@ from ..questions.learner import QuestionLearner, learning_facts
 from ..questions.pairs import PairChooser, PairYardstick, are_pairs, decided_pairs, examples_of_pairs
 from ..questions.presentation import asked_at_the_start, mode_for
 from ..questions.proposers import CommentProposer, Finder, KindProposer
-from ..raters import raters_of
 from ..signals import HumanSignal
 from ..steps.show_examples import ShowExamples, ShowMode
 from ..subject import Draft, Observation, Outcome, Version
 from ..weights.judged_pairs import holds_pairs, load_pairs
-from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, strata_of_people
+from .judge import JudgeSubject, asked_as_it_thinks, judge_set_up, raters_of, strata_of_people
 
 logger = logging.getLogger(__name__)
 
@@ -188,8 +187,8 @@ class Align:
         """Make the parts; calls are bought only to calibrate another model, and to see how questions can be asked."""
         job, options = context.job, context.job.options_as(AlignOptions)
         model = context.model("model")
-        raters = raters_of(context, options.combine)
-        targets = human_targets(job.examples, job.questions, options.human_scale, raters.combined)
+        combined, raters = raters_of(context, options.combine)
+        targets = human_targets(job.examples, job.questions, options.human_scale, combined)
         subject = JudgeSubject.of(context, model, "model")
         judge = subject.evaluator if options.explain != "never" else None
         how: dict[str, Any] = {"by_score": options.paper, "of_scores": options.reads is not None}
@@ -203,7 +202,7 @@ class Align:
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
             again = QuestionsAgain(writer, job.questions.dimensions, context.events)
         set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
-        set_up = replace(set_up, known_facts={**set_up.known_facts, **raters.facts})
+        set_up = replace(set_up, known_facts={**set_up.known_facts, **raters})
         if pairs is not None:
             told = PairYardstick(pairs, options.resamples, options.seed)
             accepts = acceptance_of(options, told, context.splits.validation, None)

@@ -1,6 +1,7 @@
 """A judge whose prompt is improved, as ``migrate`` and ``align`` share it.
 
-Beside the judge's correlation a run measures its bias, and what calibration alone would have gained.
+Beside the judge's correlation a run measures its bias, and what calibration alone would have gained. Where several
+people rated an output, their agreement is measured before anything is learned.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ...agents.evaluator import Evaluator
 from ...agents.judging import Judging
@@ -16,6 +17,9 @@ from ...agents.note_takers import NoteTaker
 from ...evaluation.calibration import Calibration
 from ...evaluation.calibration_fit import fit_platt, fit_thresholds
 from ...evaluation.pass_fail import pass_labels
+from ...evaluation.raters.agreement import agreement_of_raters
+from ...evaluation.raters.agreement_view import cases_lines, ceiling_lines
+from ...evaluation.raters.rater_by_rater import MOST_VALUES, Combination, Rule, choose, combined_ratings
 from ...evaluation.scoring import (
     ScoreErrors,
     Targets,
@@ -30,9 +34,12 @@ from ...models.budget import RoleLedger
 from ...models.gateway import Gateway
 from ...prompts.checklist import Checklist
 from ...prompts.errors import InputError
-from ...prompts.examples import Example
+from ...prompts.examples import Example, documents
+from ...prompts.human_feedback import known_ratings
+from ...prompts.raters import rater_columns
 from ...prompts.verdicts import Verdict
 from ...stats.differences import Difference, difference_dict
+from ...stats.resampling import Resampling
 from ..acceptance import BiasGuard, CorrelationYardstick, Metric, acceptance_of
 from ..contest import Screening, WritesQuestions
 from ..job import Job
@@ -287,3 +294,41 @@ def compare_calibrations(
 
     fits = [fit(fitted_on, development, checklist, targets) for fit in (fit_thresholds, fit_platt)]
     return CalibrationComparison(*map(figures, (None, *fits)))
+
+
+def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
+    """Say how far several raters agree, and combine their ratings of the examples that teach and accept.
+
+    Returns ratings by dimension and example, where the rule is not the mean, and ``rater_agreement`` of the result; both
+    are empty where one person rated each. The rule is chosen on development; the test examples keep the mean. Raises
+    InputError where a model of raters is asked for and the ratings are not on a few steps.
+    """
+    job, splits = context.job, context.splits
+    dimensions = human_targets(job.examples, job.questions, job.options.human_scale).dimensions
+    how: dict[str, Any] = {"resamples": job.options.resamples, "seed": job.options.seed}
+    found = agreement_of_raters(job.examples, dimensions, Resampling(documents(job.examples), **how))
+    if found is None:
+        return {}, {}
+    rows = found.by_dimension()
+    for line in (*ceiling_lines(rows), *cases_lines(rows)):
+        context.events.say(line)
+    chosen: dict[str, Combination] = {}
+    for name in (each for each in dimensions if each in rows):
+        columns = rater_columns(splits.development, name)
+        if rule == "auto":
+            chosen[name] = choose(columns, Resampling(documents(splits.development), **how))
+        else:
+            values = {each for column in columns.values() for each in known_ratings(column)}
+            if rule == "model" and len(values) > MOST_VALUES:
+                raise InputError(
+                    f"combine model: '{name}' has {len(values)} different ratings; a model of raters is of "
+                    f"{MOST_VALUES} steps at most. Take mean or majority."
+                )
+            chosen[name] = Combination(rule, "asked for", {})
+        rows[name]["combined"] = chosen[name].to_dict()
+    rules = {name: each.rule for name, each in chosen.items()}
+    for name, each in chosen.items():
+        if each.rule != "mean":
+            context.events.say(f"{name}: labels that teach are combined by {each.rule} ({each.reason})")
+    taught = [*splits.development, *splits.validation]
+    return combined_ratings(taught, rules), {"rater_agreement": rows}

@@ -265,14 +265,6 @@ class Curve:
     """Examples per combination of answers that occurs."""
 
 
-@dataclass(frozen=True, eq=False)
-class Analysis:
-    """Everything that a selection is made from."""
-
-    information: Information
-    curves: dict[Method, Curve]
-
-
 def analyse(
     tables: SampleTables,
     k: int,
@@ -280,13 +272,13 @@ def analyse(
     costs: Floats | None = None,
     halves: int = 5,
     seed: int = 42,
-) -> Analysis:
-    """Order the questions by both methods and measure every prefix of both orders.
+) -> tuple[Information, dict[Method, Curve]]:
+    """Measure the questions, order them by both methods, and measure every prefix of both orders.
 
     The joint order is chosen for a questionnaire of ``k``. With ``costs`` information per cost decides. The questions
     chosen on either half of each random halving are looked at on the other one.
     """
-    information = measure_questions(tables, seed)
+    information = information_of(tables.answers, tables.ratings, tables.conditional, seed=seed)
     orders = question_orders(tables, information, costs, k)
     told, correlations = held_out(tables, costs, halves, seed, k)
     data = tables.hard
@@ -301,12 +293,7 @@ def analyse(
         )
         for method, (order, gains) in orders.items()
     }
-    return Analysis(information, curves)
-
-
-def measure_questions(tables: SampleTables, seed: int) -> Information:
-    """EIG of every question."""
-    return information_of(tables.answers, tables.ratings, tables.conditional, seed=seed)
+    return information, curves
 
 
 def compare_sets(curves: dict[Method, Curve], k: int) -> str:
@@ -345,7 +332,9 @@ def held_out(
         here, there = rows_of(tables, chosen_on), rows_of(tables, looked_at)
         if not (here.codes >= 0).any() or not (there.codes >= 0).any():
             continue
-        for method, (order, _) in question_orders(here, measure_questions(here, seed), costs, k).items():
+        for method, (order, _) in question_orders(
+            here, information_of(here.answers, here.ratings, here.conditional, seed=seed), costs, k
+        ).items():
             told[method].append(chained_information(there.hard, order))
             agreed[method].append(_correlations(there, order))
     nothing = np.full(questions, np.nan)

@@ -19,7 +19,6 @@ from ...prompts.formatting import Figure
 from ...stats.correlation import Correlations, correlations_dict
 from ...stats.differences import Difference, difference_dict
 from .analysis import (
-    Analysis,
     Curve,
     Method,
     SampleTables,
@@ -32,7 +31,7 @@ from .analysis import (
     raters_of_sample,
     shared_tokens,
 )
-from .information import Convergence, Floats, ranking_convergence
+from .information import Convergence, Floats, Information, ranking_convergence
 from .inputs import Bought, Inputs, Pool
 
 if TYPE_CHECKING:
@@ -371,18 +370,18 @@ def build_selection(
     tokens = question_tokens(bought.candidates)
     costs = np.maximum(tokens, FREE) if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
-    found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
+    information, found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
-    why = "it was asked for" if method == "top" else compare_sets(found.curves, k)
-    chosen = [bought.candidates.questions[place] for place in found.curves[method].order[:k]]
+    why = "it was asked for" if method == "top" else compare_sets(found, k)
+    chosen = [bought.candidates.questions[place] for place in found[method].order[:k]]
     questions = tuple(each.model_copy(update={"weight": 1.0}) for each in chosen)
     checklist = Checklist(task=inputs.task, questions=questions, answers=bought.candidates.answers)
-    agreement = agreement_with_people(tables, found.curves[method].order[:k], settings.seed)
+    agreement = agreement_with_people(tables, found[method].order[:k], settings.seed)
     agrees = bool(agreement) and Figure.of(agreement["all"].spearman).side == 1
     shared = shared_tokens(inputs, bought.candidates)
     curves = {
         name: _prefixes(curve, bought.candidates, tables, tokens, shared, settings, agrees=agrees)
-        for name, curve in found.curves.items()
+        for name, curve in found.items()
     }
     convergence = ranking_convergence(
         tables.answers,
@@ -399,7 +398,7 @@ def build_selection(
         k=k,
         method=method,
         why=why,
-        questions=_question_reports(bought, found, tables, tokens, {each.id for each in chosen}),
+        questions=_question_reports(bought, information, found, tables, tokens, {each.id for each in chosen}),
         curves=curves,
         convergence=convergence,
         pool=bought.pool,
@@ -460,12 +459,14 @@ def _prefixes(
 
 
 def _question_reports(
-    bought: Bought, found: Analysis, tables: SampleTables, tokens: Floats, kept: set[str]
+    bought: Bought,
+    info: Information,
+    curves: Mapping[Method, Curve],
+    tables: SampleTables,
+    tokens: Floats,
+    kept: set[str],
 ) -> list[QuestionReport]:
-    info = found.information
-    ranks = {
-        method: {place: rank for rank, place in enumerate(curve.order, 1)} for method, curve in found.curves.items()
-    }
+    ranks = {method: {place: rank for rank, place in enumerate(curve.order, 1)} for method, curve in curves.items()}
     present = ~np.isnan(tables.scores)
     reports = []
     for place, question in enumerate(bought.candidates.questions):

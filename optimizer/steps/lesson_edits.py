@@ -163,7 +163,8 @@ class LessonBook:
 
 def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
     """Whether the lesson memory knows that an edit was refused; its lessons are then rejected, which is said."""
-    if (reason := context.refused_before(draft, edit)) is None:
+    reason = None if context.remembering is None else context.remembering.refused_before(draft, edit)
+    if reason is None:
         return False
     context.memory.reject(edit.lessons, reason)
     context.events.say(f"{', '.join(edit.lessons)}: {reason}")
@@ -172,9 +173,9 @@ def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
 
 def _keep_refused(context: RunContext, edits: Sequence[Edit], contest: Contest) -> None:
     """Have the lesson memory know the edits that were just refused for good."""
-    for edit in edits:
+    for edit in edits if context.remembering is not None else ():
         if (draft := contest.refused_on.get(change_of(edit))) is not None:
-            context.keep_refused(draft, edit, contest.refused[change_of(edit)])
+            context.remembering.refuse(draft, edit, contest.refused[change_of(edit)])
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,9 @@ class AddLines:
         most, waiting = context.job.options.max_lessons, contest.waiting
         found, _ = self.disagreements.of(now)
         stated = [] if self.plain is None else await self.plain.learn(now.seen, found, waiting.lessons)
-        lessons = [*context.recalled(best), *stated][: _room(best, contest, most)]
+        remembering = context.remembering
+        recalled = [] if remembering is None else remembering.to_try(context.memory, best.prompt.text)
+        lessons = [*recalled, *stated][: _room(best, contest, most)]
         for each in filter(context.memory.is_recalled, lessons):
             context.events.emit(LessonRecalled(each))
         lessons.reverse()  # each line is put right after the same place, so the last one written stands first
@@ -298,8 +301,8 @@ class LessonEdits:
                 names = ", ".join(edit.lessons)
                 self.context.events.phase(f"trying lesson {names} ({number} of {len(written.edits)})")
                 refused = await self._try(self.trial, best.draft, edit, seen)
-                if refused is not None:
-                    self.context.keep_refused(best.draft, edit, refused)
+                if refused is not None and self.context.remembering is not None:
+                    self.context.remembering.refuse(best.draft, edit, refused)
             if refused is None:
                 kept.append(edit)
             else:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...prompts.errors import InputError, MissingExtraError
+from ...prompts.errors import InputError
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -169,8 +167,7 @@ class RatedScores:
 
     @cached_property
     def _ranks(self) -> Floats:
-        ranks: Floats = scipy_part("stats").rankdata(self.ratings) - (len(self.ratings) + 1) / 2
-        return ranks
+        return _centred_ranks(self.ratings)
 
     def objective(self, candidates: Floats) -> Floats:
         """Spearman's correlation with the ratings, alone or mixed with the share of right pairs, of each candidate.
@@ -178,8 +175,7 @@ class RatedScores:
         It is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], s being ``pair_share``. A constant
         score has no correlation and gives -inf, whatever the pairs say.
         """
-        scores = np.round(self.scores @ candidates.T, 12)
-        ranks = scipy_part("stats").rankdata(scores, axis=0) - (len(self._ranks) + 1) / 2
+        ranks = _centred_ranks(np.round(self.scores @ candidates.T, 12))
         spread = np.sqrt((ranks**2).sum(axis=0) * (self._ranks**2).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             spearman: Floats = np.where(spread > 0, self._ranks @ ranks / spread, -np.inf)
@@ -198,12 +194,12 @@ class RatedScores:
 Evidence = PairDifferences | RatedScores
 
 
-def scipy_part(name: str) -> Any:
-    """The module ``scipy.NAME``. Raises MissingExtraError where scipy is not installed."""
-    try:
-        return import_module(f"scipy.{name}")
-    except ImportError as error:
-        raise MissingExtraError("weights", "scipy") from error
+def _centred_ranks(values: Floats) -> Floats:
+    """Ranks along the first axis less their mean."""
+    from scipy.stats import rankdata
+
+    ranks: Floats = rankdata(values, axis=0) - (len(values) + 1) / 2
+    return ranks
 
 
 def margins_to_credits(margins: Floats) -> Floats:

@@ -52,13 +52,6 @@ STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
 """Values of τ, in pairs, that cross-validation tries."""
 ALIASES = {"optuna": "optuna-tpe"}
 """Other names under which a learner can be asked for."""
-GONE = {
-    "local-search": "robust, which was never worse on held-out pairs and has intervals that hold",
-    "decay": "uniform, or a file with the weights that you want: --weights of evaluate",
-    "optuna-gp": "bayes, which is a Gaussian process too, or optuna-tpe",
-}
-"""Learners of earlier versions, and what takes the place of each."""
-
 Pooling = Literal["partial", "none"]
 
 
@@ -90,24 +83,6 @@ class Shrunk:
 
 
 @dataclass(frozen=True)
-class Option:
-    """One learner at one shrinkage, and its cross-validated share of right pairs, or objective of ratings."""
-
-    learner: str
-    uniform_share: float
-    share_right: float
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The learner that cross-validation settled on, with the reason."""
-
-    learner: WeightLearner
-    reason: str
-    candidates: tuple[Option, ...] = ()
-
-
-@dataclass(frozen=True)
 class Auto:
     """Cross-validation over learners and shrinkage, leaning to uniform weights.
 
@@ -126,14 +101,14 @@ class Auto:
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
         """Choose, then learn on all of ``pairs``. Raises LearningFailedError where the chosen learner fails on all
         pairs though it did not in cross-validation."""
-        return self.choose(pairs, seed=seed).learner.learn(pairs, seed=seed, start=start)
+        return self.choose(pairs, seed=seed)[0].learn(pairs, seed=seed, start=start)
 
-    def choose(self, pairs: Evidence, *, seed: int) -> Choice:
-        """Pick a learner and its shrinkage for ``pairs``."""
+    def choose(self, pairs: Evidence, *, seed: int) -> tuple[WeightLearner, str]:
+        """Pick a learner and its shrinkage for ``pairs``, and say why."""
         count, groups = len(pairs.teaching_groups), len(np.unique(pairs.teaching_groups))
         if count < FEW or groups < 2:
             rows = "rated outputs" if isinstance(pairs, RatedScores) else "decided pairs"
-            return Choice(
+            return (
                 Uniform(),
                 f"uniform weights: {count} {rows} in {groups} groups are too few to learn from "
                 f"(at least {FEW} {rows.split()[1]} and 2 groups are needed)",
@@ -141,15 +116,22 @@ class Auto:
         by_name = {learner.name: learner for learner in self.learners}
         options, values, tested = self._cross_validate(pairs.take(sampled_rows(pairs.groups, seed)), groups, seed)
         if not values.size:
-            return Choice(Uniform(), "uniform weights: no part of the data can test others")
+            return (Uniform(), "uniform weights: no part of the data can test others")
         means = values.mean(axis=1)
         best, held = close_to_best(values, tested)
         chosen = max(held, key=lambda option: (options[option][1], means[option]))
         name, share = options[chosen]
-        candidates = tuple(Option(each[0], each[1], float(mean)) for each, mean in zip(options, means, strict=True))
         learner = Uniform() if name == "uniform" else Shrunk(by_name[name], share)
         of_ratings = isinstance(pairs, RatedScores)
-        return Choice(learner, _reason(candidates[chosen], candidates[best], learner, of_ratings), candidates)
+        right, top = (f"{means[each]:{'.3f' if of_ratings else '.1%'}}" for each in (chosen, best))
+        found = f"an objective of {right}" if of_ratings else f"{right} of development pairs in the right order"
+        if chosen == best:
+            return learner, f"{learner.name}: best in cross-validation ({found})"
+        other, other_share = options[best]
+        return learner, (
+            f"{learner.name}: {found} in cross-validation, about as good as the best "
+            f"({other} with {other_share:.0%} uniform, {top}) and closer to uniform weights"
+        )
 
     def _cross_validate(self, pairs: Evidence, groups: int, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
         """Held-out values of every learner and shrinkage: the options, shape (options, items), the items' groups."""
@@ -182,25 +164,14 @@ class Auto:
         return [options[index] for index in kept], np.concatenate(parts, axis=1)[kept], np.concatenate(tested)
 
 
-def _reason(chosen: Option, best: Option, learner: WeightLearner, of_ratings: bool) -> str:
-    right, top = (f"{each.share_right:{'.3f' if of_ratings else '.1%'}}" for each in (chosen, best))
-    found = f"an objective of {right}" if of_ratings else f"{right} of development pairs in the right order"
-    if chosen == best:
-        return f"{learner.name}: best in cross-validation ({found})"
-    return (
-        f"{learner.name}: {found} in cross-validation, about as good as the best "
-        f"({best.learner} with {best.uniform_share:.0%} uniform, {top}) and closer to uniform weights"
-    )
-
-
-def sampled_rows(groups: Codes, seed: int, most: int = MOST_ROWS) -> NDArray[np.bool_]:
-    """The rows of a seeded sample of whole groups with about ``most`` rows; all where there are no more."""
-    if len(groups) <= most:
+def sampled_rows(groups: Codes, seed: int) -> NDArray[np.bool_]:
+    """The rows of a seeded sample of whole groups with about :data:`MOST_ROWS` rows; all where there are no more."""
+    if len(groups) <= MOST_ROWS:
         return np.ones(len(groups), dtype=np.bool_)
     codes = compact(groups)
     order = np.random.default_rng(seed).permutation(int(codes.max()) + 1)
     sizes = np.bincount(codes)[order]
-    chosen = order[: max(2, int(np.searchsorted(np.cumsum(sizes), most)))]
+    chosen = order[: max(2, int(np.searchsorted(np.cumsum(sizes), MOST_ROWS)))]
     return np.isin(codes, chosen)
 
 
@@ -220,7 +191,6 @@ def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> Weight
     no learner of that name."""
     if not isinstance(learner, str):
         return learner
-    refuse_gone(learner)
     known, others = learners(rated=rated), learners(rated=not rated)
     name = ALIASES.get(learner, learner)
     if name in known:
@@ -234,12 +204,6 @@ def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> Weight
         )
     what = f"method '{learner}' for ratings" if rated else f"weight learner '{learner}'"
     raise InputError(f"There is no {what}.{did_you_mean(learner, known)} {choose}")
-
-
-def refuse_gone(method: str) -> None:
-    """Raise InputError for a learner of an earlier version; it names what takes its place."""
-    if method in GONE:
-        raise InputError(f"The weight learner '{method}' is gone. In its place: {GONE[method]}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,8 +285,8 @@ def choose_recipe(
     if not isinstance(learner, Auto):
         overall, own, reason = learner, (learner,), ""
     else:
-        choice = learner.choose(pairs, seed=seed)
-        overall, own, reason = choice.learner, learner.learners, choice.reason
+        overall, reason = learner.choose(pairs, seed=seed)
+        own = learner.learners
     if not sections or isinstance(pairs, RatedScores):
         return Recipe(overall), reason
     if isinstance(overall, Uniform) and pairs.decided_pairs < FEW:
@@ -347,7 +311,7 @@ def _keep_apart(
     """Every section on its own; ``Auto`` chooses in each."""
     if not isinstance(learner, Auto):
         return Recipe(overall, (learner,) * sections, 0.0), reason
-    own = tuple(learner.choose(_of_section(pairs, section), seed=seed).learner for section in range(sections))
+    own = tuple(learner.choose(_of_section(pairs, section), seed=seed)[0] for section in range(sections))
     learned = sum(not isinstance(each, Uniform) for each in own)
     said = f"sections apart: {learned} of {sections} have learned weights, the others uniform ones"
     return Recipe(overall, own, 0.0), f"{reason}; {said}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import compress, islice, zip_longest
@@ -133,15 +133,8 @@ def preference_scores(
     """Make preference scores from tables in memory, for instance from verdicts of a model.
 
     Scores have shape (pairs, tests), in [0, 1], None or NaN where one is missing. ``preferred`` is ``"a"``, ``"b"`` or
-    ``"tie"``. Each pair is a group of its own when ``groups`` is None. Raises InputError, which names the pair and test
-    of the first problem."""
+    ``"tie"``. Each pair is a group of its own when ``groups`` is None."""
     a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
-    others = {"preferred": preferred, "groups": groups, "sections": sections, "datasets": datasets}
-    check_tables("pair", ids, tests, {"scores_a": a, "scores_b": b}, others)
-    signs = [_SIGN.get(answer) for answer in preferred]
-    if None in signs:
-        at = signs.index(None)
-        raise InputError(f'Pair \'{ids[at]}\': preferred is {preferred[at]!r}; it must be "a", "b" or "tie".')
     absent = np.isnan(a) | np.isnan(b)
     keep = ~absent.any(axis=1)
     kept: list[int] = np.flatnonzero(keep).tolist()
@@ -165,29 +158,6 @@ def _left_out(
     return tuple(
         LeftOut(ids[row], tuple(tests[test] for test in np.flatnonzero(missing[row]).tolist())) for row in rows
     )
-
-
-def check_tables(
-    what: str,
-    ids: Sequence[str],
-    tests: Sequence[str],
-    scores: Mapping[str, Floats],
-    others: Mapping[str, Sized | None],
-) -> None:
-    """Raise InputError unless ids are unique, every column has an entry for each, and scores are in [0, 1]."""
-    for name, column in {**scores, **others}.items():
-        if column is not None and len(column) != len(ids):
-            raise InputError(f"There are {len(ids)} {what}s, but '{name}' has {len(column)} entries.")
-    for each, names in ((what, ids), ("test", tests)):
-        repeated = [name for name, times in Counter(names).items() if times > 1]
-        if repeated:
-            raise InputError(f"The {each} id '{repeated[0]}' is used more than once.")
-    for name, table in scores.items():
-        wrong = np.argwhere((table < 0) | (table > 1))
-        if len(wrong):
-            row, test = wrong[0]
-            where = f"{what.capitalize()} '{ids[row]}', {name}.{tests[test]}"
-            raise InputError(f"{where}: {table[row, test]} is outside [0, 1]; rescale the scores.")
 
 
 def load_preferences(
@@ -369,11 +339,10 @@ def rating_scores(
     """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
 
     ``raters`` are the ratings of each rater, one an output. An output without a rating or one of its scores (None or
-    NaN) is left out and counted. Raises InputError, which names the first problem."""
+    NaN) is left out and counted."""
     table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
     rated = np.asarray(ratings, dtype=np.float64)
     names = list(ids) if groups is None else list(groups)
-    check_tables("output", ids, tests, {"scores": table}, {"ratings": rated, "groups": names})
     missing = np.isnan(table)
     keep = ~(missing.any(axis=1) | np.isnan(rated))
     return RatingScores(

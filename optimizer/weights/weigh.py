@@ -29,7 +29,7 @@ from ...prompts.prompt import Prompt
 from ...setting_types import WeighSettings
 from ...settings import flag, parse_options, refuse_idle
 from ...stats.resampling import Resampling
-from ..options import WeighOptions
+from ..options import CAPPED, WeighOptions, left_of_caps
 from .evidence import (
     SCORE_TIE,
     Evidence,
@@ -195,7 +195,8 @@ class WeighingJob:
             pairs, bias = found.scores, found.bias
             judged.append(found.evaluation)
         if isinstance(rated, RatingsJob):
-            left = rated.asked.settings.model_copy(update=_left_of_budget(self.settings, judged))
+            spent = {name: sum(getattr(each.budget, name) or 0 for each in judged) for name in CAPPED.values()}
+            left = rated.asked.settings.model_copy(update=left_of_caps(self.settings, spent))
             try:
                 rated, bought = replace(rated, asked=replace(rated.asked, settings=left)).run(watcher)
             except BudgetExceededError as error:
@@ -250,16 +251,6 @@ def _refuse(settings: WeighOptions, *, data: Any, ratings: Any, checklist: Any, 
         raise InputError("--field renames the columns of PREFS, and of --ratings that are judged.")
     if data is not None and ratings is None:
         check_field_map(settings.field, KNOWN_FIELDS)
-
-
-def _left_of_budget(settings: WeighOptions, judged: Sequence[Evaluation]) -> dict[str, Any]:
-    """The caps, less what was spent: they hold for pairs and ratings together."""
-    left: dict[str, Any] = {}
-    for cap, spent in (("call_budget", "calls"), ("token_budget", "tokens"), ("cost_budget", "cost_usd")):
-        most = getattr(settings, cap)
-        if most is not None:
-            left[cap] = max(most - sum(getattr(each.budget, spent) for each in judged), 0)
-    return left
 
 
 def _require_scores(judged: Sequence[Evaluation], pairs: PreferenceScores | None, rated: RatingScores | None) -> None:

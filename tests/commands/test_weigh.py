@@ -214,7 +214,6 @@ def test_what_is_for_a_judge_is_refused_where_none_is_asked(more: tuple[str, ...
             ("--method", "bayes", "--ratings", "scored.jsonl"),
             "'bayes' for ratings, as it learns from pairs",
         ),
-        (("--method", "local-search"), "'local-search' is gone. In its place: robust"),
     ],
 )
 def test_a_method_for_the_other_kind_of_data_is_told_so(arguments: tuple[str, ...], said: str) -> None:

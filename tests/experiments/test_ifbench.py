@@ -15,7 +15,7 @@ import pytest
 
 from askance.agents.checks import load_checker, run_checker
 from askance.agents.generator import Generated
-from askance.experiments.ifbench import categories, official
+from askance.experiments.ifbench import official
 from askance.experiments.ifbench.official import CheckFailedError, constraint_types, describe, missing_data, prompts
 from askance.experiments.ifbench.run import (
     PROMPTABLE,
@@ -298,6 +298,7 @@ def verdict(name: str, question: str, answer: bool | None) -> Verdict:
 
 
 def test_accuracy_is_told_by_category_and_by_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "tables.json"
     verdicts = [
         verdict("a", "count:numbers", True),
         verdict("a", "format:list", False),
@@ -307,12 +308,12 @@ def test_accuracy_is_told_by_category_and_by_output(tmp_path: Path, capsys: pyte
     ]
     (tmp_path / "verdicts").mkdir()
     (tmp_path / "verdicts" / "000-test.jsonl").write_text(dump_verdicts(verdicts))
-    assert categories.main([str(tmp_path)]) == 0
-    found = json.loads(capsys.readouterr().out)["versions"]["version 0"]
+    assert main(["--tables", str(tmp_path), "-o", str(output)]) == 0
+    found = json.loads(output.read_text())["versions"]["version 0"]
     assert found["strict"] == {"share": 0.5, "n": 2}
     assert found["unchecked"] == 1
     assert found["categories"] == {"count": {"share": 1.0, "n": 1}, "format": {"share": pytest.approx(2 / 3), "n": 3}}
-    assert categories.main([str(tmp_path / "none")]) == 2
+    assert main(["--tables", str(tmp_path / "none"), "-o", str(output)]) == 2
     assert says(capsys.readouterr().err, "finished run", "askance tune")
 
 

@@ -134,15 +134,6 @@ def test_shares_that_are_not_three_positive_parts_of_one_are_refused(shares: tup
         split(names(50), shares=shares)
 
 
-def test_bad_columns_are_refused() -> None:
-    with pytest.raises(InputError, match=naming("item-3", "more than once")):
-        split([*names(20), "item-3"])
-    with pytest.raises(InputError, match="19 strata for 20 ids"):
-        split(names(20), strata=[0.0] * 19)
-    with pytest.raises(InputError, match="'item-0' is infinite"):
-        split(names(20), strata=[float("inf")] + [0.0] * 19)
-
-
 @settings(max_examples=40, deadline=None)
 @given(old=st.integers(20, 60), new=st.integers(0, 90), stratified=st.booleans(), seed=st.integers(0, 20))
 def test_what_has_a_part_keeps_it_and_the_rest_makes_up_the_shares(

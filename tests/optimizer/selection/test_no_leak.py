@@ -79,7 +79,7 @@ def test_what_is_looked_at_is_never_what_was_chosen_on(monkeypatch: pytest.Monke
 def test_ratings_by_lot_are_told_nothing_of_on_the_half_that_did_not_choose() -> None:
     told, ranked, on_their_own = [], [], []
     for seed in range(14):
-        found = analyse(tables(seed, 60), 3, halves=1, seed=seed).curves
+        found = analyse(tables(seed, 60), 3, halves=1, seed=seed)[1]
         for curve in found.values():
             told.append(curve.held_out[2])
             ranked.append(curve.correlation[2])
@@ -90,7 +90,7 @@ def test_ratings_by_lot_are_told_nothing_of_on_the_half_that_did_not_choose() ->
 
 
 def test_questions_that_tell_are_chosen_and_tell_on_the_other_half_too() -> None:
-    found = analyse(tables(3, 160, telling=0.8), 3, halves=3, seed=1).curves
+    found = analyse(tables(3, 160, telling=0.8), 3, halves=3, seed=1)[1]
     for curve in found.values():
         assert set(curve.order[:3]) <= {0, 1, 2, 3}
         assert curve.held_out[2] > 0.3 and curve.correlation[2] > 0.5

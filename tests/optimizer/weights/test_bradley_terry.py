@@ -1,4 +1,4 @@
-"""The fit of non-negative Bradley-Terry weights against other optimisers and finite differences."""
+"""The fit of non-negative Bradley-Terry weights against other optimisers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from askance.optimizer.weights.learner_choice import find_learner
-from askance.optimizer.weights.learners import CURVATURE_ROWS, _Problem, fit_bradley_terry
+from askance.optimizer.weights.learners import fit_bradley_terry
 from askance.optimizer.weights.score_tables import PreferenceScores
 
 Simulate = Callable[..., PreferenceScores]
@@ -63,23 +63,7 @@ def test_the_estimated_flip_rate_is_near_the_true_one(simulate: Simulate) -> Non
     assert fit_bradley_terry(differences, counts, flip=None).flip_rate == pytest.approx(0.1, abs=0.02)
 
 
-@pytest.mark.parametrize("extra", [1, 6_000])
-def test_curvature_from_a_part_of_many_pairs_reaches_the_same_fit(simulate: Simulate, extra: int) -> None:
-    pairs = simulate(TRUTH, CURVATURE_ROWS + extra, seed=2).differences()
+def test_many_pairs_bring_the_true_weights(simulate: Simulate) -> None:
+    pairs = simulate(TRUTH, 16_000, seed=2).differences()
     whole = find_learner("robust").learn(pairs, seed=0)
     assert whole == pytest.approx(TRUTH, abs=0.015)
-
-
-@pytest.mark.parametrize("estimate", [False, True])
-def test_the_gradient_of_the_likelihood_agrees_with_finite_differences(estimate: bool) -> None:
-    rng = np.random.default_rng(0)
-    differences, counts = rng.normal(size=(50, 3)), rng.random(50)
-    problem = _Problem(differences, counts, 0.3, estimate_flip=estimate)
-    point = np.array([0.5, 1.0, 0.2, 0.15])
-    gradient, curvature = problem._derivatives(problem.at(point[:3], 0.15))
-    for each in range(4 if estimate else 3):
-        step = np.zeros(4)
-        step[each] = 1e-5
-        above, below = (problem.at(moved[:3], float(moved[3])).loss for moved in (point + step, point - step))
-        assert gradient[each] == pytest.approx((above - below) / 2e-5, rel=1e-5)
-    assert np.linalg.eigvalsh(curvature).min() > 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +9,7 @@ from askance.optimizer.weights.evidence import PairDifferences, margins_to_credi
 from askance.optimizer.weights.learner_choice import find_learner, learners
 from askance.optimizer.weights.learners import LearningFailedError, Logistic, WeightLearner
 from askance.optimizer.weights.score_tables import PreferenceScores
-from askance.prompts.errors import InputError, MissingExtraError
+from askance.prompts.errors import InputError
 from tests.said import naming
 
 Simulate = Callable[..., PreferenceScores]
@@ -128,21 +127,3 @@ def test_every_learner_keeps_the_protocol_and_its_name() -> None:
 def test_an_unknown_learner_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"'logistc'.*Did you mean 'logistic'"):
         find_learner("logistc")
-
-
-@pytest.mark.parametrize(
-    ("gone", "instead"), [("local-search", "robust"), ("decay", "uniform"), ("optuna-gp", "bayes")]
-)
-def test_a_learner_of_an_earlier_version_is_refused_with_what_takes_its_place(gone: str, instead: str) -> None:
-    with pytest.raises(InputError, match=naming(gone, "gone", instead)):
-        find_learner(gone)
-
-
-def test_a_learner_that_needs_scipy_names_the_extra_when_it_is_absent(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    pairs = simulate(TRUTH, 30).differences()
-    assert find_learner("best-single").learn(pairs, seed=0).max() == 1.0
-    with pytest.raises(MissingExtraError, match=r"askance\[weights\]"):
-        find_learner("logistic").learn(pairs, seed=0)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from askance.optimizer.weights.score_tables import load_preferences, preference_scores
@@ -148,13 +147,3 @@ def test_tables_in_memory_take_none_as_missing() -> None:
     prefs = preference_scores(["1", "2"], ["q"], [[1.0], [None]], [[0.0], [0.5]], ["a", "b"])
     assert prefs.ids == ("1",)
     assert prefs.missing_by_test == {"q": 1}
-
-
-def test_tables_of_different_lengths_are_refused() -> None:
-    with pytest.raises(InputError, match="2 pairs, but 'preferred' has 1"):
-        preference_scores(["1", "2"], ["q"], np.ones((2, 1)), np.ones((2, 1)), ["a"])
-
-
-def test_tables_name_the_pair_and_test_out_of_range() -> None:
-    with pytest.raises(InputError, match=r"Pair '2', scores_b.q: 3.0 is outside \[0, 1\]"):
-        preference_scores(["1", "2"], ["q"], np.ones((2, 1)), [[1.0], [3.0]], ["a", "b"])
