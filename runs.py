@@ -16,7 +16,7 @@ from .models.progress import Watcher, watching
 from .optimizer.events import Callback, as_callbacks
 from .optimizer.job import NOT_IN_FINGERPRINT, WHERE, Job
 from .optimizer.loop import cannot_change, run_job, take_up
-from .optimizer.migration.certificate_view import MigrationResult
+from .optimizer.migration.certificate import MigrationResult
 from .optimizer.migration.inputs import WriterMigration, is_migration, kind_of, prepare_writer, read_migration
 from .optimizer.migration.judges import has_several, migrate_judges, prepare_judges, take_up_judges
 from .optimizer.migration.root import run_migration, verify

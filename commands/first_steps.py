@@ -14,7 +14,7 @@ import click
 from ..models.embedded.registry import EMBEDDED, RegisteredModel, resolve
 from ..models.progress import Watcher, showing
 from ..models.reading import onnx_reader, openvino_reader
-from ..optimizer.migration.certificate_view import MigrationResult
+from ..optimizer.migration.certificate import MigrationResult
 from ..optimizer.migration.inputs import prepare_writer
 from ..optimizer.migration.recorded import RECORDED
 from ..optimizer.modes import align

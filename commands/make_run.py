@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from ..models.progress import Watcher
     from ..optimizer.job import Job
-    from ..optimizer.migration.certificate_view import MigrationResult
+    from ..optimizer.migration.certificate import MigrationResult
     from ..optimizer.run_result import RunResult
     from ..run_estimate import RunEstimate
 

@@ -18,7 +18,7 @@ from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
 from ..memory.why import SAYS, QuestionStory, reason_for
-from ..optimizer.migration.certificate_view import MigrationResult
+from ..optimizer.migration.certificate import MigrationResult
 from ..optimizer.run_result import RunResult
 from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import MOST_LISTED, count, names_text

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ..memory.certificate_file import TARGETS, CertificateRecord, TargetRecord
 from ..memory.decision import FEW, Choice
-from ..optimizer.migration.certificate_view import WORDS, cost_said, headline, measured
+from ..optimizer.migration.certificate import WORDS, cost_said, headline, measured
 from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, signed
 from ..prompts.text_files import write_whole

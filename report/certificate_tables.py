@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from ..memory.certificate_file import CertificateRecord, TargetRecord
-from ..optimizer.migration.certificate_view import WORDS, measured
+from ..optimizer.migration.certificate import WORDS, measured
 from ..prompts.formatting import Figure, count, number, percent, signed
 from ..prompts.text import shorten
 from .certificate_data import MigrationData

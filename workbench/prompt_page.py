@@ -20,7 +20,7 @@ from ..memory.certificate_file import CERTIFICATE_FILE, TARGETS, CertificateReco
 from ..memory.certificate_file import read_certificate as read_certificate_file
 from ..memory.decision import decide
 from ..memory.run_directory import RunDirectory, prompt_file
-from ..optimizer.migration.certificate_view import WORDS, headline, measured
+from ..optimizer.migration.certificate import WORDS, headline, measured
 from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.tables import read_rows

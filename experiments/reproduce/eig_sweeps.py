@@ -6,37 +6,50 @@ filled.
 ``k`` (Appendix A.4): κ_self and agreement with people by the number of questions. ``grid`` (Table 8): the same for each
 model that proposes and estimates beside each that judges. ``levels`` (Appendix A.2): how stable the ranking of
 questions is with yes/no answers and with scales. ``filling`` (Figure 10): a call an answer beside all of an example in
-one reply.
+one reply. ``convergence`` (Figure 4(b)): how the information of each question and their ranking settle as examples are
+added, with people's ratings; with --verdicts or --no-model nothing is asked, and with the latter each question is "is
+the published score on this dimension above this quantile?".
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...evaluation.compare.compare import compare
+from ...evaluation.evaluate import evaluate
+from ...optimizer.selection.analysis import answers_from_verdicts, equal_groups
+from ...optimizer.selection.information import Floats, one_hot, pooled_information, ranking_convergence
 from ...optimizer.selection.inputs import human_scores
 from ...optimizer.selection.select import select
 from ...optimizer.selection.selected import Selection
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import InputError
 from ...prompts.examples import Example
+from ...prompts.verdicts import read_verdicts
 from ...stats.correlation import kendall
 from ..command_line import says_errors, write_result
 from ..datasets import load_rated
 from ..datasets.rated import DIMENSIONS
-from .common import CHECKLISTS, add_common, endpoint_options
+from .common import CHECKLISTS, add_common, endpoint_options, published
 
 Row = dict[str, Any]
+GROUPS = 5
+"""Groups of people's ratings."""
+QUANTILES = (0.2, 0.4, 0.6, 0.8)
+STEPS, FEWEST = 12, 10
+"""Numbers of examples that are looked at, and the first of them."""
 PAPER: Mapping[str, Any] = {
     "k": "Appendix A.4: κ_self is level up to five questions and falls beyond, agreement rises and falls; k = 5",
     "grid": "Table 8, GPT-4.1 judges: κ_self .7786 and agreement .6810 where it proposes, .7695 to .7804 and .6728 to "
     ".6806 where five others do",
     "levels": "Appendix A.2: more options give less stable rankings; yes/no answers the most stable",
     "filling": "Figure 10: all answers and the overall score in one reply",
+    "convergence": "Figure 4(b): the information of each question by the number of examples",
 }
 """Figures that the paper gives."""
 
@@ -148,11 +161,73 @@ def filling_rows(apart: Selection, together: Selection) -> list[Row]:
     ]
 
 
+def sweep_convergence(
+    given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
+) -> list[Row]:
+    """One row: the bits of each question for growing m, and the agreement of the rankings with the full one."""
+    if given.no_model:
+        questions, answers = _thresholds(given, examples)
+    else:
+        questions, answers = _judged(given, examples, by(given.model), options)
+    codes = equal_groups(human_scores(examples)[1], GROUPS)
+    levels = one_hot(codes, int(codes.max()) + 1)
+    settled = ranking_convergence(answers, levels, k=min(given.k, len(questions)), seed=given.seed)
+    information = information_over(answers, levels, questions, given.seed)
+    return [{"information": information, "convergence": settled.to_dict()}]
+
+
+def information_over(answers: Floats, ratings: Floats, questions: Sequence[str], seed: int) -> dict[str, Any]:
+    """Bits of each question on the first m examples of one random order, for growing m; None where undefined."""
+    order = np.random.default_rng(seed).permutation(len(answers))
+    first = min(FEWEST, len(answers))
+    sizes = sorted({round(float(m)) for m in np.geomspace(first, len(answers), STEPS)})
+    bits = [pooled_information(answers[order[:m]], ratings[order[:m]], seed=seed).bits for m in sizes]
+    by_question = {
+        name: [None if np.isnan(each[place]) else float(each[place]) for each in bits]
+        for place, name in enumerate(questions)
+    }
+    return {"m": sizes, "bits": by_question}
+
+
+def _judged(
+    given: argparse.Namespace, examples: Sequence[Example], model: Any, options: Row
+) -> tuple[list[str], Floats]:
+    checklist = _candidates(given)
+    ids = [question.id for question in checklist.questions]
+    if given.verdicts is not None:
+        names = {example.id for example in examples}
+        verdicts: Any = [each for each in read_verdicts(given.verdicts, questions=ids) if each.example in names]
+        if not verdicts:
+            raise InputError(f"{given.verdicts}: no verdict in it is about an example of the data.")
+    else:
+        plain = [example.model_copy(update={"human": {}}) for example in examples]
+        verdicts = evaluate(plain, checklist=checklist, model=model, **options).verdicts
+    return ids, answers_from_verdicts(verdicts, examples, checklist, "hard")[0]
+
+
+def _thresholds(given: argparse.Namespace, examples: Sequence[Example]) -> tuple[list[str], Floats]:
+    dimensions = DIMENSIONS[given.dataset]
+    columns: dict[str, Any] = {}
+    for scores in published(examples, dimensions).values():
+        for dimension in dimensions:
+            column = np.array([scores.get(each.id, {}).get(dimension, np.nan) for each in examples], dtype=float)
+            for quantile in QUANTILES if not np.isnan(column).any() else ():
+                columns[f"{dimension} > {quantile:.0%}"] = column > np.quantile(column, quantile)
+    varied = {name: column for name, column in columns.items() if 0 < column.mean() < 1}
+    if not varied:
+        raise InputError(
+            f"{given.data or given.dataset}: there are no published scores in it for every example. "
+            "Leave out --no-model."
+        )
+    return list(varied), one_hot(np.stack(list(varied.values()), axis=1).astype(np.int64), 2)
+
+
 SWEEPS: Mapping[str, Callable[..., list[Row]]] = {
     "k": sweep_k,
     "grid": sweep_models,
     "levels": sweep_levels,
     "filling": sweep_filling,
+    "convergence": sweep_convergence,
 }
 
 
@@ -219,6 +294,8 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("dataset", choices=list(DIMENSIONS))
     made.add_argument("--data", help="the file; without one: from the Hugging Face hub")
     made.add_argument("--checklist", help="candidates; default: a short checklist of ours")
+    made.add_argument("--verdicts", type=Path, help="of `convergence`: answers of `askance evaluate -o`")
+    made.add_argument("--no-model", action="store_true", help="of `convergence`: thresholds of published scores")
     made.add_argument("--sizes", type=_whole_numbers, default=[1, 2, 3, 5], help="numbers of questions, with commas")
     made.add_argument("--levels", type=_whole_numbers, default=[2, 3, 5], help="numbers of answers, with commas")
     made.add_argument("--judges", type=names, default=["binary", "questionnaire", "filled"], help="with commas")

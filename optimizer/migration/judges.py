@@ -39,7 +39,7 @@ from ..job import CAN_GROW, Job, model_name, with_rest
 from ..loop import run_job, take_up
 from ..modes.migrate import prepare, refuse_the_same
 from ..run_result import RunResult
-from .certificate_view import MigrationResult
+from .certificate import MigrationResult
 from .inputs import refuse_shared_folder
 from .judge_certificate import merged
 

@@ -51,8 +51,7 @@ from ...stats.resampling import Resampling, mean_with_interval
 from ..events import Callback
 from ..job import model_name
 from ..run_result import RunResult
-from .certificate import Tested, content_records, guarded, kept_requirements, mean_record, share_record
-from .certificate_view import MigrationResult
+from .certificate import MigrationResult, Tested, content_records, guarded, kept_requirements, mean_record, share_record
 from .decision import MigrationDecision, power_lines, power_said
 from .inputs import WriterMigration, migration_inputs, read_migration
 from .judges import folder_of, run_target

@@ -45,8 +45,7 @@ from ..contest import Screening, WritesQuestions
 from ..job import Job
 from ..mode import RunContext, SetUp, Step
 from ..signals import Signal
-from ..steps.lesson_edits import edit_steps
-from ..steps.pruning import Pruning
+from ..steps.lesson_edits import Pruning, edit_steps
 from ..subject import Draft, Observation, Outcome, Pair, Subject, WritingCost, by_pair
 
 

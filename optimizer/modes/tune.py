@@ -40,9 +40,8 @@ from ..mode import RunContext, SetUp
 from ..options import TuneOptions
 from ..steps.additions import AdditionWriter, of_examples
 from ..steps.edits import PlainLines
-from ..steps.lesson_edits import edit_steps
+from ..steps.lesson_edits import Pruning, edit_steps
 from ..steps.lessons import task_of
-from ..steps.pruning import Pruning
 from ..steps.try_additions import TryAdditions
 from ..subject import Draft, Observation, Outcome
 from .generator import OLD, FailureSignal, GeneratorSubject, OldVerdicts, OutputJudge, effect_facts

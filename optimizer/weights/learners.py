@@ -270,10 +270,13 @@ class OptunaSearch:
         return box.weights(study.best_params)
 
 
-FLIP_START, FLIP_MOST = 0.05, 0.45
-"""Rate of flipped labels at which its search begins, and the highest."""
+FLIP_MOST = 0.45
+"""Highest rate of flipped labels."""
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Scales of the weights at which the search may begin: a direction is known, and not its length."""
+FEW_PAIRS = 2_000
+FLIP_STARTS = ((3.0, 0.05), (30.0, 0.05), (30.0, 0.3))
+"""Scales and rates of flipped labels at which the search begins where the rate is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,11 +320,15 @@ def fit_bradley_terry(
         return value / total, np.append(gradient, by_flip) / total
 
     direction = uniform_weights(tests) if start is None else start / start.sum()
-    rates = [FLIP_START] if flip is None else []
-    first = min((np.append(scale * direction, rates) for scale in SCALES), key=lambda point: loss(point)[0])
-    bounds = [(0.0, None)] * tests + [(0.0, FLIP_MOST)] * len(rates)
-    exact = {"maxiter": 1000, "ftol": 1e-10, "gtol": 1e-7}
-    found = minimize(loss, first, jac=True, bounds=bounds, method="L-BFGS-B", options=exact).x
+    bounds, exact = [(0.0, None)] * tests, {"maxiter": 1000, "ftol": 1e-10, "gtol": 1e-7}
+    if flip is not None:
+        starts = [min((scale * direction for scale in SCALES), key=lambda point: loss(point)[0])]
+    else:  # several optima: few flips and small weights, or more flips and large weights
+        several = FLIP_STARTS if len(differences) <= FEW_PAIRS else FLIP_STARTS[:1]  # with many pairs one is found
+        starts = [np.append(scale * direction, rate) for scale, rate in several]
+        bounds.append((0.0, FLIP_MOST))
+    ends = [minimize(loss, each, jac=True, bounds=bounds, method="L-BFGS-B", options=exact) for each in starts]
+    found = min(ends, key=lambda each: float(each.fun)).x
     if not found[:tests].any():
         raise LearningFailedError("no test points the way people preferred, so every non-negative weight is 0")
     return BradleyTerryFit(unit * found[:tests], float(found[tests]) if flip is None else flip)

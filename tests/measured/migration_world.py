@@ -23,7 +23,7 @@ import askance
 from askance.agents.checks import computed_verdicts
 from askance.experiments.command_line import RESULTS, machine, write_result
 from askance.memory.certificate_file import REQUIREMENTS_FILE, TARGETS, target_folder
-from askance.optimizer.migration.certificate_view import MigrationResult
+from askance.optimizer.migration.certificate import MigrationResult
 from askance.optimizer.migration.decision import PassChange, PassTable
 from askance.prompts.checklist import Checklist, load_checklist
 from askance.prompts.examples import Example

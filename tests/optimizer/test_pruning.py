@@ -14,7 +14,7 @@ from askance.models.progress import Silent
 from askance.optimizer.acceptance import MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import Contest
 from askance.optimizer.events import EditPruned, Event, Teller
-from askance.optimizer.steps.pruning import prune
+from askance.optimizer.steps.lesson_edits import prune
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.examples import Example

@@ -17,7 +17,7 @@ from askance.models.progress import Silent
 from askance.optimizer.acceptance import Decision, MeanYardstick, PairedAcceptance
 from askance.optimizer.contest import ON_ITS_OWN, Contest, Screening
 from askance.optimizer.events import Teller
-from askance.optimizer.steps.pruning import prune
+from askance.optimizer.steps.lesson_edits import prune
 from askance.optimizer.subject import Draft, Observation, Pair, Version
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.experiments.reproduce import eig_convergence
+from askance.experiments.reproduce import eig_sweeps
 from askance.experiments.reproduce.common import phi_by_dimension
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.verdicts import Verdict
@@ -30,9 +30,9 @@ def rated(path: Path) -> Path:
 
 def test_the_information_of_published_scores_settles_without_any_model(tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    given = ["qags", "--data", str(rated(tmp_path / "q.jsonl")), "--no-model", "-o", str(out)]
-    assert eig_convergence.main(given) == 0
-    found = json.loads(out.read_text(encoding="utf-8"))
+    given = ["convergence", "qags", "--data", str(rated(tmp_path / "q.jsonl")), "--no-model", "-o", str(out)]
+    assert eig_sweeps.main(given) == 0
+    [found] = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert found["information"]["m"][0] == 10 and found["information"]["m"][-1] == 40
     assert len(found["information"]["bits"]) == 4
     assert max(each[-1] for each in found["information"]["bits"].values()) > 0.3
@@ -41,7 +41,7 @@ def test_the_information_of_published_scores_settles_without_any_model(tmp_path:
 def test_without_published_scores_there_is_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "q.jsonl"
     data.write_text('{"id": "1", "input": "A.", "output": "S.", "human": {"consistency": 1}}\n', encoding="utf-8")
-    assert eig_convergence.main(["qags", "--data", str(data), "--no-model"]) == 2
+    assert eig_sweeps.main(["convergence", "qags", "--data", str(data), "--no-model"]) == 2
     assert says(capsys.readouterr().err, "no published scores")
 
 

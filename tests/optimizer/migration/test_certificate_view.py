@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from askance.memory.certificate_file import read_certificate
-from askance.optimizer.migration.certificate_view import MigrationResult, headline, told
+from askance.optimizer.migration.certificate import MigrationResult, headline, told
 from askance.prompts.errors import InputError
 
 from ...migrated import Target, write_migration

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from askance.memory.certificate_file import CertificateRecord, TargetRecord
-from askance.optimizer.migration.certificate import content_lines, content_records
-from askance.optimizer.migration.certificate_view import told
+from askance.optimizer.migration.certificate import content_lines, content_records, told
 from askance.prompts.examples import Example
 
 ARTICLE = "Anna Bell opened a bakery in Leeds in 1998. It sells rye bread and plum cake every day."

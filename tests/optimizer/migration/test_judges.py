@@ -13,7 +13,7 @@ import askance
 from askance.memory.certificate_file import read_certificate
 from askance.memory.journal import read_events
 from askance.models.base import Request
-from askance.optimizer.migration.certificate_view import MigrationResult
+from askance.optimizer.migration.certificate import MigrationResult
 from askance.prompts.errors import BudgetExceededError, InputError
 from tests.said import naming
 from tests.worlds import World, useful

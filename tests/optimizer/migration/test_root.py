@@ -12,7 +12,7 @@ import pytest
 import askance
 from askance.memory.certificate_file import read_certificate
 from askance.models.base import Parameters, make_request
-from askance.optimizer.migration.certificate_view import MigrationResult
+from askance.optimizer.migration.certificate import MigrationResult
 from askance.optimizer.migration.inputs import prepare_writer
 from askance.prompts.checklist import Checklist, dump_checklist, load_checklist
 from askance.prompts.errors import InputError
