@@ -350,7 +350,7 @@ def target_rows(certificate: CertificateRecord) -> Iterator[dict[str, Any]]:
     """Yield one row a target, short enough for a terminal."""
     for name, each in certificate.targets.items():
         yield {"target": name, "decision": WORDS[each.decision]} | {
-            **{name: share and Figure(share.value, form=".3f") for name, share in iter(each.pass_rate)},
+            **{name: share and Figure(share.value, form=".3f") for name, share in each.pass_rate},
             "contract": None if each.contract is None else Figure(each.contract.after.value, form=".0%"),
             "price": None if each.price_per_output is None else money(each.price_per_output),
         }
