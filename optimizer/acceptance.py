@@ -163,21 +163,12 @@ def _dimensions(scores: Scores) -> list[str]:
     return list(dict.fromkeys(name for each in scores for name in each.dimensions))
 
 
-class Guard(Protocol):
-    """Looks for losses that the yardstick does not see."""
-
-    def problem(
-        self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
-    ) -> str | None:
-        """The objection to the version ``after``; None where there is none.
-
-        ``ranks`` are given where the yardstick read ranks, because each of several judges has a scale of its own.
-        """
-
-
 @dataclass(frozen=True)
 class BiasGuard:
-    """A judge's mean score against people's: one that moves away without ranking better has only become severer."""
+    """A judge's mean score against people's: one that moves away without ranking better has only become severer.
+
+    Like :class:`PassRateGuard` it looks for losses that the yardstick does not see.
+    """
 
     yardstick: CorrelationYardstick
     limit: float
@@ -186,10 +177,12 @@ class BiasGuard:
     def problem(
         self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
     ) -> str | None:
-        """The first dimension whose mean moved away by more than the limit and whose ranking is no better for it.
+        """The objection to the version ``after``: the first dimension whose mean moved away by more than the limit and
+        whose ranking is no better for it.
 
-        With ``ranks`` the ranking has to be clearly worse: learned questions are read against accepted outputs, which
-        moves every mean, also where nothing was learned.
+        ``ranks`` are given where the yardstick read them, because each of several judges has a scale of its own. With
+        them the ranking has to be clearly worse: learned questions are read against accepted outputs, which moves every
+        mean, also where nothing was learned.
         """
         was, now = (dimension_errors(each, self.yardstick.targets) for each in (before, after))
         for name in self.yardstick.targets.dimensions:
@@ -233,6 +226,9 @@ class PassRateGuard:
 
 def _means(scores: Scores) -> Mapping[str, float | None]:
     return {name: mean_score(each.dimensions.get(name) for each in scores) for name in _dimensions(scores)}
+
+
+Guard = BiasGuard | PassRateGuard
 
 
 @dataclass(frozen=True)

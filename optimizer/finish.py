@@ -339,7 +339,10 @@ def _keep_verdicts(
     _write(run, "reference", ({"example": pair[0], "question": pair[1], "p_yes": p} for pair, p in wanted.items()))
     _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
     if not context.job.is_judge:
-        _write(run, "outputs", _outputs(every))
+        rows = ((number, each) for number, seen in every for each in seen.examples)
+        _write(
+            run, "outputs", ({"version": number, "example": each.id, "output": each.output} for number, each in rows)
+        )
         best, every_best = outcome.best, (outcome.seen.get(outcome.best.number), tests.get(outcome.best.number))
         written = [outcome.best.outputs, *(seen.examples for seen in every_best if seen is not None)]
         run.write(OUTPUTS_FILE, "".join(_output_rows(written, best.draft.hash)))
@@ -353,12 +356,6 @@ def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[d
         score = targets.score(each) if targets else each.overall
         wanted = targets.overall(each.example) if targets else None
         yield {"version": version, "example": each.example, "score": score, "wanted": wanted}
-
-
-def _outputs(every: Iterable[tuple[int, Observation]]) -> Iterable[dict[str, Any]]:
-    for number, seen in every:
-        for example in seen.examples:
-            yield {"version": number, "example": example.id, "output": example.output}
 
 
 def _output_rows(written: Iterable[Sequence[Example]], version: str) -> Iterator[str]:

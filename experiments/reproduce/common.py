@@ -13,6 +13,7 @@ import numpy as np
 from ...evaluation.compare.compare import compare
 from ...evaluation.evaluate import evaluate
 from ...evaluation.scoring import human_targets
+from ...evaluation.verdict_table import tabulate
 from ...models.base import Model
 from ...prompts.checklist import Checklist, load_checklist
 from ...prompts.errors import BudgetExceededError, CoverageError
@@ -146,7 +147,7 @@ def _phi(given: argparse.Namespace, examples: Sequence[Example], model: Any, mor
         evaluation = evaluate(examples, checklist=checklist, model=model, **options, **more)
     except BudgetExceededError:
         return {"phi": None, "phi_reason": "some answers are missing, and none is bought for this"}
-    return {"phi": phi_by_dimension(evaluation.verdicts, checklist)}
+    return {"phi": phi_by_dimension(examples, evaluation.verdicts, checklist)}
 
 
 def _people_only(given: argparse.Namespace, examples: Sequence[Example]) -> dict[str, Any]:
@@ -185,24 +186,15 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
     return by_dimension
 
 
-def phi_by_dimension(verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
+def phi_by_dimension(examples: Sequence[Example], verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
     """Yes-rates, phi of each pair of questions (None where undefined), mean phi, share of weak pairs, by dimension."""
-    ids = list(dict.fromkeys(verdict.question for verdict in verdicts))
-    cells = list(dict.fromkeys((verdict.example, verdict.replicate) for verdict in verdicts))
-    rows = {cell: place for place, cell in enumerate(cells)}
+    ids = [question.id for question in checklist.questions]
+    answers = tabulate(examples, checklist, verdicts).answers.reshape(-1, len(ids))
     columns = {question: place for place, question in enumerate(ids)}
-    answers = np.full((len(cells), len(ids)), np.nan)
-    for verdict in verdicts:
-        if verdict.answer is not None:
-            answers[rows[verdict.example, verdict.replicate], columns[verdict.question]] = float(verdict.answer)
     matrix = phi_matrix(ids, answers)
     by_dimension = {}
     for name in checklist.dimensions:
-        questions = [
-            question.id for question in checklist.questions if question.dimension == name and question.id in columns
-        ]
-        if not questions:
-            continue
+        questions = [question.id for question in checklist.questions if question.dimension == name]
         part = matrix.only(questions)
         related = relatedness(part)
         rates: Mapping[str, float | None] = {question: _rate(answers[:, columns[question]]) for question in questions}

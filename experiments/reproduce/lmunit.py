@@ -253,9 +253,7 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
     common = set.intersection(*({*each.ids} for each in scores.values())) if scores else set()
     rows = []
     for kind, prefs in scores.items():
-        keep = [row for row, name in enumerate(prefs.ids) if name in common and prefs.preferred[row] != 0]
-        sign = np.where(prefs.preferred[keep] < 0, -1.0, 1.0)[:, None]
-        differences = (prefs.scores_a[keep] - prefs.scores_b[keep]) * sign
+        differences, keep = _decided(prefs, common)
         groups = [prefs.groups[row] for row in keep]
         sections = [prefs.sections[row] or "all" for row in keep]
         single = differences[:, prefs.tests.index(first_test)]
@@ -266,18 +264,19 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
     return rows
 
 
+def _decided(prefs: PreferenceScores, among: set[str]) -> tuple[Floats, list[int]]:
+    """Score differences of the decided pairs among these, and their rows."""
+    pairs = prefs.differences()
+    rows = [row for row, name in enumerate(prefs.ids) if name in among and not pairs.is_tie[row]]
+    return pairs.differences[rows], rows
+
+
 def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
     """Return the difference in accuracy of two kinds of score with equal weights, on the same pairs."""
-    common = [name for name in better.ids if name in set(than.ids)]
-    credits = []
-    for prefs in (better, than):
-        place = {name: row for row, name in enumerate(prefs.ids)}
-        keep = [place[name] for name in common if prefs.preferred[place[name]] != 0]
-        sign = np.where(prefs.preferred[keep] < 0, -1.0, 1.0)
-        margins = (prefs.scores_a[keep] - prefs.scores_b[keep]).mean(axis=1) * sign
-        credits.append(margins_to_credits(margins))
-        groups = [prefs.groups[row] for row in keep]
-    if not len(credits[0]):
+    both = [_decided(prefs, {*better.ids} & {*than.ids}) for prefs in (better, than)]
+    credits = [margins_to_credits(differences.mean(axis=1)) for differences, _ in both]
+    groups = [better.groups[row] for row in both[0][1]]
+    if not groups:
         return {"value": None, "reason": "no decided pair has both kinds of score"}
     shares = resample_shares(np.column_stack(credits), codes_of(groups), ACCURACY_RESAMPLES, seed)
     low, high = interval(shares[:, :1] - shares[:, 1:])

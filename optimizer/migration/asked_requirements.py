@@ -158,6 +158,8 @@ MOST_CONTRASTS = 3
 """Questions from the contrast with one target."""
 MOST_COMMENTS = 10
 """Different comments that are read."""
+WORKERS = 8
+"""Calls at a time."""
 PROVED = 0.05
 """Level of the test by which old and new outputs differ in a contrast question."""
 
@@ -174,8 +176,6 @@ class QuestionSource:
     seed: int | None = None
     most: int = MOST_REQUIREMENTS
     """Clauses of the prompt that are asked about at most."""
-    workers: int = 8
-    """Calls at a time."""
 
 
 async def with_questions(
@@ -200,7 +200,7 @@ async def with_questions(
 
     demands = list(dict.fromkeys([*clauses, *comments]))
     source.watcher.phase(f"writing questions about {count(len(demands), 'clause')}", len(demands))
-    drafts = await all_together(demands, ask, source.workers, source.watcher.advance) if demands else []
+    drafts = await all_together(demands, ask, WORKERS, source.watcher.advance) if demands else []
     pairs = [(words, draft) for words, some in zip(demands, drafts, strict=True) for draft in some]
     known = [each.text for each in written.criteria if each.origin == "judge"]
     found = written
@@ -263,7 +263,7 @@ async def with_contrast(
     source.watcher.phase(f"telling what {count(total, 'output')} do", total)
     of_side = {}
     for name, examples in sides.items():
-        of_side[name] = await all_together(examples, kinds, source.workers) if examples else []
+        of_side[name] = await all_together(examples, kinds, WORKERS) if examples else []
     found = written
     for name in new:
         known = [each.text for each in found.criteria if each.origin != "contract"]

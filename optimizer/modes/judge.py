@@ -132,7 +132,7 @@ async def calibration_facts(
     calibration already, because it learned questions, that one is written alone.
     """
     yardstick = replace(yardstick, metric="spearman")  # whatever the acceptance test compares
-    compared: dict[str, CalibrationComparison] = {}
+    compared: dict[str, dict[str, CalibrationFigures]] = {}
     drift: dict[str, Any] = {}
     for side, version in (("baseline", outcome.baseline), ("best", outcome.best)):
         if version.number not in outcome.seen:
@@ -156,10 +156,11 @@ async def calibration_facts(
         drift[side] = {"mean_errors": mean_errors, "yes_rates": yes_rates(held_out.verdicts)}
     kept = [outcome.best.draft.calibration]
     if "best" in compared:
-        kept = [compared["best"].thresholds.calibration, compared["best"].platt.calibration]
+        kept = [each.calibration for each in compared["best"].values()]
     for each in filter(None, kept):
         context.run.write(f"calibration-{each.method}.json", each.to_json())
-    return {"calibration": {side: each.to_dict() for side, each in compared.items()}, "drift": drift}
+    figures = {side: {name: each.to_dict() for name, each in by.items()} for side, by in compared.items()}
+    return {"calibration": figures, "drift": drift}
 
 
 def judge_set_up(
@@ -246,19 +247,6 @@ class CalibrationFigures:
         return row | {"gain": difference_dict(self.gain), "fit": parameters}
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationComparison:
-    """Figures of one set of held-out verdicts: as they are, thresholded, and Platt-scaled."""
-
-    uncalibrated: CalibrationFigures
-    thresholds: CalibrationFigures
-    platt: CalibrationFigures
-
-    def to_dict(self) -> dict[str, Any]:
-        """As under ``calibration`` in ``result.json``."""
-        return {name: getattr(self, name).to_dict() for name in self.__slots__}
-
-
 def compare_calibrations(
     development_verdicts: Iterable[Verdict],
     held_out_verdicts: Iterable[Verdict],
@@ -268,8 +256,9 @@ def compare_calibrations(
     checklist: Checklist,
     yardstick: CorrelationYardstick,
     soft: bool = True,
-) -> CalibrationComparison:
-    """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones.
+) -> dict[str, CalibrationFigures]:
+    """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones:
+    ``uncalibrated``, ``thresholds`` and ``platt``.
 
     Verdicts on other examples are ignored. The yardstick's targets must know all examples. Raises InputError where an
     example is in both splits, or the verdicts cannot be calibrated.
@@ -292,7 +281,7 @@ def compare_calibrations(
         return CalibrationFigures(measured, *errors, gain, calibration)
 
     fits = [fit(fitted_on, development, checklist, targets) for fit in (fit_thresholds, fit_platt)]
-    return CalibrationComparison(*map(figures, (None, *fits)))
+    return dict(zip(("uncalibrated", "thresholds", "platt"), map(figures, (None, *fits)), strict=True))
 
 
 def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:

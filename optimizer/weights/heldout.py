@@ -295,18 +295,6 @@ def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Co
     return pairs_needed(asked.name, float(gains.mean()), paired_standard_error(gains, groups), pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutComparison:
-    """The method first, then uniform weights and the other learners, on the same held-out data."""
-
-    scores: list[LearnerScore]
-    verdict: Conclusion
-    power: Power | None
-    """None for ratings."""
-    held_out: int
-    """Decided pairs, or outputs that have an order, in the held-out parts."""
-
-
 def compare_held_out(
     asked: list[WeightLearner],
     data: Evidence,
@@ -315,8 +303,11 @@ def compare_held_out(
     sections: int = 0,
     pooling: Pooling = "partial",
     seed: int,
-) -> HeldOutComparison:
-    """Try the learners (the method comes first) and uniform weights; say whether the method beats these."""
+) -> tuple[list[LearnerScore], Conclusion, Power | None, int]:
+    """Try the learners (the method comes first) and uniform weights; say whether the method beats these.
+
+    Returns the learners' figures, the method first, then uniform weights; the conclusion; the pairs that would tell
+    (None for ratings); and the number of decided pairs, or outputs that have an order, in the held-out parts."""
     tested = np.empty(0, dtype=np.intp)
     if isinstance(data, PairDifferences):
         tested = np.concatenate([split.test[~data.is_tie[split.test]] for split in splits])
@@ -340,7 +331,7 @@ def compare_held_out(
         parts = [split.test[split.test < len(outputs)] for split in splits]
         parts = [rows for rows in parts if len(rows) and np.ptp(tied(outputs[rows])) > 0]
         scores, held_out, power = score_correlations(data, parts, trials, seed), sum(map(len, parts)), None
-    return HeldOutComparison(scores, against_uniform(trials[0], baseline, scores[0]), power, held_out)
+    return scores, against_uniform(trials[0], baseline, scores[0]), power, held_out
 
 
 MOST_FAILED = 0.1

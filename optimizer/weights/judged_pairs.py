@@ -146,16 +146,6 @@ def _no_share(bias: PositionBias) -> str:
 
 
 @dataclass(frozen=True)
-class JudgedPairs:
-    """Pairs with the scores of a judge."""
-
-    scores: PreferenceScores
-    evaluation: Evaluation
-    bias: PositionBias | None = None
-    """Effect of the order of the outputs; None where each output was judged alone."""
-
-
-@dataclass(frozen=True)
 class PairsJob:
     """Preference pairs that are to be judged, checked."""
 
@@ -170,15 +160,14 @@ class PairsJob:
         """The pairs as they are before they are judged, with one test that scores all alike."""
         return _pair_scores(self.pairs, ["unscored"], lambda *_: 0.0)
 
-    def run(self, watcher: Watcher | None = None) -> JudgedPairs:
-        """Judge all pairs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
+    def run(self, watcher: Watcher | None = None) -> tuple[PreferenceScores, Evaluation, PositionBias | None]:
+        """Judge all pairs, in both orders where that was asked for; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
         if not self.pairwise:
-            return JudgedPairs(separate_scores(self.pairs, questions, found.verdicts, soft=soft), found)
+            return separate_scores(self.pairs, questions, found.verdicts, soft=soft), found, None
         p_first = cells(found.verdicts, questions, soft=soft)
         bias = position_bias([pair.id for pair in self.pairs], questions, p_first, swap=self.swap)
-        scores = pairwise_scores(self.pairs, questions, p_first, swap=self.swap)
-        return JudgedPairs(scores, found, bias)
+        return pairwise_scores(self.pairs, questions, p_first, swap=self.swap), found, bias
 
 
 def prepare_pairs(

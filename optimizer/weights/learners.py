@@ -125,13 +125,14 @@ class LeastSquares:
         return normalised(weights)
 
 
+SWEEPS, GRID = 6, 17
+"""Rounds over all weights, and shares of one weight that are tried at a time, closer together in each round."""
+
+
 @dataclass(frozen=True)
 class RankSearch:
     """Coordinate search for the largest objective of ratings, and of the pairs beside them."""
 
-    sweeps: int = 6
-    grid: int = 17
-    """Shares of one weight that are tried at a time, closer together in each sweep."""
     name: str = "rank-search"
     quick: bool = True
 
@@ -148,12 +149,12 @@ class RankSearch:
         weights: Floats = start / start.sum()
         best = float(rated.objective(weights[None, :])[0])
         width = 1.0
-        for _ in range(self.sweeps):
+        for _ in range(SWEEPS):
             for test in range(len(weights)):
                 others = 1.0 - weights[test]
                 if others <= 1e-9:  # the only weight there is: changing its scale changes nothing
                     continue
-                shares = np.linspace(max(0.0, weights[test] - width), min(0.98, weights[test] + width), self.grid)
+                shares = np.linspace(max(0.0, weights[test] - width), min(0.98, weights[test] + width), GRID)
                 candidates = np.outer((1.0 - shares) / others, weights)
                 candidates[:, test] = shares
                 values = rated.objective(candidates)

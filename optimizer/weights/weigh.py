@@ -191,9 +191,8 @@ class WeighingJob:
         judged: list[Evaluation] = []
         pairs, rated, bias = self.pairs, self.rated, None
         if isinstance(pairs, PairsJob):
-            found = pairs.run(watcher)
-            pairs, bias = found.scores, found.bias
-            judged.append(found.evaluation)
+            pairs, bought, bias = pairs.run(watcher)
+            judged.append(bought)
         if isinstance(rated, RatingsJob):
             spent = {name: sum(getattr(each.budget, name) or 0 for each in judged) for name in CAPPED.values()}
             left = rated.asked.settings.model_copy(update=left_of_caps(self.settings, spent))
@@ -311,7 +310,9 @@ def learn_weights(
     data = check(pairs, ratings, level=level, pair_share=pair_share)
     names = () if rated or pairs is None else pairs.section_names(level)
     splits = _splits(data, folds, all(each.quick for each in (chosen, *others)), seed)
-    compared = compare_held_out([chosen, *others], data, splits, sections=len(names), pooling=pooling, seed=seed)
+    scores, verdict, power, held_out = compare_held_out(
+        [chosen, *others], data, splits, sections=len(names), pooling=pooling, seed=seed
+    )
 
     recipe, reason = choose_recipe(data, chosen, sections=len(names), pooling=pooling, seed=seed)
     fitted = recipe.fit(data, seed=seed)
@@ -333,10 +334,10 @@ def learn_weights(
         no_interval=_no_interval(samples, recipe, "ratings" if rated else "pairs"),
         sections=_section_weights(names, data, fitted, usable),
         stability=rank_stability(fitted.overall, usable.overall) if usable else None,
-        learners=tuple(compared.scores),
-        verdict=compared.verdict,
-        power=compared.power,
-        counts=_count(pairs, ratings, data, fitted, compared.held_out),
+        learners=tuple(scores),
+        verdict=verdict,
+        power=power,
+        counts=_count(pairs, ratings, data, fitted, held_out),
         folds=len(splits),
         resamples=resamples,
         failed_resamples=samples.failed if samples else 0,

@@ -40,28 +40,28 @@ def split(p_yes: np.ndarray, truth: np.ndarray, at: int = 40, **settings: Any) -
 
 def test_calibration_takes_a_lenient_judge_s_drift_away_and_leaves_its_ranking() -> None:
     found = split(*lenient(120))
-    assert found.uncalibrated.errors.bias > 0.4
-    assert abs(found.platt.errors.bias) < 0.1
-    assert found.platt.errors.mean_absolute < found.uncalibrated.errors.mean_absolute / 2
-    assert found.platt.measure["spearman"] == pytest.approx(found.uncalibrated.measure["spearman"], abs=1e-12)
-    assert found.platt.gain.value == pytest.approx(0.0, abs=1e-12)
+    assert found["uncalibrated"].errors.bias > 0.4
+    assert abs(found["platt"].errors.bias) < 0.1
+    assert found["platt"].errors.mean_absolute < found["uncalibrated"].errors.mean_absolute / 2
+    assert found["platt"].measure["spearman"] == pytest.approx(found["uncalibrated"].measure["spearman"], abs=1e-12)
+    assert found["platt"].gain.value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_figures_are_those_of_the_held_out_examples() -> None:
     p_yes, truth = lenient(120)
     found = split(p_yes, truth)
-    threshold = found.thresholds.calibration.questions["a"].threshold
+    threshold = found["thresholds"].calibration.questions["a"].threshold
     yes = (p_yes[40:] > threshold).astype(float)
-    assert found.thresholds.measure["spearman"] == pytest.approx(stats.spearmanr(yes, truth[40:])[0])
-    assert found.thresholds.errors.mean_absolute == pytest.approx(np.abs(yes - truth[40:]).mean())
-    assert found.thresholds.errors.bias == pytest.approx(yes.mean() - truth[40:].mean())
-    assert found.uncalibrated.measure["spearman"] == pytest.approx(stats.spearmanr(p_yes[40:], truth[40:])[0])
-    assert found.uncalibrated.dimensions["one"].n == 80
+    assert found["thresholds"].measure["spearman"] == pytest.approx(stats.spearmanr(yes, truth[40:])[0])
+    assert found["thresholds"].errors.mean_absolute == pytest.approx(np.abs(yes - truth[40:]).mean())
+    assert found["thresholds"].errors.bias == pytest.approx(yes.mean() - truth[40:].mean())
+    assert found["uncalibrated"].measure["spearman"] == pytest.approx(stats.spearmanr(p_yes[40:], truth[40:])[0])
+    assert found["uncalibrated"].dimensions["one"].n == 80
 
 
 def test_with_hard_scores_thresholds_win_over_a_judge_that_says_yes_to_everything() -> None:
     found = split(*lenient(120), soft=False)
-    row = found.to_dict()
+    row = {name: each.to_dict() for name, each in found.items()}
     assert row["uncalibrated"]["spearman"] is None
     assert "constant" in row["uncalibrated"]["reason"]
     assert row["thresholds"]["gain"]["value"] > 0.4  # a judge that ranks nothing counts as 0
@@ -70,7 +70,7 @@ def test_with_hard_scores_thresholds_win_over_a_judge_that_says_yes_to_everythin
 
 def test_the_comparison_is_plain_json_with_a_reason_beside_every_undefined_number() -> None:
     p_yes, truth = lenient(60)
-    row = json.loads(json.dumps(split(p_yes, truth).to_dict(), allow_nan=False))
+    row = json.loads(json.dumps({name: each.to_dict() for name, each in split(p_yes, truth).items()}, allow_nan=False))
     assert set(row) == {"uncalibrated", "thresholds", "platt"}
     assert {"spearman", "low", "high", "n", "errors", "dimensions", "gain", "fit"} <= set(row["platt"])
     assert set(row["platt"]["fit"]["questions"]["a"]) == {"slope", "shift", "n"}
@@ -86,7 +86,7 @@ def test_the_comparison_is_plain_json_with_a_reason_beside_every_undefined_numbe
         held_out=examples[40:],
         checklist=ONE,
         yardstick=CorrelationYardstick(unrated, resamples=200, seed=42),
-    ).to_dict()["platt"]
+    )["platt"].to_dict()
     assert says(figures["errors"].pop("reason"), "no example", "wanted score")
     assert figures["errors"] == {"mean_absolute": None, "drift": None, "n": 0}
     assert figures["spearman"] is None and figures["reason"]
@@ -127,11 +127,11 @@ def test_scores_of_unieval_are_brought_to_people_s_scale_on_held_out_dialogues()
         checklist=checklist,
         yardstick=CorrelationYardstick(human_targets(examples, checklist), resamples=200, seed=42),
     )
-    assert found.uncalibrated.measure["spearman"] > 0.5
-    assert found.platt.measure["spearman"] > found.uncalibrated.measure["spearman"] - 0.05
-    assert found.platt.errors.mean_absolute < found.uncalibrated.errors.mean_absolute - 0.02
+    assert found["uncalibrated"].measure["spearman"] > 0.5
+    assert found["platt"].measure["spearman"] > found["uncalibrated"].measure["spearman"] - 0.05
+    assert found["platt"].errors.mean_absolute < found["uncalibrated"].errors.mean_absolute - 0.02
     for name in asked:
-        assert abs(found.platt.dimensions[name].bias) < 0.08
+        assert abs(found["platt"].dimensions[name].bias) < 0.08
 
 
 def test_calibration_imports_no_heavy_library() -> None:

@@ -8,6 +8,7 @@ import pytest
 from askance.experiments.reproduce import eig_sweeps
 from askance.experiments.reproduce.common import phi_by_dimension
 from askance.prompts.checklist import Checklist, Question
+from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
 
 from ...said import says
@@ -56,7 +57,8 @@ def verdicts() -> list[Verdict]:
 
 def test_phi_has_a_cell_a_pair_and_none_where_it_is_undefined() -> None:
     questions = tuple(Question(id=name, text=f"Is {name}?", dimension="d") for name in "abc")
-    phi = phi_by_dimension(verdicts(), Checklist(questions=questions))
+    examples = [Example(id=f"e{place}", input="A.", output="S.") for place in range(6)]
+    phi = phi_by_dimension(examples, verdicts(), Checklist(questions=questions))
     assert phi["d"]["values"][0][1] == pytest.approx(0.7071, abs=1e-4)
     assert phi["d"]["values"][2] == [None, None, None]
     assert phi["d"]["yes_rates"]["a"] == 0.5

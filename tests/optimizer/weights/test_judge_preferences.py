@@ -79,44 +79,43 @@ def judge(reply: Any = script) -> ScriptedModel:
 
 def test_both_outputs_are_judged_and_the_score_is_p_yes(tmp_path: Path) -> None:
     model = judge()
-    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model).run()
+    scores, _, bias = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model).run()
     assert len(model.requests) == 4 * PAIRS
-    assert found.bias is None
+    assert bias is None
     wanted = [quality(number, "b") for number in range(PAIRS)]
-    assert found.scores.scores_b[:, 0].tolist() == pytest.approx(wanted, abs=1e-3)
+    assert scores.scores_b[:, 0].tolist() == pytest.approx(wanted, abs=1e-3)
 
 
 def test_scores_may_be_hard_or_expected(tmp_path: Path) -> None:
     path = prefs(tmp_path, 5)
-    hard = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="hard").run().scores
+    hard = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="hard").run()[0]
     assert set(hard.scores_a.ravel().tolist()) <= {0.0, 1.0}
-    expected = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="expected").run().scores
+    expected = prepare_pairs(path, checklist=CHECKLIST, model=judge(), scores="expected").run()[0]
     wanted = [quality(number, "a") for number in range(5)]
     assert expected.scores_a[:, 0].tolist() == pytest.approx(wanted, abs=2e-3)
 
 
 def test_pairwise_scores_are_the_mean_of_both_orders_and_add_up_to_one(tmp_path: Path) -> None:
     model = judge()
-    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True, swap=True).run()
+    scores, _, bias = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True, swap=True).run()
     assert len(model.requests) == 4 * PAIRS
-    scores = found.scores
     assert scores.scores_a + scores.scores_b == pytest.approx(np.ones((PAIRS, 2)))
     for row, number in enumerate(range(PAIRS)):
         gap = (quality(number, "a") - quality(number, "b")) / 2
         if abs(gap) < 0.3:  # beyond this the judge's probabilities are cut off
             assert scores.scores_a[row, 0] == pytest.approx(0.5 + gap, abs=2e-3)
-    assert found.bias is not None
-    assert found.bias.by_test["good"].mean_p_first == pytest.approx(0.6, abs=0.03)
-    assert 0 < (found.bias.by_test["good"].share or 0) < 0.5
+    assert bias is not None
+    assert bias.by_test["good"].mean_p_first == pytest.approx(0.6, abs=0.03)
+    assert 0 < (bias.by_test["good"].share or 0) < 0.5
 
 
 def test_one_order_leaves_the_bias_in_the_scores(tmp_path: Path) -> None:
     model = judge()
-    found = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True).run()
+    scores, _, bias = prepare_pairs(prefs(tmp_path), checklist=CHECKLIST, model=model, pairwise=True).run()
     assert len(model.requests) == 2 * PAIRS
-    assert found.bias is not None and found.bias.overall.share is None
+    assert bias is not None and bias.overall.share is None
     gap = (quality(1, "a") - quality(1, "b")) / 2
-    assert found.scores.scores_a[1, 0] == pytest.approx(min(0.5 + gap + 0.1, 0.99), abs=2e-3)
+    assert scores.scores_a[1, 0] == pytest.approx(min(0.5 + gap + 0.1, 0.99), abs=2e-3)
 
 
 def test_a_pair_with_a_missing_choice_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -129,8 +128,8 @@ def test_a_pair_with_a_missing_choice_is_left_out_and_counted(tmp_path: Path) ->
         return reply.text if isinstance(reply, Answer) else reply
 
     options: dict[str, Any] = {"pairwise": True, "swap": True, "p_yes": "hard"}
-    found = prepare_pairs(prefs(tmp_path, 6), checklist=CHECKLIST, model=judge(hard), **options).run()
-    assert [(pair.id, pair.missing) for pair in found.scores.left_out] == [("p3", ("good",))]
+    scores, _, _ = prepare_pairs(prefs(tmp_path, 6), checklist=CHECKLIST, model=judge(hard), **options).run()
+    assert [(pair.id, pair.missing) for pair in scores.left_out] == [("p3", ("good",))]
 
 
 def test_rated_outputs_are_judged_without_looking_at_their_ratings(tmp_path: Path) -> None:
@@ -159,14 +158,14 @@ def test_weights_are_learned_from_pairs_from_ratings_and_from_both(tmp_path: Pat
 
 def test_pairs_and_ratings_of_one_input_are_one_group(tmp_path: Path) -> None:
     bought = {"checklist": CHECKLIST, "model": judge()}
-    pairs = prepare_pairs(prefs(tmp_path), **bought).run().scores
+    pairs = prepare_pairs(prefs(tmp_path), **bought).run()[0]
     ratings, _ = prepare_ratings(rated(tmp_path), **bought).run()
     assert pairs.groups == ratings.groups
 
 
 def test_pairs_and_ratings_of_one_document_are_one_group(tmp_path: Path) -> None:
     bought, named = {"checklist": CHECKLIST, "model": judge()}, {"metadata": {"document": "d"}}
-    pairs = prepare_pairs(prefs(tmp_path, 3, **named), **bought).run().scores
+    pairs = prepare_pairs(prefs(tmp_path, 3, **named), **bought).run()[0]
     ratings, _ = prepare_ratings(rated(tmp_path, 3, **named), **bought).run()
     scored = load_ratings(rated(tmp_path, 3, **named, scores={"q": 1}))
     assert {*pairs.groups} == {*ratings.groups} == {*scored.groups} == {"document d"}
@@ -261,7 +260,7 @@ def test_a_judge_that_answers_nothing_is_an_error_with_its_reason(tmp_path: Path
 
 def test_outputs_without_an_input_are_no_one_group(tmp_path: Path) -> None:
     bought = {"checklist": CHECKLIST, "model": judge()}
-    pairs = prepare_pairs(prefs(tmp_path, 6, input=""), **bought).run().scores
+    pairs = prepare_pairs(prefs(tmp_path, 6, input=""), **bought).run()[0]
     ratings, _ = prepare_ratings(rated(tmp_path, 6, input=""), **bought).run()
     assert len(set(pairs.groups)) == len(set(ratings.groups)) == 6
     given = {"scores_a": {"q": 1}, "scores_b": {"q": 0}, "preferred": "a"}

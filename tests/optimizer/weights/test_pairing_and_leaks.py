@@ -362,9 +362,9 @@ def test_ratings_by_lot_gain_nothing_on_held_out_outputs() -> None:
         ratings = rated([0.25] * 4, 40, noise=0.0, seed=seed)
         lots = np.random.default_rng(1000 + seed).permutation(ratings.ratings)
         data = RatedScores(ratings.scores, lots, np.arange(40))
-        found = compare_held_out([BestSingle()], data, grouped_folds(data.groups, 4, seed), seed=seed)
-        gains.append(found.scores[0].difference)
-        better += found.verdict == "better"
+        scored, verdict, _, _ = compare_held_out([BestSingle()], data, grouped_folds(data.groups, 4, seed), seed=seed)
+        gains.append(scored[0].difference)
+        better += verdict == "better"
         weights = BestSingle().learn(data, seed=seed)
         taught.append(float(np.subtract(*data.objective(np.array([weights, np.full(4, 0.25)])))))
     assert np.mean(taught) > 0.1, "on the outputs that taught them weights look better"
