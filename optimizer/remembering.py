@@ -96,7 +96,8 @@ class Remembering:
             if (each.text, each.direction, each.dimension) not in known:
                 if earlier.pop(each.id, None):
                     memory.forget(each.id)
-                memory.recall(_as_lesson(each, self._requirement(each)))
+                said = each.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
+                memory.recall(Lesson(**said, evidence=(), requirement=self._requirement(each)))
         for gone in self.loaded.removed:
             if gone.key[0] == "question" or gone.key[1] != self.about:
                 continue
@@ -225,11 +226,6 @@ class Remembering:
     @property
     def _asked(self) -> dict[str, str]:
         return {each.id: each.text for each in self.checklist.questions} if self.checklist else {}
-
-
-def _as_lesson(entry: RememberedLesson, requirement: str | None) -> Lesson:
-    known = entry.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
-    return Lesson(**known, evidence=(), requirement=requirement)
 
 
 def _question(facts: Mapping[str, Any], found: CriterionRecord, best: Version) -> RememberedQuestion:

@@ -66,7 +66,8 @@ def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = Non
     the hub. With ``limit`` there are so many pairs, spread evenly over the sections, the first of each: a higher limit
     only adds pairs. Raises InputError where a file or row is bad, or an id stands in two files."""
     if files:
-        pairs = [_in_section(pair, Path(file).stem) for file in files for pair in load_pairs_of(dataset, file)]
+        read = ((Path(file).stem, pair) for file in files for pair in load_pairs_of(dataset, file))
+        pairs = [pair if pair.section is not None else pair.model_copy(update={"section": name}) for name, pair in read]
     elif dataset == "llmbar":
         pairs = [pair for part in LLMBAR_PARTS for pair in load_llmbar(part=part)]
     else:
@@ -89,10 +90,6 @@ def spread(pairs: Sequence[Preference], limit: int) -> list[Preference]:
         turns.append((turn, number))
     chosen = {number for _, number in sorted(turns)[:limit]}
     return [pair for number, pair in enumerate(pairs) if number in chosen]
-
-
-def _in_section(pair: Preference, name: str) -> Preference:
-    return pair if pair.section is not None else pair.model_copy(update={"section": name})
 
 
 def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:

@@ -186,7 +186,8 @@ async def with_questions(
     clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
     checked = {each.clause for each in written.criteria}
     comments = _different([each.text for example in development for each in example.comment], source)
-    reader = ClauseReader(source.gateway, source.model, _task(prompt), seed=source.seed)
+    task = next(iter(clauses_of(prompt_text(prompt))), "")  # the first clause mostly says what is to be written
+    reader = ClauseReader(source.gateway, source.model, task, seed=source.seed)
 
     async def ask(words: str) -> list[ClauseQuestion]:
         try:
@@ -213,11 +214,6 @@ async def with_questions(
         note = f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions."
         found = replace(found, notes=(*found.notes, note))
     return found
-
-
-def _task(prompt: Prompt) -> str:
-    """The first clause of a prompt, which mostly says what is to be written."""
-    return next(iter(clauses_of(prompt_text(prompt))), "")
 
 
 def _different(comments: Sequence[str], source: QuestionSource) -> list[str]:

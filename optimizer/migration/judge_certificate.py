@@ -171,7 +171,11 @@ class JudgesCompared:
         before, after = (same_answers(checklist, self.old.test, each.test) for each in (self.start, self.best))
         return tuple(
             RequirementRates(
-                requirement=name, old=1.0, before=mean_score(before[name]), after=mean_score(column), n=_n(column)
+                requirement=name,
+                old=1.0,
+                before=mean_score(before[name]),
+                after=mean_score(column),
+                n=len(column) - list(column).count(None),
             )
             for name, column in after.items()
         )
@@ -198,7 +202,3 @@ def merged(parts: Sequence[tuple[str, CertificateRecord]]) -> CertificateRecord:
 
 def _examples_where(change: PassChange, wanted: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.example for cell in change.old.cells(wanted)))
-
-
-def _n(column: Sequence[float | None]) -> int:
-    return sum(each is not None for each in column)

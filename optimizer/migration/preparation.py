@@ -214,12 +214,6 @@ async def _found(
     return found.checklist
 
 
-def _as_table(checklist: Checklist) -> str:
-    """The requirements, one a line, for a person who is to agree."""
-    rows = (" · ".join(str(value) for value in row.values() if value is not None) for row in listed(checklist))
-    return "Requirements: what it is, where from, old outputs that keep it, whether it counts\n" + "\n".join(rows)
-
-
 def _is_same(given: Checklist, fixed: Checklist) -> bool:
     """Whether two lists of requirements are the same but for the support that was measured."""
     one, other = ([each.model_copy(update={"support": None}) for each in side.questions] for side in (given, fixed))
@@ -236,7 +230,9 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
     """Have a person agree to the requirements. InputError where nobody can be asked."""
     file = run.path / REQUIREMENTS_FILE
     if ask_first:
-        raise UnapprovedError(f"{_as_table(checklist)}\n\nThey are in {file}.", what=REQUIREMENTS)
+        rows = (" · ".join(str(value) for value in row.values() if value is not None) for row in listed(checklist))
+        head = "Requirements: what it is, where from, old outputs that keep it, whether it counts"
+        raise UnapprovedError("\n".join([head, *rows, f"\nThey are in {file}."]), what=REQUIREMENTS)
     raise InputError(
         f"{file}: read these {count(len(checklist.questions), 'requirement')} and change what is wrong, then give "
         f"--requirements {as_typed(file)}, or take them as they are with --yes. What was bought is kept."

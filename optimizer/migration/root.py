@@ -189,7 +189,9 @@ def run_migration(
         spent = {name: value for name, value in asking.spent.items() if name != "cached_calls"}
         certificate = certificate.model_copy(update=spent)
         certificate.save(run.path)
-        _copy_only_target(run.path, results)
+        if len(results) == 1:  # its prompt stands at the root, too
+            file = prompt_file(next(iter(results.values())).directory)
+            write_whole(run.path / file.name, read_exactly(file))
         if page is not None:
             page(run.path)
     return MigrationResult(run.path, certificate)
@@ -264,13 +266,6 @@ async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping
         looks=1 if known is None else known.looks,
         verified=() if known is None else known.verified,
     )
-
-
-def _copy_only_target(root: Path, results: Mapping[str, RunResult]) -> None:
-    if len(results) == 1:
-        [result] = results.values()
-        file = prompt_file(result.directory)
-        write_whole(root / file.name, read_exactly(file))
 
 
 LEAST_WRITTEN = 1.0

@@ -226,7 +226,10 @@ class Selection(Shown):
             each.id for each in self.questions if each.mean_score is not None and not 0.02 <= each.mean_score <= 0.98
         ]
         if flat:
-            split = " If the judge says yes to nearly everything, try --answers split." if self._can_be_split else ""
+            settings = self.settings
+            pooled = (settings["answer_levels"], settings["estimate"]) == (2, "pooled")
+            can_be_split = pooled and str(settings["answers"]) != "split"
+            split = " If the judge says yes to nearly everything, try --answers split." if can_be_split else ""
             lines.append(
                 f"{len(flat)} candidates have nearly the same answer everywhere ({', '.join(flat[:5])}"
                 f"{', …' if len(flat) > 5 else ''}).{split}"
@@ -251,12 +254,6 @@ class Selection(Shown):
         if self.rated < self.examples:
             lines.append(f"{self.examples - self.rated} examples have no rating and are left out.")
         return lines
-
-    @property
-    def _can_be_split(self) -> bool:
-        """Whether answers could be split at each question's median, and are not."""
-        pooled = (self.settings["answer_levels"], self.settings["estimate"]) == (2, "pooled")
-        return pooled and str(self.settings["answers"]) != "split"
 
 
 def selection_view(data: Mapping[str, Any]) -> View:

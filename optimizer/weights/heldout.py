@@ -31,15 +31,13 @@ from .weights_result import Conclusion, LearnerScore, Power, RankOfTest, Stabili
 
 UNLEARNED = ("uniform", "best-single")
 """Learners that set no several weights from the pairs."""
-CORRELATION_RESAMPLES = 1_000
-
-
 CONFIDENCE = 0.95
 """Coverage of all intervals."""
-
-
-ACCURACY_RESAMPLES = 2_000
-"""Resamples behind an interval of a held-out accuracy."""
+ACCURACY_RESAMPLES, CORRELATION_RESAMPLES = 2_000, 1_000
+"""Resamples behind an interval of a held-out accuracy, and of a correlation."""
+MOST_FAILED = 0.1
+"""With a larger share of resamples on which nothing could be learned, no interval is given."""
+Z_TWO_SIDED_05, Z_POWER_80 = 1.959964, 0.841621
 
 
 def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
@@ -251,15 +249,7 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
         return "same"
     if score.difference_low > 0.0:
         return "better"
-    if score.difference_high is not None and score.difference_high < 0.0:
-        return "worse"
-    return "cannot tell"
-
-
-Z_TWO_SIDED_05 = 1.959964
-
-
-Z_POWER_80 = 0.841621
+    return "worse" if score.difference_high < 0.0 else "cannot tell"
 
 
 def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
@@ -332,10 +322,6 @@ def compare_held_out(
         parts = [rows for rows in parts if len(rows) and np.ptp(tied(outputs[rows])) > 0]
         scores, held_out, power = score_correlations(data, parts, trials, seed), sum(map(len, parts)), None
     return scores, against_uniform(trials[0], baseline, scores[0]), power, held_out
-
-
-MOST_FAILED = 0.1
-"""With a larger share of resamples on which nothing could be learned, no interval is given."""
 
 
 def too_few(resamples: int) -> str | None:
