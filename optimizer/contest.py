@@ -336,11 +336,9 @@ class Contest:
     ) -> Race:
         """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
 
-        Args:
-            edits: All edits of the candidate.
-            changed: The edits that are added to the best version, or taken out of it.
-            stop: Rejects after a part of the verdicts; by default the acceptance test does.
-            look: As in ``challenge``.
+        ``edits`` are all of the candidate, ``changed`` those that are added to the best version or taken out of it.
+        ``stop`` rejects after a part of the verdicts; by default the acceptance test does. ``look`` is as in
+        ``challenge``.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)
         stop = stop or acceptance.hopeless

@@ -137,19 +137,14 @@ def run_job(
 ) -> RunResult:
     """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
 
-    Args:
-        report: Writes the report into the directory, before callbacks hear that all is written.
-        ask_first: Write nothing out where an accepted version has sentences that the start had not, unless this was
-            done before. They are shown in any case.
-        common: Opens the store of several runs that belong together, in place of the store of all commands.
+    ``report`` writes the report before callbacks hear that all is written. With ``ask_first`` nothing is written out
+    where an accepted version has sentences that the start had not, unless this was done before. ``common`` opens the
+    store of several runs that belong together, in place of the store of all commands.
 
-    Raises:
-        InputError: Too few examples, an unknown model, or another run is in the directory. A run that ends so before
-            it has bought anything was not begun.
-        UnapprovedError: There are such sentences, and ``ask_first`` is set. The same call without it writes them out
-            and buys nothing.
-        AskanceError: An endpoint is down, a budget ended the run before its start was measured, or the disk is full.
-            The run can be resumed.
+    Raises InputError for too few examples, an unknown model, or another run in the directory; a run that ends so before
+    it has bought anything was not begun. Raises UnapprovedError where ``ask_first`` stops it; the same call without it
+    buys nothing. Raises AskanceError where an endpoint is down, a budget ended the run before its start was measured,
+    or the disk is full; the run can be resumed.
     """
     with run.lock():
         job, no_cache = replace(job, memory=memory_for(job, run)), job.options.no_cache

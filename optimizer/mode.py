@@ -140,11 +140,8 @@ class Step(Protocol):
     """One way to improve the best version."""
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Try to improve the best version. Returns None where the step does not apply to it.
-
-        Raises:
-            BudgetExceededError: A cap was reached. The last accepted version stands.
-            ModelError: An endpoint refuses every call.
+        """Try to improve the best version. Returns None where the step does not apply to it. Raises BudgetExceededError
+        where a cap was reached (the last accepted version stands), and ModelError where an endpoint refuses every call.
         """
 
 

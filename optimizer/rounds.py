@@ -70,19 +70,9 @@ def prepare_round(
     judge: str | Model | None,
     options: Mapping[str, Any],
 ) -> FurtherRound:
-    """Load and check the inputs.
-
-    Args:
-        data: Inputs to write for; by default those of the earlier run.
-        from_run: Directory of a finished run of ``tune`` on whose outputs people said something.
-        generator: Writes in place of the earlier run's.
-        judge: Judges in place of the earlier run's.
-        options: Settings that take the place of the earlier run's.
-
-    Raises:
-        InputError: There is no such run, nobody said anything of its outputs, or a setting is wrong; names the file,
-            line and field at fault.
-    """
+    """Load and check the inputs of a round after the finished run of ``tune`` in ``from_run``, on whose outputs people
+    said something. What is given takes the place of what the earlier run had. Raises InputError where there is no such
+    run, nobody said anything, or a setting is wrong; it names the file, line and field at fault."""
     directory = RunDirectory(from_run)
     config = directory.read_config()["config"]
     made_by = "migrate" if config.get(OLD_OUTPUTS) else config.get("command")
@@ -116,12 +106,8 @@ def run_round(
     ask_first: bool = False,
 ) -> RunResult:
     """Have the judge learn, then improve the prompt; or go on with it. The result is returned whatever its coverage.
-
-    Raises:
-        InputError: Another run is in the directory.
-        BudgetExceededError: A cap was reached while the judge learned; what was bought is kept.
-        AskanceError: As :func:`~askance.optimizer.loop.run_job`.
-    """
+    Raises as :func:`~askance.optimizer.loop.run_job`, and BudgetExceededError where a cap was reached while the judge
+    learned."""
     job = found.job
     with run.lock():
         if found.why_not:

@@ -56,19 +56,14 @@ def split(
 ) -> Split:
     """Divide examples into development, validation and test.
 
-    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a group with
-    `groups`), and a further example moves only those at a cut. With `strata` they are first ordered by score and each
-    run of 10 is cut in this way: every part then covers the same range of scores, but a further example shifts the runs
-    and may move many. Raises InputError where a part would have fewer than 3 examples, or the shares are not three
-    positive numbers that sum to 1.
+    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a group), and a
+    further example moves only those at a cut. With ``strata`` (a score for each id; None: unknown) they are first
+    ordered by score and each run of 10 is cut in this way: every part then covers the same range of scores, but a
+    further example may move many. The members of one of the ``groups`` stay in one part. Ids that are ``kept`` have
+    their part already; the others are dealt out so that all come as near to the shares as they can.
 
-    Args:
-        seed: Same seed and ids, same parts.
-        strata: A human score for each id; None where unknown (these are dealt out among themselves). A group
-            counts with the mean of its scores.
-        groups: Document of each id; the examples of one document stay in one part.
-        kept: The part of ids that have one already. The others are dealt out so that all come as near to the shares as
-            they can.
+    Raises InputError where a part would have fewer than 3 examples, or the shares are not three positive numbers that
+    sum to 1.
     """
     _check_shares(shares)
     if min(_quotas(shares, len(ids), [0, 0, 0])) < SMALLEST_PART:

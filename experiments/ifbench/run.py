@@ -54,25 +54,15 @@ def load_ifbench(
     least: int = 1,
     failed: Collection[str] = (),
 ) -> list[Example]:
-    """IFBench's prompts that can be checked on this machine, without outputs.
+    """IFBench's prompts that can be checked on this machine, without outputs: examples with the ids ``ifbench-KEY``
+    and, as metadata, ``instruction_id_list`` and ``kwargs``.
 
-    They come in rounds, each with one prompt of every constraint type that has one left, so that the first examples are
-    a spread over all types. Prompts that cannot be checked are named in a warning; :func:`left_out` gives them. Raises
-    InputError where a type or the limit is not one, or no prompt is left. Raises MissingExtraError where the package,
-    or one that it needs, is not installed.
-
-    Args:
-        limit: Keep only the first ``limit``, at least 1.
-        seed: Decides which prompt of a type comes first.
-        types: Keep only prompts all of whose constraints are among these, e.g. :data:`PROMPTABLE`.
-        max_chars: Keep only prompts of at most so many characters.
-        single: Keep only prompts with one constraint.
-        least: Of those, keep only prompts of types that have at least so many; with 3, each part of a split can have
-            one of every type.
-        failed: Ids of prompts that failed before; of each type these come first (BinEval App. B).
-
-    Returns:
-        Examples with the ids ``ifbench-KEY`` and, as metadata, ``instruction_id_list`` and ``kwargs``.
+    They come in rounds, each with one prompt of every constraint type that has one left, the first by ``seed``, so that
+    the first ``limit`` are a spread over all types. Prompts that cannot be checked are named in a warning. Only prompts
+    are kept all of whose constraints are among ``types``, of at most ``max_chars`` characters, with ``single`` of one
+    constraint, and of types that have at ``least`` so many of these; with 3, each part of a split can have one of every
+    type. Prompts that ``failed`` before come first of their type (BinEval App. B). Raises InputError where a type or
+    the limit is not one, or no prompt is left.
     """
     if limit is not None and limit < 1:
         raise InputError(f"IFBench: a limit of {limit} leaves no prompt.")
@@ -204,15 +194,12 @@ PAPER = {"strict": (34.6, 38.0), "format": (52.0, 69.0), "count": (63.0, 31.0)}
 
 
 def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
-    """Strict accuracy of one prompt's outputs, in shares.
+    """Strict accuracy of one prompt's outputs, in shares: ``strict`` (of outputs that meet all their constraints),
+    ``categories`` and ``constraints`` (of constraints, by category and type), and ``unchecked``, the number of outputs
+    without a verdict on all of theirs, which are in none.
 
     A category is the text before the colon of a constraint's type (count, words, format, ratio, sentence, repeat,
-    custom). An output passes where all of its constraints are met. A category counts constraints, as an output may have
-    several of different ones. Unchecked constraints are counted apart and are in neither.
-
-    Returns:
-        ``strict`` (outputs), ``categories`` and ``constraints`` (by type), each a share with its number, and
-        ``unchecked``, the number of outputs without a verdict on all of their constraints.
+    custom).
     """
     outputs: dict[str, list[bool | None]] = {}
     categories: dict[str, list[bool]] = {}

@@ -87,15 +87,9 @@ def migrate_judges(
 ) -> MigrationResult:
     """Run the jobs of several targets in one directory, or go on with them. Caps are of all targets together.
 
-    Args:
-        report: Writes the report of a target's run.
-        page: Writes the page of the certificate.
-        ask_first: Raise UnapprovedError where a person is to agree to a target's new lines.
-        approved: Targets whose lines a person has agreed to.
-
-    Raises:
-        BudgetExceededError: A cap was reached; what was bought is kept.
-        AskanceError: As :func:`~askance.optimizer.loop.run_job`, or a target's test was not judged.
+    ``report`` writes the report of a target's run, ``page`` that of the certificate. With ``ask_first`` UnapprovedError
+    asks a person to agree to a target's new lines, unless it is among the ``approved``. Raises as :func:`run_target`,
+    and AskanceError where a target's test was not judged.
     """
     first = next(iter(jobs.values()))
     with run.lock():

@@ -156,19 +156,13 @@ def run_migration(
 ) -> MigrationResult:
     """Move a prompt that writes, or go on with it; the certificate says what may be adopted.
 
-    Args:
-        report: Writes the report of a target's run.
-        page: Writes the page of the certificate.
-        yes: Take the proposed requirements.
-        ask_first: Raise UnapprovedError where a person is to agree to something that is not ``approved``: the
-            requirements, or a target's new lines. Without it nobody is asked, and requirements need ``yes``.
-        approved: What a person has agreed to: :data:`REQUIREMENTS`, names of targets.
+    ``report`` writes the report of a target's run, ``page`` that of the certificate. ``yes`` takes the proposed
+    requirements. With ``ask_first`` UnapprovedError asks a person to agree to the requirements and to each target's new
+    lines, unless they are ``approved`` (:data:`REQUIREMENTS`, names of targets).
 
-    Raises:
-        InputError: Another run is in the directory, or nobody agreed to the requirements; what was bought is kept.
-        UnapprovedError: As ``ask_first`` says.
-        CoverageError: Too few old outputs could be written.
-        AskanceError: An endpoint is down, a budget ended the run, or the disk is full. It can be resumed.
+    Raises InputError where another run is in the directory, or nobody agreed to the requirements; CoverageError where
+    too few old outputs could be written; AskanceError where an endpoint is down, a budget ended the run, or the disk is
+    full. What was bought is kept, and it can be resumed.
     """
     asking = MigrationPart(migration, run, watcher)
     with run.lock():
@@ -275,12 +269,10 @@ LEAST_WRITTEN = 1.0
 def verify(run: RunDirectory, watcher: Watcher, targets: Sequence[str] = (), **options: Any) -> CertificateRecord:
     """Look again at the adopted targets of a migration, or at the named ones; the look is counted.
 
-    The outputs are bought anew, past every store. The judge and the rule are those of the certificate.
-
-    Raises:
-        InputError: There is no certificate, it is of a judge, or it has no such target, or no adopted one.
-        CoverageError: An endpoint is down, or outputs are missing; that is no answer.
-        AskanceError: The disk is full.
+    The outputs are bought anew, past every store; the judge and the rule are those of the certificate. Raises
+    InputError where there is no certificate, it is of a judge, or it has no such target, or no adopted one;
+    CoverageError where an endpoint is down, or outputs are missing, which is no answer; AskanceError where the disk is
+    full.
     """
     certificate = read_certificate(run.path)
     if certificate.kind != "generator":

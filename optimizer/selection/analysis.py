@@ -37,15 +37,12 @@ Method = Literal["joint", "top"]
 def answers_from_verdicts(
     verdicts: Sequence[Verdict], examples: Sequence[Example], candidates: Checklist, kind: Kind
 ) -> tuple[Floats, Floats]:
-    """Yes/no answers as probabilities, and what each counts for in a score.
+    """Yes/no answers p(a|q,I), the one that speaks against the output first, shape (examples, questions, 2), and what
+    each counts for in a score, in [0, 1], shape (examples, questions).
 
     Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
     ``hard``: the answer; ``split``: whether P(good) is above the question's median. A measure has no answer, so it is
-    split whatever the kind.
-
-    Returns:
-        p(a|q,I) with the answer that speaks against the output first, shape (examples, questions, 2), and the scores in
-        [0, 1] from P(good) (from the answers where ``kind`` is hard), shape (examples, questions).
+    split.
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
     answers = np.stack([1.0 - scores, scores], axis=2)

@@ -116,10 +116,9 @@ def joint_order(
 ) -> tuple[list[int], list[float]]:
     """An order whose first k questions tell together no less than the k best one by one, on these examples.
 
-    Where to begin: the first k of the greedy order, or the k best one by one, whichever tells more. Then questions are
-    exchanged (:func:`exchange`). The order is greedy after the k, and within them where they are those of the greedy
-    order; else they stand as they were begun with, each that came in for another in its place. ``worth`` is what each
-    question is worth alone, per cost where there are costs. Returns as :func:`greedy_order`.
+    It begins with the first k of the greedy order, or the k best one by one, whichever tells more; then questions are
+    exchanged (:func:`exchange`). Behind the k it is greedy. ``worth`` is what each question is worth alone, per cost
+    where there are costs. Returns as :func:`greedy_order`.
     """
     greedy, gains = greedy_order(data, worth, costs=costs)
     top = best_alone(worth)[:k]
@@ -130,12 +129,11 @@ def joint_order(
 
 
 def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = None, least: float = 1.0) -> list[int]:
-    """Exchange one question after another for the best one outside, while a set gains by it beyond its noise.
+    """Exchange one question after another for the best one outside, while a set gains by it
+    (:func:`pointwise_information`, per cost where there are costs) by over ``least`` standard errors of the difference.
 
-    An exchange is made where the set tells more by it (:func:`pointwise_information`; per cost, where there are costs)
-    by over ``least`` standard errors of the difference. Sets with fewer than :data:`THIN` examples per combination of
-    answers are left as they are: their estimates cannot carry a search. A question stands in the place of the one that
-    it replaces.
+    Sets with fewer than :data:`THIN` examples per combination of answers are left as they are: their estimates cannot
+    carry a search. A question stands in the place of the one that it replaces.
     """
     chosen = list(start)
     if not chosen or occupied(data, chosen)[-1] < THIN:
@@ -155,12 +153,10 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
 
 
 def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[float, Floats]:
-    """Bits that a set tells, by its whole table, and each example's part in them.
+    """Bits that a set tells, by its whole table, less their exact mean over all dealings of the ratings; and each
+    example's part in them, log2 p(y, a) / (p(y) p(a)), shape (examples,), NaN where an answer or the rating is missing.
 
-    Returns:
-        Bits, less their exact mean over all dealings of the ratings, whatever the order of the questions; and
-        log2 p(y, a) / (p(y) p(a)) of each example, shape (examples,), NaN where an answer or the rating is missing.
-        Their mean is the plug-in information; their spread is its sampling noise.
+    The mean of the parts is the plug-in information; their spread is its sampling noise.
     """
     cells = np.zeros(len(data.ratings), dtype=np.int64)
     for question in questions:

@@ -178,10 +178,8 @@ class LessonDesk:
     ) -> set[str]:
         """Retire the weaker of two lessons that order opposite things; returns the ids of the retired ones.
 
-        Args:
-            lessons: Ids of the lessons that are about to be written, the strongest first.
-            strength: Ranks a lesson. One in the prompt has passed the acceptance test and does not give way.
-            overwritten: Ids of lessons whose lines the new edits take out: the acceptance test decides between them.
+        ``lessons`` are about to be written, the strongest first. ``strength`` ranks a lesson; one in the prompt has
+        passed the acceptance test and does not give way, unless the new edits take its line out (``overwritten``).
         """
         # Lessons that are neither in the prompt nor about to be are not compared: small models see contradictions
         # everywhere.

@@ -107,12 +107,9 @@ class Trying:
     ) -> QuestionWordings:
         """The best wording in place of the source's own, if it is better by more than the selection bias.
 
-        Args:
-            own: The target's answers to the source's wording, on all examples.
-            others: Those to the wordings that are left, on the same examples.
-            tried: All that were tried, those that were dropped with the reason.
-            resampling: How the standard error of the gain is made. Its groups are those of the examples in ``own``, in
-                their order.
+        ``own`` are the target's answers to the source's wording on all examples, ``others`` those to the wordings that
+        are left, ``tried`` all that were dropped. The groups of ``resampling`` are those of the examples in ``own``, in
+        their order.
         """
         before = self.own(own)
         found = [self.other(wording, answers) for wording, answers in others.items()]

@@ -287,16 +287,12 @@ def learn_weights(
     The held-out figures are those of learning from the development part of each split; the weights returned are then
     learned from everything in the same way. Groups of the same name in ratings and pairs are one group. ``compare`` are
     learners shown beside the method, ``uniform`` always among them (None: the quick ones). ``level`` and ``pooling``
-    are for pairs alone: ``partial`` leans small sections on the whole, ``none`` keeps them apart. ``pair_share`` is the
-    share of the pairs in what is maximised beside ratings, in [0, 1].
-
+    are for pairs alone. ``pair_share`` is the share of the pairs in what is maximised beside ratings, in [0, 1].
     ``folds`` is 1 for one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs. ``resamples`` is
     200 by default (100 of ratings), 50 over 500,000 scores, none for a slow learner.
 
-    Raises:
-        InputError: An unknown learner, an option out of range, or data from which nothing can be learned.
-        LearningFailedError: The method finds no weights for these data.
-        MissingExtraError: The method needs a package that is not installed.
+    Raises InputError for an unknown learner, an option out of range, or data from which nothing can be learned;
+    LearningFailedError where the method finds no weights; MissingExtraError where it needs a package.
     """
     if folds is not None and folds < 1:
         raise InputError(f"folds is {folds}; it must be at least 1.")
