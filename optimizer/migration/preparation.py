@@ -230,9 +230,8 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
     """Have a person agree to the requirements. InputError where nobody can be asked."""
     file = run.path / REQUIREMENTS_FILE
     if ask_first:
-        rows = (" · ".join(str(value) for value in row.values() if value is not None) for row in listed(checklist))
         head = "Requirements: what it is, where from, old outputs that keep it, whether it counts"
-        raise UnapprovedError("\n".join([head, *rows, f"\nThey are in {file}."]), what=REQUIREMENTS)
+        raise UnapprovedError("\n".join([head, *listed(checklist), f"\nThey are in {file}."]), what=REQUIREMENTS)
     raise InputError(
         f"{file}: read these {count(len(checklist.questions), 'requirement')} and change what is wrong, then give "
         f"--requirements {as_typed(file)}, or take them as they are with --yes. What was bought is kept."

@@ -171,18 +171,14 @@ def with_support(checklist: Checklist, development: Sequence[Example], verdicts:
     return checklist.model_copy(update={"questions": criteria})
 
 
-def listed(checklist: Checklist) -> list[dict[str, Any]]:
-    """Rows of a table, one a requirement, for a person who is to agree."""
-    return [
-        {
-            "requirement": each.id,
-            "from": each.origin,
-            "old outputs keep it": None if each.support is None else percent(each.support),
-            "counts": "yes" if each.weight else "no",
-            "asked or checked": each.clause if isinstance(each, ComputedCheck) and each.clause else each.criterion,
-        }
-        for each in checklist.questions
-    ]
+def listed(checklist: Checklist) -> list[str]:
+    """Say each requirement in a line for a person who is to agree."""
+    lines = []
+    for each in checklist.questions:
+        kept = None if each.support is None else percent(each.support)
+        said = each.clause if isinstance(each, ComputedCheck) and each.clause else each.criterion
+        lines.append(" · ".join(filter(None, [each.id, each.origin, kept, "yes" if each.weight else "no", said])))
+    return lines
 
 
 _DECIDES = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ...agents.generator import RequirementWriter, as_it_stands, instruction_of
 from ...agents.lesson_checks import ContradictionFinder
@@ -45,17 +45,6 @@ class WrittenEdits:
     """Why there is no edit, by the id of the lesson."""
 
 
-class EditWriter(Protocol):
-    """Writes lessons into a prompt."""
-
-    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
-        """Edits of this prompt, each of which can be applied alone; ``lessons`` come best supported first.
-
-        A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
-        from ``texts``, those of the development examples.
-        """
-
-
 @dataclass(frozen=True)
 class OpposedParts:
     """Finds the parts of a prompt that order the opposite of a lesson: those near in meaning, then a model decides."""
@@ -76,46 +65,49 @@ class OpposedParts:
 
 
 @dataclass(frozen=True)
-class EditByEdit:
-    """One small edit a lesson, each against the same prompt."""
+class EditWriter:
+    """Writes lessons into a prompt: one small edit a lesson, or with a rewriter one edit for all."""
 
-    updater: Updater
+    model: Updater | Rewriter
     events: Teller
     opposed: OpposedParts | None = None
     """Finds the parts that a lesson contradicts; None where every lesson is added."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
-        """The edits, in the order of the lessons."""
-        self.events.phase("writing edits", len(lessons))
+        """Edits of this prompt, each of which can be applied alone; ``lessons`` come best supported first.
+
+        A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
+        from ``texts``, those of the development examples.
+        """
         written = WrittenEdits()
+        if isinstance(self.model, Rewriter):
+            if lessons:
+                self.events.phase("rewriting the prompt", 1)
+                against = {place for lesson in lessons for place in await self._against(prompt, lesson)}
+                proposal = self.model.propose(prompt, lessons, texts, sorted(against))
+                await self._add(proposal, [lesson.id for lesson in lessons], written)
+            return written
+        self.events.phase("writing edits", len(lessons))
         for number, lesson in enumerate(lessons, 1):
-            against = await self.opposed.find(prompt, lesson) if self.opposed is not None else []
-            await _propose(self.updater.propose(prompt, lesson, texts, against), [lesson.id], written, self.events)
+            against_it = await self._against(prompt, lesson)
+            await self._add(self.model.propose(prompt, lesson, texts, against_it), [lesson.id], written)
             self.events.advance(number, len(lessons))
         return written
 
+    async def _against(self, prompt: Prompt, lesson: Lesson) -> list[int]:
+        return [] if self.opposed is None else await self.opposed.find(prompt, lesson)
 
-@dataclass(frozen=True)
-class WholeRewrite:
-    """All lessons in one call, which gives one edit."""
-
-    rewriter: Rewriter
-    events: Teller
-    opposed: OpposedParts | None = None
-    """Finds the parts that the lessons contradict; None where nobody looks."""
-
-    async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
-        """The one edit, or none."""
-        written = WrittenEdits()
-        if lessons:
-            self.events.phase("rewriting the prompt", 1)
-            names = [lesson.id for lesson in lessons]
-            against: set[int] = set()
-            if self.opposed is not None:
-                for lesson in lessons:
-                    against.update(await self.opposed.find(prompt, lesson))
-            await _propose(self.rewriter.propose(prompt, lessons, texts, sorted(against)), names, written, self.events)
-        return written
+    async def _add(self, proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits) -> None:
+        try:
+            edit = await proposal
+        except CallError as error:
+            if error.fatal:
+                raise
+            self.events.emit(EditRefused(lessons, str(error)))
+            written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
+            return
+        self.events.emit(EditProposed(edit))
+        written.edits.append(edit)
 
 
 def edit_writer(
@@ -127,24 +119,9 @@ def edit_writer(
     free: bool = False,
 ) -> EditWriter:
     """The writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
-    model = context.helper("updater", helper)
+    kind = Rewriter if context.job.options.update == "rewrite" else Updater
     how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": context.job.options.seed, "free": free}
-    if context.job.options.update == "rewrite":
-        return WholeRewrite(Rewriter(context.gateway, model, **how), context.events, opposed)
-    return EditByEdit(Updater(context.gateway, model, **how), context.events, opposed)
-
-
-async def _propose(proposal: Awaitable[Edit], lessons: Sequence[str], written: WrittenEdits, events: Teller) -> None:
-    try:
-        edit = await proposal
-    except CallError as error:
-        if error.fatal:
-            raise
-        events.emit(EditRefused(lessons, str(error)))
-        written.refused |= dict.fromkeys(lessons, f"no edit: {error}")
-        return
-    events.emit(EditProposed(edit))
-    written.edits.append(edit)
+    return EditWriter(kind(context.gateway, context.helper("updater", helper), **how), context.events, opposed)
 
 
 def add_lines(

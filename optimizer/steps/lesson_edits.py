@@ -180,9 +180,10 @@ def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
 
 def _keep_refused(context: RunContext, edits: Sequence[Edit], contest: Contest) -> None:
     """Have the lesson memory know the edits that were just refused for good."""
-    for edit in edits if context.remembering is not None else ():
-        if (draft := contest.refused_on.get(change_of(edit))) is not None:
-            context.remembering.refuse(draft, edit, contest.refused[change_of(edit)])
+    remembering = context.remembering
+    for edit in edits:
+        if remembering is not None and (draft := contest.refused_on.get(change_of(edit))) is not None:
+            remembering.refuse(draft, edit, contest.refused[change_of(edit)])
 
 
 @dataclass(frozen=True)

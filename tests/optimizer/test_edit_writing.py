@@ -19,7 +19,7 @@ from askance.models.gateway import Gateway, RetryPolicy
 from askance.models.progress import Silent
 from askance.optimizer.contest import bundle
 from askance.optimizer.events import EditProposed, EditRefused, Event, Teller
-from askance.optimizer.steps.edits import EditByEdit, OpposedParts, WholeRewrite, add_lines
+from askance.optimizer.steps.edits import EditWriter, OpposedParts, add_lines
 from askance.prompts.errors import BudgetExceededError
 from askance.prompts.lessons import Lesson
 from askance.prompts.prompt import Prompt
@@ -41,8 +41,8 @@ class Desk:
         self.model = ScriptedModel(script)
         gateway = Gateway(retry=RetryPolicy(1))
         events = Teller(Journal(folder / "j"), Silent(), [self.heard.append])
-        self.edits = EditByEdit(Updater(gateway, self.model), events)
-        self.rewrite = WholeRewrite(Rewriter(gateway, self.model), events)
+        self.edits = EditWriter(Updater(gateway, self.model), events)
+        self.rewrite = EditWriter(Rewriter(gateway, self.model), events)
 
     @property
     def outcomes(self) -> list[Event]:
