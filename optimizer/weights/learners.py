@@ -321,7 +321,8 @@ def fit_bradley_terry(
         return value / total, np.append(gradient, by_flip) / total
 
     direction = uniform_weights(tests) if start is None else start / start.sum()
-    bounds, exact = [(0.0, None)] * tests, {"maxiter": 1000, "ftol": 1e-10, "gtol": 1e-7}
+    bounds: list[tuple[float, float | None]] = [(0.0, None)] * tests
+    exact = {"maxiter": 1000, "ftol": 1e-10, "gtol": 1e-7}
     if flip is not None:
         starts = [min((scale * direction for scale in SCALES), key=lambda point: loss(point)[0])]
     else:  # several optima: few flips and small weights, or more flips and large weights
