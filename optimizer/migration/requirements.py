@@ -154,7 +154,7 @@ def prompt_text(prompt: Prompt) -> str:
 def broken_by_new(
     written: WrittenRequirements, development: Sequence[Example], new: Mapping[str, Sequence[Example]]
 ) -> WrittenRequirements:
-    """The requirements with what old outputs never do and ``new`` ones of some target do, e.g. a code fence; no call."""
+    """The requirements with what old outputs never do and ``new`` ones of some target do, e.g. headings; no call."""
     known = {each.id for each in written.criteria}
     rules = never_rules([each.output or "" for each in development])
     outputs = [each for examples in new.values() for each in examples if each.output]

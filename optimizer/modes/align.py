@@ -124,7 +124,7 @@ def prepare(
 
 
 def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOptions]:
-    """Both outputs of every pair as examples, and the settings without those of reading the pairs. Raises InputError."""
+    """Both outputs of every pair as examples, and the settings without those of reading pairs. Raises InputError."""
     for name, usual in (
         ("update", "questions"),
         ("optimise_for", "spearman"),

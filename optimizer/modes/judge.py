@@ -287,9 +287,9 @@ def compare_calibrations(
 def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
     """Say how far several raters agree, and combine their ratings of the examples that teach and accept.
 
-    Returns ratings by dimension and example, where the rule is not the mean, and ``rater_agreement`` of the result; both
-    are empty where one person rated each. The rule is chosen on development; the test examples keep the mean. Raises
-    InputError where a model of raters is asked for and the ratings are not on a few steps.
+    Returns ratings by dimension and example, where the rule is not the mean, and ``rater_agreement`` of the result;
+    both are empty where one person rated each. The rule is chosen on development; the test examples keep the mean.
+    Raises InputError where a model of raters is asked for and the ratings are not on a few steps.
     """
     job, splits = context.job, context.splits
     dimensions = human_targets(job.examples, job.questions, job.options.human_scale).dimensions

@@ -161,7 +161,8 @@ class PairsJob:
         return _pair_scores(self.pairs, ["unscored"], lambda *_: 0.0)
 
     def run(self, watcher: Watcher | None = None) -> tuple[PreferenceScores, Evaluation, PositionBias | None]:
-        """Judge all pairs, in both orders where that was asked for; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
+        """Judge all pairs, in both orders where that was asked for. Raises as
+        :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
         if not self.pairwise:
             return separate_scores(self.pairs, questions, found.verdicts, soft=soft), found, None
