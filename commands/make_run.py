@@ -78,22 +78,29 @@ yes_option = click.option(
 )
 
 
-def _written_out(work: Callable[[Watcher, bool], RunResult], run: str, *, quiet: bool, yes: bool) -> RunResult:
-    """The result, once a person at the terminal has agreed to new sentences; nobody is asked elsewhere, or with
-    ``--yes``."""
+def _run_and_tell(
+    work: Callable[[Watcher, bool], RunResult], run: str, *, as_json: bool, quiet: bool, yes: bool
+) -> None:
+    """Do the work of a run and print the result, once a person at the terminal has agreed to new sentences; nobody is
+    asked elsewhere, or with ``--yes``."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
         with showing(not quiet) as watcher:
-            return work(watcher, asks)
+            done = work(watcher, asks)
     except UnapprovedError as error:
         echo(error, err=True)
-    if not click.confirm("Write them out?", err=True):
-        raise UnapprovedError(
-            f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume "
-            f"{as_typed(run)} asks again."
-        )
-    with showing(not quiet) as watcher:
-        return work(watcher, False)
+        if not click.confirm("Write them out?", err=True):
+            raise UnapprovedError(
+                f"Nothing was written out. Every version that was tried is in {run}/prompts; askance resume "
+                f"{as_typed(run)} asks again."
+            ) from None
+        with showing(not quiet) as watcher:
+            done = work(watcher, False)
+    finish(done, as_json=as_json)
+
+
+def _run_job(job: Job, run: str, **how: bool) -> None:
+    _run_and_tell(lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, **how)
 
 
 def run_mode(
@@ -102,9 +109,9 @@ def run_mode(
     needed: Sequence[str],
     *,
     config: Path | None,
+    dry_run: bool,
     as_json: bool,
     quiet: bool,
-    dry_run: bool,
     yes: bool,
     **given: Any,
 ) -> None:
@@ -122,11 +129,8 @@ def run_mode(
     job = prepare(**values, options=options)
     if dry_run:
         _estimate([job], run, as_json=as_json)
-        return
-    done = _written_out(
-        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    else:
+        _run_job(job, run, as_json=as_json, quiet=quiet, yes=yes)
 
 
 def _need(values: Mapping[str, Any], *names: str, dry_run: bool) -> None:
@@ -135,15 +139,9 @@ def _need(values: Mapping[str, Any], *names: str, dry_run: bool) -> None:
 
 
 def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
-    """Say what runs would take; a memory that the run would refuse is refused here, too."""
+    """Say what runs of the same settings would take; a memory that the run would refuse is refused here, too."""
     for job in jobs:
         memory_for(job, None if run is None else RunDirectory(run), make=False)
-    tell_estimate(jobs, as_json=as_json)
-
-
-def tell_estimate(jobs: Sequence[Job], *, as_json: bool) -> None:
-    """Say what runs of the same settings would take; nothing is bought.
-    Raises InputError where a model is not known, or there are too few examples."""
     _tell(estimate_runs(jobs), jobs[0].options.max_iterations, as_json=as_json)
 
 
@@ -211,15 +209,7 @@ def _errors_in(directory: Path) -> Iterator[str | None]:
             yield row.get("error")
 
 
-def migrate_writer(
-    *,
-    config: Path | None,
-    as_json: bool,
-    quiet: bool,
-    dry_run: bool,
-    yes: bool,
-    **given: Any,
-) -> None:
+def _migrate_writer(*, config: Path | None, dry_run: bool, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
     """Move a prompt that writes, or estimate the migration."""
     load_dotenv()
     options, values = settings(WriterMigrationOptions, config, given)
@@ -228,36 +218,39 @@ def migrate_writer(
     run = values.pop("run")
     migration = prepare_writer(**values, options=options)
     if dry_run:
-        tell_migration_estimate(migration, as_json=as_json)
+        _tell_migration_estimate(migration, as_json=as_json)
         return
-    done = with_agreement(
-        lambda watcher, asks, approved: runs.run_writer_migration(
-            migration, run, watcher, yes=yes, ask_first=asks, approved=approved
-        ),
-        run,
-        quiet=quiet,
-        yes=yes,
-    )
-    tell_certificate(done, as_json=as_json)
+
+    def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
+        return runs.run_writer_migration(migration, run, watcher, yes=yes, ask_first=asks, approved=approved)
+
+    _migrate_and_tell(work, run, as_json=as_json, quiet=quiet, yes=yes)
 
 
-def with_agreement(
-    work: Callable[[Watcher, bool, Collection[str]], MigrationResult], run: str, *, quiet: bool, yes: bool
+def _migrate_and_tell(
+    work: Callable[[Watcher, bool, Collection[str]], MigrationResult],
+    run: str,
+    *,
+    as_json: bool,
+    quiet: bool,
+    yes: bool,
 ) -> MigrationResult:
-    """Return the result, once a person at the terminal has agreed to the requirements and to each target's new
-    lines."""
+    """Do the work of a migration and print its certificate, once a person at the terminal has agreed to the requirements
+    and to each target's new lines."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     approved: set[str] = set()
     while True:
         try:
             with showing(not quiet) as watcher:
-                return work(watcher, asks, approved)
+                done = work(watcher, asks, approved)
+            break
         except UnapprovedError as error:
             echo(error, err=True)
-            to_approve = error.what
-        if not click.confirm("Go on with these?", err=True):
-            raise UnapprovedError(f"Nothing more was bought. To go on: askance resume {as_typed(run)}")
-        approved.add(to_approve)
+            if not click.confirm("Go on with these?", err=True):
+                raise UnapprovedError(f"Nothing more was bought. To go on: askance resume {as_typed(run)}") from None
+            approved.add(error.what)
+    tell_certificate(done, as_json=as_json)
+    return done
 
 
 def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
@@ -268,7 +261,7 @@ def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
         show(done)
 
 
-def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
+def _tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     """Say what a migration would take; nothing is bought."""
     estimate = estimate_migration(migration)
     questions = estimate.calls_per_question
@@ -288,7 +281,7 @@ def tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     echo(f"{estimate.power} Nothing was bought.")
 
 
-def verify_migration(run: str, given: dict[str, Any]) -> None:
+def _verify_migration(run: str, given: dict[str, Any]) -> None:
     """Check whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
     load_dotenv()
     targets, as_json, quiet = given["targets"], given["as_json"], given["quiet"]
@@ -340,7 +333,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
     the source, as far as held-out correlation with people, or with the source, says so.
     """
     if verify is not None:
-        verify_migration(verify, given)
+        _verify_migration(verify, given)
         return
     in_file = load_config(config) if config else {}
     known = {name: given.get(name) or in_file.get(name) for name in ("prompt", "checklist", "reads", "variable")}
@@ -357,10 +350,10 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
     if kind == "judge":
         _migrate_judge(config=config, **given)
     else:
-        migrate_writer(config=config, **given)
+        _migrate_writer(config=config, **given)
 
 
-def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
+def _migrate_judge(*, config: Path | None, dry_run: bool, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
     """Move a prompt that judges to one target, which is a run like any other, or to several."""
     load_dotenv()
     options, values = settings(MigrateOptions, config, {**given, "target": None})
@@ -371,29 +364,21 @@ def _migrate_judge(*, config: Path | None, as_json: bool, quiet: bool, dry_run: 
     jobs = prepare_judges(**values, options=options)
     if dry_run:
         _estimate([*jobs.values()], run, as_json=as_json)
-        return
-    if len(jobs) > 1:
+    elif len(jobs) > 1:
         _run_judges(lambda: jobs, run, as_json=as_json, quiet=quiet, yes=yes)
-        return
-    [job] = jobs.values()
-    done = _written_out(
-        lambda watcher, asks: runs.run_and_report(job, run, watcher, ask_first=asks), run, quiet=quiet, yes=yes
-    )
-    finish(done, as_json=as_json)
+    else:
+        [job] = jobs.values()
+        _run_job(job, run, as_json=as_json, quiet=quiet, yes=yes)
 
 
-def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, *, as_json: bool, quiet: bool, yes: bool) -> None:
-    """Run the jobs of several targets and print their certificate.
-
-    Raises CoverageError where too many verdicts are missing.
-    """
+def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, **how: bool) -> None:
+    """Run the jobs of several targets, made anew each time, and print their certificate. Raises CoverageError where too
+    many verdicts are missing."""
 
     def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
         return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
 
-    done = with_agreement(work, run, quiet=quiet, yes=yes)
-    tell_certificate(done, as_json=as_json)
-    for result in done.runs.values():
+    for result in _migrate_and_tell(work, run, **how).runs.values():
         if any(result.record.missing.values()):
             tell_errors(_errors_in(result.directory))
         result.require_coverage()
@@ -444,13 +429,11 @@ def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: boo
         _tell(reduce(add, estimates), next_round.job.options.max_iterations, as_json=as_json)
         return
     run = values["run"]
-    done = _written_out(
-        lambda watcher, asks: runs.run_round_and_report(next_round, run, watcher, ask_first=asks),
-        run,
-        quiet=quiet,
-        yes=yes,
-    )
-    finish(done, as_json=as_json)
+
+    def work(watcher: Watcher, asks: bool) -> RunResult:
+        return runs.run_round_and_report(next_round, run, watcher, ask_first=asks)
+
+    _run_and_tell(work, run, as_json=as_json, quiet=quiet, yes=yes)
 
 
 @click.command(name="tune", cls=GroupedCommand)
@@ -530,24 +513,18 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    if is_migration(RunDirectory(run)):
-        moved = with_agreement(
-            lambda watcher, asks, approved: runs.resume_migration(
-                run, watcher, yes=yes, ask_first=asks, approved=approved, **options
-            ),
-            run,
-            quiet=quiet,
-            yes=yes,
-        )
-        tell_certificate(moved, as_json=as_json)
+    how = {"as_json": as_json, "quiet": quiet, "yes": yes}
+    if has_several(RunDirectory(run)):
+        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, **how)
         return
 
-    if has_several(RunDirectory(run)):
-        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, as_json=as_json, quiet=quiet, yes=yes)
-        return
+    def moved(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
+        return runs.resume_migration(run, watcher, yes=yes, ask_first=asks, approved=approved, **options)
 
     def resumed(watcher: Watcher, asks: bool) -> RunResult:
-        job = take_up(RunDirectory(run), options)
-        return runs.run_and_report(job, run, watcher, ask_first=asks)
+        return runs.run_and_report(take_up(RunDirectory(run), options), run, watcher, ask_first=asks)
 
-    finish(_written_out(resumed, run, quiet=quiet, yes=yes), as_json=as_json)
+    if is_migration(RunDirectory(run)):
+        _migrate_and_tell(moved, run, **how)
+    else:
+        _run_and_tell(resumed, run, **how)

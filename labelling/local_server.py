@@ -77,48 +77,53 @@ def page_files(package: str, names: Mapping[str, str]) -> Handler:
     return page
 
 
-async def told(request: web.Request, record: type[Message], do: Callable[[Message], Awaitable[Any]]) -> web.Response:
-    """The answer to a message of a page, as JSON; a message that is wrong, or a full disk, is said in words."""
-    if request.content_type != "application/json":
-        return problem(415, "JSON is needed.")
-    body = await request.read()
-    try:
-        return web.json_response(await do(record.model_validate_json(body)))
-    except ValidationError as error:
-        return problem(400, explain(error))
-    except InputError as error:
-        return problem(400, str(error))
-    except AskanceError as error:
-        logger.error("%s", error)
-        return problem(507, str(error))
-
-
 def add_read(app: web.Application, name: str, make: Callable[..., Any], fields: Sequence[str] = ()) -> None:
     """Answer ``api/NAME`` by what ``make``, in a thread, gives of these fields of the query; a missing one is empty."""
 
     async def read(request: web.Request) -> web.StreamResponse:
-        return await answered(lambda: make(*(request.query.get(each, "") for each in fields)), web.json_response)
+        return await answered(lambda: make(*(request.query.get(each, "") for each in fields)))
+
+    app.router.add_get(f"/{{token}}/api/{name}", read)
+
+
+def add_query(app: web.Application, name: str, record: type[Message], make: Callable[[Message], Any]) -> None:
+    """Answer ``api/NAME`` by what ``make``, in a thread, gives of the query as a record."""
+
+    async def read(request: web.Request) -> web.StreamResponse:
+        return await answered(lambda: make(record.model_validate(dict(request.query))))
 
     app.router.add_get(f"/{{token}}/api/{name}", read)
 
 
 def add_act(app: web.Application, name: str, record: type[Message], do: Callable[[Message], Any]) -> None:
-    """Answer the messages to ``api/NAME`` by what ``do``, in a thread, gives."""
+    """Answer the messages to ``api/NAME``, which are JSON, by what ``do``, in a thread, gives."""
 
     async def act(request: web.Request) -> web.StreamResponse:
-        return await told(request, record, lambda message: asyncio.to_thread(do, message))
+        if request.content_type != "application/json":
+            return problem(415, "JSON is needed.")
+        body = await request.read()
+        return await answered(lambda: do(record.model_validate_json(body)), failed=507)
 
     app.router.add_post(f"/{{token}}/api/{name}", act)
 
 
-async def answered(make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse]) -> web.StreamResponse:
-    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words."""
+async def answered(
+    make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse] = web.json_response, *, failed: int = 500
+) -> web.StreamResponse:
+    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words.
+
+    ``failed`` is the status where askance could not do it. An act that failed (507), as on a full disk, is logged too.
+    """
     try:
         return answer(await asyncio.to_thread(make))
+    except ValidationError as error:
+        return problem(400, explain(error))
     except InputError as error:
         return problem(400, str(error))
     except AskanceError as error:
-        return problem(500, str(error))
+        if failed == 507:
+            logger.error("%s", error)
+        return problem(failed, str(error))
 
 
 def problem(status: int, text: str) -> web.Response:

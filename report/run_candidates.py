@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..memory.records import CriterionRecord, PrunedRecord
     from ..memory.result_file import RunRecord
@@ -74,66 +73,97 @@ def shortened(pieces: Iterable[Piece]) -> list[Piece]:
     return made
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Some words of a prompt, or that were in it."""
+
+    text: str
+    by: int = 0
+    """Number of the change that brought it; 0 for the start."""
+    gone: int = 0
+    """Number of the change that took it away; 0 where it is still there."""
+
+
+def text_of(stretches: Iterable[Stretch]) -> str:
+    """The words that are still there."""
+    return "".join(each.text for each in stretches if not each.gone)
+
+
+def replaced(
+    stretches: Sequence[Stretch], offset: int, removed: str, added: str, number: int
+) -> tuple[list[Stretch], set[int]]:
+    """Words taken away at an offset of the present text, and others put in their place by the change ``number``. The
+    second is the changes whose words it changed or stands among."""
+    before, rest = _cut(stretches, offset)
+    inside, after = _cut(rest, len(removed))
+    needs = {each.by for each in inside if not each.gone}
+    around = {_by([*reversed(before)]), _by(after)}
+    if not removed and len(around) == 1:  # within the words of one change
+        needs |= around
+    went = [each if each.gone else replace(each, gone=number) for each in inside]
+    came = [Stretch(added, number)] if added else []
+    return [*before, *went, *came, *after], needs - {0}
+
+
+def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list[Stretch]]:
+    """Divide stretches after ``length`` characters of the words that are still there."""
+    first: list[Stretch] = []
+    for place, each in enumerate(stretches):
+        if not length:
+            return first, [*stretches[place:]]
+        if not each.gone and len(each.text) > length:
+            first.append(replace(each, text=each.text[:length]))
+            return first, [replace(each, text=each.text[length:]), *stretches[place + 1 :]]
+        length -= 0 if each.gone else len(each.text)
+        first.append(each)
+    return first, []
+
+
+def _by(stretches: Sequence[Stretch]) -> int:
+    """The change that the first words are of that are still there."""
+    return next((each.by for each in stretches if not each.gone), 0)
+
+
+def replacements(old: str, new: str) -> Iterator[tuple[str, str, int]]:
+    """The words that went and came at each place, and how many characters stay before it."""
+    removed, added, before = "", "", 0
+    for piece in [*word_changes(old, new), Piece("")]:
+        if piece.kind == "removed":
+            removed += piece.text
+        elif piece.kind == "added":
+            added += piece.text
+        else:
+            if removed or added:
+                yield removed, added, before
+                removed, added, before = "", "", 0
+            before += len(piece.text)
+
+
 def mark_edits(start: str, edits: Iterable[tuple[str, str] | None], end: str) -> list[Piece]:
     """Apply edits (old text, new text) one after the other, keeping track of which did what; numbered from 1.
 
-    None in the place of an edit is passed over, with its number.
-
-    What one edit added and a later one took away again is not shown. Raises MarksError where an old text does not occur
-    exactly once, or the edits do not lead to ``end``."""
-    pieces = [Piece(start)]
+    None in the place of an edit is passed over, with its number. Words that one edit added and a later one took away
+    are not shown. Raises MarksError where an old text does not occur exactly once, or the edits do not lead to ``end``.
+    """
+    stretches = [Stretch(start)]
     for number, edit in enumerate(edits, 1):
         if edit is None:
             continue
         old, new = edit
-        current = _current(pieces)
+        current = text_of(stretches)
         if not old or current.count(old) != 1:
             raise MarksError(f"the old text of edit {number} does not occur once")
-        before, rest = _cut(pieces, current.index(old))
-        inside, after = _cut(rest, len(old))
-        pieces = _joined([*before, *_changed(inside, word_changes(old, new, number)), *after])
-    if _current(pieces) != end:
+        here = current.index(old)
+        for removed, added, before in replacements(old, new):
+            stretches, _ = replaced(stretches, here + before, removed, added, number)
+            here += before + len(added)
+    if text_of(stretches) != end:
         raise MarksError("the edits do not lead to the accepted prompt")
-    return pieces
-
-
-def _current(pieces: Iterable[Piece]) -> str:
-    return "".join(piece.text for piece in pieces if piece.kind != "removed")
-
-
-def _cut(pieces: Sequence[Piece], length: int) -> tuple[list[Piece], list[Piece]]:
-    """Divide pieces after ``length`` characters of present text."""
-    first: list[Piece] = []
-    queue = deque(pieces)
-    while queue and length:
-        piece = queue.popleft()
-        if piece.kind != "removed":
-            if len(piece.text) > length:
-                queue.appendleft(replace(piece, text=piece.text[length:]))
-                piece = replace(piece, text=piece.text[:length])
-            length -= len(piece.text)
-        first.append(piece)
-    return first, list(queue)
-
-
-def _changed(pieces: Sequence[Piece], changes: Iterable[Piece]) -> list[Piece]:
-    """Lay the changes of one edit over pieces that earlier edits left."""
-    made: list[Piece] = []
-    rest = list(pieces)
-    for change in changes:
-        if change.kind == "added":
-            made.append(change)
-            continue
-        taken, rest = _cut(rest, len(change.text))
-        if change.kind == "same":
-            made += taken
-        else:
-            made += [
-                replace(change, text=piece.text) if piece.kind == "same" else piece
-                for piece in taken
-                if piece.kind != "added"
-            ]
-    return made + rest
+    shown = [each for each in stretches if not (each.by and each.gone)]
+    return _joined(
+        Piece(each.text, "added" if each.by else "removed" if each.gone else "same", each.by or each.gone or None)
+        for each in shown
+    )
 
 
 def _common(left: Sequence[str], right: Sequence[str]) -> int:

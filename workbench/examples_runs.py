@@ -1,10 +1,13 @@
-"""The examples of the workbench's runs: their judges' verdicts, their labels, and where a question comes from."""
+"""The page Examples: what it asks for, and the examples of the workbench's runs with verdicts, labels and origins."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,8 +17,8 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from ..labelling.label_options import LabelOptions
-from ..labelling.label_session import LabelSession, open_session
-from ..labelling.local_server import told
+from ..labelling.label_session import Labeller, LabelSession, Said, open_session
+from ..labelling.local_server import add_act, add_query, add_read
 from ..labelling.run_outputs import outputs_of_run
 from ..memory.journal import read_events
 from ..memory.provenance import build_graph
@@ -24,9 +27,7 @@ from ..memory.why import why_question
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions, load_examples
 from ..report.question_history import question_lines
-from .examples_judge import JudgeColumns, judge_columns
-from .examples_page import answered, write_labelled
-from .examples_table import AskedExamples, ExamplesTable
+from .examples_table import AskedExamples, ExamplesTable, JudgeColumns, judge_columns
 from .judge_bench import Split, load_start
 from .saved_judges import ValidationLooks, judge_files
 
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     from ..prompts.examples import Example
     from .judge_bench import JudgeBench
 
+logger = logging.getLogger(__name__)
+
+FILES = {name: name for name in ("examples.js", "labels.js", "examples.css")}
+SAVE_EVERY = 0.5
+"""Seconds between two looks at whether the labelled data are to be written; the labels themselves are on the disk."""
 MOST_TABLES = 4
 """Runs whose examples are kept in memory, and whose labels this process holds."""
 RUN_LABELS = "examples-labelled.jsonl"
@@ -216,14 +222,74 @@ def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callab
         return ExamplesTable(examples, splits, why_shut=str(error))
 
 
+class ExamplesRoom(Protocol):
+    """The tables that the page can show."""
+
+    def table(self, run: str) -> ExamplesTable:
+        """The examples of a run. Raises InputError where there is none."""
+
+    def listed(self, asked: AskedExamples) -> dict[str, Any]:
+        """The rows that pass the filters, and what the page says around them."""
+
+    def one(self, asked: AskedExamples) -> dict[str, Any]:
+        """One example."""
+
+    def sessions(self) -> Iterable[LabelSession]:
+        """All that is labelled in now."""
+
+
+def add_examples(app: web.Application, room: ExamplesRoom) -> None:
+    """Let an application answer what the page asks for; labelled data are written while it runs, and at its end."""
+    add_query(app, "examples", AskedExamples, room.listed)
+    add_query(app, "example", AskedExamples, room.one)
+    add_query(app, "state", Labeller, partial(_say, room, "state"))
+    add_query(app, "progress", Labeller, lambda asked: _session(room, asked.run).figures())
+    for action, record in (("label", Said), ("draft", Said), ("skip", Said), ("undo", Labeller)):
+        add_act(app, action, record, partial(_say, room, action))
+    app.cleanup_ctx.append(partial(_keeping, room))
+
+
+def _say(room: ExamplesRoom, action: str, said: Labeller) -> dict[str, Any]:
+    return _session(room, said.run).say(action, said)
+
+
+def _session(room: ExamplesRoom, run: str) -> LabelSession:
+    table = room.table(run)
+    if table.session is None:
+        raise InputError(f"Nothing can be labelled here: {table.why_shut}")
+    return table.session
+
+
+async def _keeping(room: ExamplesRoom, app: web.Application) -> AsyncIterator[None]:
+    """Write the labelled data after labels, and let the files go in the end."""
+
+    async def keep() -> None:
+        while True:
+            await asyncio.sleep(SAVE_EVERY)
+            await asyncio.to_thread(write_labelled, room.sessions())
+
+    keeping = asyncio.create_task(keep())
+    yield
+    keeping.cancel()
+    with suppress(asyncio.CancelledError):
+        await keeping
+    write_labelled(room.sessions())
+    for each in room.sessions():
+        each.file.close()
+
+
+def write_labelled(sessions: Iterable[LabelSession]) -> None:
+    """Write labelled data that changed; one that cannot be written is said on its page and in the terminal."""
+    for each in [*sessions]:
+        before = each.problem
+        try:
+            each.write()
+        except AskanceError as error:
+            if each.problem != before:
+                logger.error("%s", error)
+
+
 def add_runs(app: web.Application, room: RunExamples) -> None:
     """Let an application answer what the page asks of runs alone."""
-
-    async def why(request: web.Request) -> web.StreamResponse:
-        return await answered(lambda: room.why(request.query.get("run", ""), request.query.get("question", "")))
-
-    async def look(request: web.Request) -> web.StreamResponse:
-        return await told(request, OpenedLook, lambda opened: asyncio.to_thread(room.open_validation, opened))
-
-    app.router.add_get("/{token}/api/why", why)
-    app.router.add_post("/{token}/api/look", look)
+    add_read(app, "why", room.why, ("run", "question"))
+    add_act(app, "look", OpenedLook, room.open_validation)

@@ -7,8 +7,8 @@ change, and each further line that it added. A later change may stand on words o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -16,24 +16,13 @@ from typing import TYPE_CHECKING
 from ..prompts.errors import InputError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
-from ..report.run_candidates import Piece, word_changes
+from ..report.run_candidates import Stretch, replaced, replacements
 
 if TYPE_CHECKING:
     from ..memory.result_file import RunRecord
 
 _FIRST_BREAK = re.compile(r"\n+[^\n]*")
 _LAST_BREAK = re.compile(r"[^\n]*\n+|[^\n]+")
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Some words of the prompt, or that were in it."""
-
-    text: str
-    by: int = 0
-    """Number of the change that brought it; 0 for the start."""
-    gone: int = 0
-    """Number of the change that took it away; 0 where it is still there."""
 
 
 @dataclass(frozen=True)
@@ -94,59 +83,13 @@ class ChangedPrompt:
     def _change(self, offset: int, old: str, new: str, edit: int | None) -> None:
         """Make the changes of one edit at an offset of the present text."""
         here = offset
-        for removed, added, before in _runs(word_changes(old, new)):
+        for removed, added, before in replacements(old, new):
             here += before
             for part in [added] if removed else _lines(added) or [added]:
-                needs = self._replace(here, removed, part, len(self.changes) + 1)
-                self.changes.append(PromptChange(len(self.changes) + 1, edit, tuple(sorted(needs))))
+                number = len(self.changes) + 1
+                self.stretches, needs = replaced(self.stretches, here, removed, part, number)
+                self.changes.append(PromptChange(number, edit, tuple(sorted(needs))))
                 here += len(part)
-
-    def _replace(self, offset: int, removed: str, added: str, number: int) -> set[int]:
-        """Take words away and put others in their place; returns the changes that this one needs."""
-        before, rest = _cut(self.stretches, offset)
-        inside, after = _cut(rest, len(removed))
-        needs = {each.by for each in inside if not each.gone}
-        around = {_by([*reversed(before)]), _by(after)}
-        if not removed and len(around) == 1:  # within the words of one change
-            needs |= around
-        went = [each if each.gone else replace(each, gone=number) for each in inside]
-        came = [Stretch(added, number)] if added else []
-        self.stretches = [*before, *went, *came, *after]
-        return needs - {0}
-
-
-def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list[Stretch]]:
-    """Divide stretches after ``length`` characters of the words that are still there."""
-    first: list[Stretch] = []
-    for place, each in enumerate(stretches):
-        if not length:
-            return first, [*stretches[place:]]
-        if not each.gone and len(each.text) > length:
-            first.append(replace(each, text=each.text[:length]))
-            return first, [replace(each, text=each.text[length:]), *stretches[place + 1 :]]
-        length -= 0 if each.gone else len(each.text)
-        first.append(each)
-    return first, []
-
-
-def _by(stretches: Sequence[Stretch]) -> int:
-    """The change that the first words are of that are still there."""
-    return next((each.by for each in stretches if not each.gone), 0)
-
-
-def _runs(pieces: Sequence[Piece]) -> Iterator[tuple[str, str, int]]:
-    """The words that went and came at each place, and how many characters stay before it."""
-    removed, added, before = "", "", 0
-    for piece in [*pieces, Piece("")]:
-        if piece.kind == "removed":
-            removed += piece.text
-        elif piece.kind == "added":
-            added += piece.text
-        else:
-            if removed or added:
-                yield removed, added, before
-                removed, added, before = "", "", 0
-            before += len(piece.text)
 
 
 def _lines(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,25 +32,40 @@ from ..report.certificate_data import read_migration
 from ..report.certificate_page import render_certificate
 from ..report.run_data import read_run
 from ..report.run_page import render_report
-from . import examples_page
-from .ask_page import AskPage, add_ask
-from .asked_questions import ASKED_FOLDER, NO_EXAMPLES, cannot_ask
+from .asked_questions import (
+    ASKED_FOLDER,
+    NO_EXAMPLES,
+    AskedQuestion,
+    NewWording,
+    ask,
+    asked_questions,
+    asking_job,
+    cannot_ask,
+    keep_question,
+    keep_verdicts,
+    worded,
+)
 from .disagreement_page import DisagreementPage
-from .examples_runs import RUN_LABELS, RunExamples, add_runs, labelled_examples
+from .examples_runs import FILES, RUN_LABELS, RunExamples, add_examples, add_runs, labelled_examples
 from .found_runs import RUN_FILES, FoundRuns
-from .judge_bench import JudgeBench, load_bench
+from .judge_bench import JudgeBench, Split, load_bench
 from .judge_edits import JudgeEdit, edited_judge
-from .judge_test import acceptance_test
 from .prompt_page import PromptPage
-from .saved_judges import ValidationLooks, judge_files, save_changed_judge
+from .saved_judges import ValidationLooks, acceptance_test, judge_files, save_changed_judge
 from .start_form import StartForm, add_start
+
+if TYPE_CHECKING:
+    from ..evaluation.kept_judge import KeptJudge
+    from ..prompts.checklist import Question
+
+    Edited = tuple[JudgeBench, Path, KeptJudge, tuple[str, ...]]
 
 PAGE = {
     "": "runs.html",
     **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts")},
     "start": "start.html",
     **{name: name for name in ("start.css", "start.js", "ask.js", "ask.css")},
-    **examples_page.FILES,
+    **FILES,
     **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
     **{name: name for name in ("disagreements.js", "disagreements.css", "prompts.js", "prompts.css")},
 }
@@ -80,6 +95,16 @@ class AskedJudge(BaseModel):
     edit: JudgeEdit
     validation: bool = Field(default=False)
     """Whether validation is shown, which is a look where the judge is changed."""
+
+
+class AskedWording(BaseModel):
+    """A message of the page: a question for a judge."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str
+    file: str = JUDGE_FILE
+    wording: NewWording
 
 
 class Workbench:
@@ -177,7 +202,7 @@ class Workbench:
         file = save_changed_judge(folder, bench.judge, changed, what, self.by, ValidationLooks(folder).judges())
         return {"file": file.name, "path": str(file)}
 
-    def edited(self, asked: AskedJudge) -> tuple[JudgeBench, Path, Any, tuple[str, ...]]:
+    def edited(self, asked: AskedJudge) -> Edited:
         """The judge's bench and directory, and the judge as it is edited, with what was changed."""
         bench, folder = self.judge_of(asked.run, asked.file)
         edit = asked.edit
@@ -203,6 +228,64 @@ class Workbench:
         return kept[1], folder
 
 
+class AskPage:
+    """Asks a judge's model further questions; one at a time, as two windows would pay twice."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench, self._lock = bench, Lock()
+
+    def estimate(self, asked: AskedWording) -> dict[str, Any]:
+        """What asking the question on development takes; nothing is bought."""
+        bench, folder, question = self._worded(asked)
+        return _estimated(bench, folder, [question], "development")
+
+    def ask(self, asked: AskedWording) -> dict[str, Any]:
+        """Ask it there, and keep it with its verdicts."""
+        with self._lock:
+            bench, folder, question = self._worded(asked)
+            verdicts = ask(bench.judge, folder, [question], bench.parts["development"].examples)
+            keep_question(folder, bench.judge, question, asked.wording, verdicts, self._bench.by)
+        return {"id": question.id, "instead_of": asked.wording.instead_of}
+
+    def estimate_validation(self, asked: AskedJudge) -> dict[str, Any]:
+        """What asking on validation takes, of the questions that are on and were not asked there."""
+        (bench, folder, *_), waiting = self._waiting(asked)
+        return _estimated(bench, folder, [each.question for each in waiting], "validation")
+
+    def ask_validation(self, asked: AskedJudge) -> dict[str, Any]:
+        """Ask them there; that is a look at validation, which is counted before anything is shown."""
+        with self._lock:
+            (bench, folder, changed, what), waiting = self._waiting(asked)
+            questions = [each.question for each in waiting]
+            verdicts = ask(bench.judge, folder, questions, bench.parts["validation"].examples)
+            look = ValidationLooks(folder).add(changed.hash, what) if what else 0
+            for each in waiting:
+                keep_verdicts(folder, each, "validation", verdicts)
+        return {"look": look}
+
+    def _worded(self, asked: AskedWording) -> tuple[JudgeBench, Path, Question]:
+        bench, folder = self._bench.judge_of(asked.run, asked.file)
+        if not bench.parts["development"].examples:
+            raise InputError(NO_EXAMPLES)
+        taken = {each.question.id for each in asked_questions(folder)}
+        return bench, folder, worded(bench.judge, asked.wording, taken)
+
+    def _waiting(self, asked: AskedJudge) -> tuple[Edited, list[AskedQuestion]]:
+        bench, folder, changed, _ = edited = self._bench.edited(asked)
+        ids = bench.unasked(changed, "validation")
+        waiting = [each for each in asked_questions(folder) if each.question.id in ids]
+        if not waiting:
+            raise InputError("Every question that is on was asked on validation.")
+        return edited, waiting
+
+
+def _estimated(bench: JudgeBench, folder: Path, questions: list[Question], split: Split) -> dict[str, Any]:
+    found = asking_job(bench.judge, folder, questions, bench.parts[split].examples).estimate()
+    there = f"; {found.stored:,} answers are there already" if found.stored else ""
+    said = f"{found.calls:,} calls ({found.size}){there}"
+    return {"said": said, "split": split, "ids": [each.id for each in questions]}
+
+
 def workbench_application(token: str, bench: Workbench) -> web.Application:
     """The pages and what they ask for, below a token."""
     app = guarded_application(token, MOST_BYTES)
@@ -217,12 +300,16 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
         return await answered(lambda: bench.report(run), _report_page)
 
     app.router.add_get("/{token}/report", report)
-    add_ask(app, AskPage(bench.judge_of, bench.edited, bench.by), AskedJudge)
+    asking = AskPage(bench)
+    add_act(app, "ask/estimate", AskedWording, asking.estimate)
+    add_act(app, "ask/development", AskedWording, asking.ask)
+    add_act(app, "ask/validation-estimate", AskedJudge, asking.estimate_validation)
+    add_act(app, "ask/validation", AskedJudge, asking.ask_validation)
     add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
     DisagreementPage(lambda run: bench.judge_of(run, JUDGE_FILE), bench.by).add_to(app)
     PromptPage(bench.folder, bench.by).add_to(app)
     examples = RunExamples(bench)
-    examples_page.add_examples(app, examples)
+    add_examples(app, examples)
     add_runs(app, examples)
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
     return app

@@ -12,10 +12,9 @@ import yaml
 from askance.evaluation.judge_file import load_judge
 from askance.prompts.errors import AskanceError, InputError
 from askance.testing import StandInServer
-from askance.workbench.ask_page import AskedWording, AskPage
 from askance.workbench.asked_questions import ASKED_FOLDER, NewWording
 from askance.workbench.saved_judges import ValidationLooks
-from askance.workbench.workbench import AskedJudge, Workbench
+from askance.workbench.workbench import AskedJudge, AskedWording, AskPage, Workbench
 
 from ..said import says
 from .conftest import FURTHER
@@ -24,7 +23,7 @@ RUN = "team/aligned"
 
 
 def desk_of(page: Workbench) -> AskPage:
-    return AskPage(page.judge_of, page.edited, page.by)
+    return AskPage(page)
 
 
 def asking(text: str = FURTHER, **fields: Any) -> AskedWording:

@@ -24,9 +24,8 @@ from askance.prompts.errors import AskanceError, InputError
 from askance.prompts.examples import Example, load_examples
 from askance.prompts.prompt import Prompt
 from askance.prompts.verdicts import Verdict, VerdictColumns, read_verdicts
-from askance.workbench.examples_judge import UNSURE, judge_columns
 from askance.workbench.examples_runs import RUN_LABELS, OpenedLook, RunExamples, splits_of
-from askance.workbench.examples_table import AskedExamples, ExamplesTable
+from askance.workbench.examples_table import UNSURE, AskedExamples, ExamplesTable, judge_columns
 from askance.workbench.judge_bench import BenchPart, JudgeBench, load_bench
 from askance.workbench.judge_edits import JudgeEdit
 from askance.workbench.workbench import AskedJudge, Workbench

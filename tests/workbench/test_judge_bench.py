@@ -24,8 +24,7 @@ from askance.stats.correlation import spearman
 from askance.stats.pass_fail import passes
 from askance.workbench.judge_bench import BenchPart, JudgeBench, load_bench
 from askance.workbench.judge_edits import JudgeEdit, edited_judge
-from askance.workbench.judge_test import acceptance_test
-from askance.workbench.saved_judges import ValidationLooks, judge_files, save_changed_judge
+from askance.workbench.saved_judges import ValidationLooks, acceptance_test, judge_files, save_changed_judge
 from askance.workbench.workbench import AskedJudge, Workbench
 
 from ..said import says

@@ -10,8 +10,7 @@ import pytest
 
 from askance.memory.run_directory import RunDirectory
 from askance.prompts.errors import InputError
-from askance.workbench.start_form import NewRun, OneRun, StartForm
-from askance.workbench.start_run import LOG_FILE, StartedRuns
+from askance.workbench.start_form import LOG_FILE, NewRun, OneRun, StartedRuns, StartForm
 from askance.workbench.workbench import Workbench
 
 from ..said import says
