@@ -47,7 +47,7 @@ SUMMARIES = {
 
 FILES = {
     **dict.fromkeys(("migrate", "align", "tune", "resume"), "make_run"),
-    **dict.fromkeys(("evaluate", "diagnose"), "judge_data"),
+    **dict.fromkeys(("generate", "evaluate", "diagnose"), "judge_data"),
     **dict.fromkeys(("questions", "select"), "make_checklist"),
     **dict.fromkeys(("show", "diff"), "show_run"),
     **dict.fromkeys(("import", "export", "mcp"), "exchange"),

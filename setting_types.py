@@ -1,6 +1,6 @@
 """Types of the settings that functions take by keyword, e.g. ``evaluate(…, limit=10)``, for type checkers and editors.
 
-Made from the records of settings by ``make settings``; what each setting does stands there (``--help`` shows it).
+Made by ``make settings``, ``NAMESettings`` of the record ``NAMEOptions``. That says what each setting does (``--help``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from .models.named import NamedModel
 
 
 class ModelSettings(TypedDict, total=False):
-    """Settings of :class:`ModelOptions`."""
-
     api_base: str | None
     engine: Literal["direct", "batch", "ray"]
     workers: int | None
@@ -29,26 +27,19 @@ class ModelSettings(TypedDict, total=False):
 
 
 class WhereSettings(TypedDict, total=False):
-    """Settings of :class:`Where`."""
-
     store: Path | str | None
     no_cache: bool
 
 
-class GatewaySettings(ModelSettings, WhereSettings, total=False):
-    """Settings of :class:`GatewayOptions`."""
+class GatewaySettings(ModelSettings, WhereSettings, total=False): ...
 
 
 class OwnFormSettings(TypedDict, total=False):
-    """Settings of :class:`OwnForm`."""
-
     reads: str | None
     reply_tokens: int
 
 
 class WriterSettings(OwnFormSettings, GatewaySettings, total=False):
-    """Settings of :class:`WriterOptions`."""
-
     max_requirements: int
     embedder: str | None
     field: Mapping[str, str | Sequence[str]]
@@ -58,8 +49,6 @@ class WriterSettings(OwnFormSettings, GatewaySettings, total=False):
 
 
 class WritingSettings(TypedDict, total=False):
-    """Settings of :class:`WritingOptions`."""
-
     max_output_tokens: int
     generator_temperature: float
     generator_version: str | None
@@ -67,21 +56,16 @@ class WritingSettings(TypedDict, total=False):
 
 
 class GenerateSettings(GatewaySettings, WritingSettings, total=False):
-    """Settings of :class:`GenerateOptions`."""
-
     min_coverage: float
     field: Mapping[str, str | Sequence[str]]
     variable: Mapping[str, str]
     limit: int | None
 
 
-class OwnWordsSettings(OwnFormSettings, total=False):
-    """Settings of :class:`OwnWords`."""
+class OwnWordsSettings(OwnFormSettings, total=False): ...
 
 
 class JudgeSettings(ModelSettings, total=False):
-    """Settings of :class:`JudgeOptions`."""
-
     mode: Literal["auto", "each", "batched"]
     explain: Literal["always", "needed", "never"]
     p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"]
@@ -102,23 +86,17 @@ class JudgeSettings(ModelSettings, total=False):
 
 
 class ScoreSettings(JudgeSettings, WhereSettings, total=False):
-    """Settings of :class:`ScoreOptions`."""
-
     scale: Sequence[float]
     calibration: str | Path | None
     resamples: int
 
 
 class PassSettings(ScoreSettings, total=False):
-    """Settings of :class:`PassOptions`."""
-
     pass_threshold: float | None
     fail_under: float | None
 
 
 class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
-    """Settings of :class:`EvaluateOptions`."""
-
     stop_within: float | None
     pass_mark: float | None
     by: str | None
@@ -129,22 +107,16 @@ class EvaluateSettings(OwnWordsSettings, PassSettings, total=False):
 
 
 class RegressionSettings(OwnWordsSettings, PassSettings, total=False):
-    """Settings of :class:`RegressionOptions`."""
-
     dimension: str | None
     criterion: str | None
     tolerance: float
 
 
 class OwnBesideSettings(OwnFormSettings, total=False):
-    """Settings of :class:`OwnBeside`."""
-
     own_prompt: str | Path | None
 
 
 class CompareSettings(OwnBesideSettings, ScoreSettings, total=False):
-    """Settings of :class:`CompareOptions`."""
-
     points: int
     agreement_tolerance: int | None
     k: int
@@ -157,14 +129,10 @@ class CompareSettings(OwnBesideSettings, ScoreSettings, total=False):
 
 
 class DiagnoseSettings(OwnWordsSettings, JudgeSettings, WhereSettings, total=False):
-    """Settings of :class:`DiagnoseOptions`."""
-
     pairs: int
 
 
 class SelectSettings(JudgeSettings, WhereSettings, total=False):
-    """Settings of :class:`SelectOptions`."""
-
     k: int
     choice: Literal["joint", "top"]
     sample: int
@@ -190,8 +158,6 @@ class SelectSettings(JudgeSettings, WhereSettings, total=False):
 
 
 class WeighSettings(ScoreSettings, total=False):
-    """Settings of :class:`WeighOptions`."""
-
     method: str
     level: Literal["global", "dataset", "section"]
     pooling: Literal["partial", "none"]
@@ -203,8 +169,6 @@ class WeighSettings(ScoreSettings, total=False):
 
 
 class LoopSettings(JudgeSettings, WhereSettings, total=False):
-    """Settings of :class:`LoopOptions`."""
-
     note_taker: str | NamedModel | None
     deduplicator: str | NamedModel | None
     updater: str | NamedModel | None
@@ -229,15 +193,11 @@ class LoopSettings(JudgeSettings, WhereSettings, total=False):
 
 
 class CertificateSettings(TypedDict, total=False):
-    """Settings of :class:`CertificateOptions`."""
-
     max_loss: float
     certificate_level: float
 
 
 class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total=False):
-    """Settings of :class:`MigrateOptions`."""
-
     writer: str | NamedModel | None
     roles: Literal["cross", "self"]
     reference: Literal["auto", "human", "source"]
@@ -249,8 +209,6 @@ class MigrateSettings(OwnWordsSettings, LoopSettings, CertificateSettings, total
 
 
 class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
-    """Settings of :class:`AlignOptions`."""
-
     optimise_for: Literal["spearman", "kendall", "auc", "kappa"]
     combine: Literal["auto", "mean", "majority", "model"]
     disagreement_threshold: float
@@ -266,8 +224,6 @@ class AlignSettings(OwnWordsSettings, LoopSettings, total=False):
 
 
 class TuneSettings(LoopSettings, WritingSettings, total=False):
-    """Settings of :class:`TuneOptions`."""
-
     writer: str | NamedModel | None
     own_questions: bool
     score_as: Literal["all", "mean"]
@@ -279,14 +235,10 @@ class TuneSettings(LoopSettings, WritingSettings, total=False):
 
 
 class WriterMigrationSettings(TuneSettings, CertificateSettings, total=False):
-    """Settings of :class:`WriterMigrationOptions`."""
-
     max_requirements: int
 
 
 class TrainSettings(GatewaySettings, total=False):
-    """Settings of :class:`TrainOptions`."""
-
     epochs: int
     batch_size: int
     learning_rate: float | None
@@ -322,8 +274,6 @@ class TrainSettings(GatewaySettings, total=False):
 
 
 class LabelSettings(TypedDict, total=False):
-    """Settings of :class:`LabelOptions`."""
-
     rater: str
     dimension: str
     criterion: str

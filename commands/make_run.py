@@ -34,9 +34,8 @@ from ..optimizer.rounds import prepare_round
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import estimate_run, estimate_runs
+from ..run_estimate import MOVED, TypicalRun, estimate_run, estimate_runs, typical_lines, typical_record
 from ..settings import flag, load_config
-from ..typical_runs import MOVED, TypicalRun, typical_lines, typical_record
 from .command_options import (
     Function,
     GroupedCommand,

@@ -20,9 +20,9 @@ from ..prompts.examples import Example
 from ..prompts.human_feedback import Comment, known_ratings
 from ..prompts.raters import by_place
 from ..prompts.rows import column
+from .label_options import LabelSteps, half
 from .labels_file import AllSaid, Entry, LabelsFile, Why, texts_of
 from .next_output import WORDS, Queue
-from .steps import LabelSteps, half
 
 
 @dataclass(frozen=True)

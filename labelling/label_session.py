@@ -10,17 +10,19 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
+from ..memory.run_directory import OUTPUTS_FILE, RunDirectory
 from ..prompts.checklist import Checklist, Question
 from ..prompts.errors import AskanceError, InputError, as_typed
 from ..prompts.examples import Example, human_dimensions
 from ..prompts.human_feedback import are_labels, known_ratings
+from ..prompts.messages import told
+from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
 from .desk import Desk
 from .label_figures import agreement, enough_for
-from .label_options import LabelOptions, plain_name
+from .label_options import LabelOptions, LabelSteps, plain_name
 from .labels_file import MOST_COMMENT, Entry, LabelsFile, known_entries, with_numbers
 from .next_output import Opinions, Queue
-from .steps import LabelSteps
 
 logger = logging.getLogger(__name__)
 
@@ -161,6 +163,30 @@ def open_session(
         file.close()
         raise
     return LabelSession(desk, file, target, opinions, settings.gain, queue.sentence)
+
+
+def outputs_of_run(run: Path) -> list[Example]:
+    """Return the outputs of the run in a directory, with the ``version`` of the prompt in their metadata.
+
+    Labels and comments in the run's data are left out: they are about other outputs. Raises InputError where there is
+    no run, it wrote no outputs, or a file of it is damaged.
+    """
+    directory = RunDirectory(run)
+    command, file = directory.read_config()["config"].get("command"), run / OUTPUTS_FILE
+    if not file.is_file():
+        why = "it is not finished" if command == "tune" else f"a run of {command} writes none"
+        raise InputError(f"{run}: there are no outputs of this run to be labelled, as {why}.")
+    known = {each.id: each for each in directory.read_inputs()[0]}
+    found = []
+    for line, row in read_rows(file):
+        if row.get("id") not in known or "version" not in row:
+            raise InputError(f"{file}, line {line}: not a row of this run; not written by askance, or damaged.")
+        if row.get("output") is not None:
+            example = known[row["id"]]
+            metadata = {**example.metadata, "version": row["version"]}
+            new = {"output": told(row["output"]), "human": {}, "comment": (), "metadata": metadata}
+            found.append(example.model_copy(update=new))
+    return found
 
 
 def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:

@@ -25,7 +25,7 @@ from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text import sendable
 from ..prompts.text_files import append_line
-from .steps import LabelSteps
+from .label_options import LabelSteps
 
 logger = logging.getLogger(__name__)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +18,8 @@ from .comparison_page import render_comparison
 from .judged_page import JudgedFile, render_judging
 from .run_page import write_report
 from .scorer_page import render_scorer
-from .selection_page import render_selection
+from .selection_page import render_selection, render_weights
 from .verdicts_page import Beside, read_judging
-from .weights_page import render_weights
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
@@ -41,9 +42,8 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
         return write_report(result.path.parent, output)
     if result.kind == "certificate":
         return write_certificate_page(result.path.parent, wanted)
-    file = Path(output) if output is not None else result.path.with_suffix(".html")
-    text = render_result(result, beside or Beside())
-    write_whole(file, text)
+    file = wanted or result.path.with_suffix(".html")
+    write_whole(file, _rendered(result, beside or Beside()))
     return file
 
 
@@ -63,36 +63,19 @@ def _result_at(place: Path) -> Result:
     return _only_result(place) if place.is_dir() else recognise(place)
 
 
-def render_result(result: Result, beside: Beside) -> str:
+def _rendered(result: Result, beside: Beside) -> str:
     """The report of a recognised file as HTML. Raises InputError where the file is damaged, or was written by another
     version."""
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
     try:
         with shown_from(result.path, f"this {result.kind}"):
-            return _render(result)
+            return _RENDERERS[result.kind](result.data, result.path.name)
     except _LackingError as error:
         raise InputError(
             f"{result.path}: damaged, or written by another version of askance: it is no whole {result.kind}, for it "
             f"has no {error}."
         ) from None
-
-
-def _render(result: Result) -> str:
-    data, name = result.data, result.path.name
-    match result.kind:
-        case "weights":
-            return render_weights(data, name)
-        case "selection":
-            return render_selection(data, name)
-        case "comparison":
-            return render_comparison(data, name)
-        case "scorer":
-            return render_scorer(data, name)
-        case "evaluation":
-            return render_judging(JudgedFile("evaluate", name, data))
-        case _:
-            return render_judging(JudgedFile("diagnose", name, data))
 
 
 class _LackingError(Exception):
@@ -107,7 +90,10 @@ class _Object(dict[str, Any]):
 
 
 def _only_result(directory: Path) -> Result:
-    found = results_in(directory)
+    found = []
+    for file in sorted([*directory.glob("*.json"), *directory.glob("*.jsonl")]):
+        with suppress(InputError):
+            found.append(recognise(file))
     if not found:
         raise InputError(f"{directory}: there is no run and no result in it. A report is written of: {KNOWN}.")
     if len(found) > 1:
@@ -138,6 +124,14 @@ _FIELDS: dict[Kind, tuple[str, ...]] = {
     "verdicts": ("example", "question", "model", "answer"),
 }
 """By these an object is known; of verdicts, the first line."""
+_RENDERERS: dict[Kind, Callable[[dict[str, Any], str], str]] = {
+    "weights": render_weights,
+    "selection": render_selection,
+    "comparison": render_comparison,
+    "scorer": render_scorer,
+    "evaluation": lambda data, name: render_judging(JudgedFile("evaluate", name, data)),
+    "diagnosis": lambda data, name: render_judging(JudgedFile("diagnose", name, data)),
+}
 
 
 @dataclass(frozen=True)
@@ -153,7 +147,8 @@ class Result:
 def recognise(path: Path) -> Result:
     """Tell what a file is. Raises InputError where it cannot be read, or no command of askance wrote it."""
     try:
-        data = _first_row(path) if suffix_of(path) in PARQUET_SUFFIXES else _object(path)
+        is_table = suffix_of(path) in PARQUET_SUFFIXES
+        data = next((row for _, row in read_rows(path)), None) if is_table else _object(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file or directory.{like_named(path)}") from None
     except OSError as error:
@@ -166,21 +161,6 @@ def recognise(path: Path) -> Result:
     if data is None or kind is None:
         raise InputError(f"{path}: not a result of askance. A report is written of: {KNOWN}.")
     return Result(path, kind, data)
-
-
-def results_in(directory: Path) -> list[Result]:
-    """The results that lie directly in a directory, by name."""
-    found = []
-    for file in sorted([*directory.glob("*.json"), *directory.glob("*.jsonl")]):
-        try:
-            found.append(recognise(file))
-        except InputError:
-            continue
-    return found
-
-
-def _first_row(path: Path) -> dict[str, Any] | None:
-    return next((row for _, row in read_rows(path)), None)
 
 
 def _object(path: Path) -> dict[str, Any] | None:

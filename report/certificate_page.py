@@ -17,8 +17,17 @@ from ..optimizer.migration.certificate import WORDS, cost_said, headline, measur
 from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, signed
 from ..prompts.text_files import write_whole
-from .certificate_data import MigrationData, ShownTarget, read_migration, side_by_side
-from .certificate_lines import LinesOfTarget, addition_rows, failures_of, lines_of, trial_rows
+from .certificate_data import (
+    LinesOfTarget,
+    MigrationData,
+    ShownTarget,
+    addition_rows,
+    failures_of,
+    lines_of,
+    read_migration,
+    side_by_side,
+    trial_rows,
+)
 from .certificate_tables import day, ends, figure, own_judge, table_sections, things, unbroken
 from .charts import Scale
 from .page import FirstScreen, Section, Tile, render_result_page
@@ -28,19 +37,8 @@ if TYPE_CHECKING:
     from .run_candidates import Piece
 
 ORDER = (
-    *(
-        "targets",
-        "difference",
-        "quality",
-        "shares",
-        "content",
-        "regressions",
-        "requirements",
-        "rates",
-        "gains",
-        "both_fail",
-    ),
-    *("prompts", "power", "judge", "verified", "settings"),
+    *("targets", "difference", "quality", "shares", "content", "regressions", "requirements", "rates", "gains"),
+    *("both_fail", "prompts", "power", "judge", "verified", "settings"),
 )
 """Sections of the page."""
 MOST_TEXT = 3_000_000
@@ -74,7 +72,7 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
     found = data.certificate
     links = {each.name: _link(each, linked=linked) for each in data.targets}
     room = _Room(MOST_TEXT)
-    lines = [lines_of(each) for each in data.targets if each.run is not None]
+    lines = [lines_of(each.name, each.run) for each in data.targets if each.run is not None]
     sections = table_sections(data, links)
     sections["regressions"] = Section("regressions", "Regressions that are left", note=_regressions_note(data))
     sections["prompts"] = Section("prompts", "What changed in the prompts", note=_prompts_note(lines))

@@ -31,14 +31,10 @@ class LessonView:
     """A lesson with what became of it and what is behind it."""
 
     number: int
-    id: str
-    text: str
-    direction: str
-    dimension: str
+    found: LessonRecord
     status: str
     """One of ``STATUSES``."""
     reason: str | None
-    support: int
     notes: int
     """Notes that said the same and were joined in it."""
     cases: Sequence[tuple[str, Sequence[ShownDisagreement]]]
@@ -47,10 +43,8 @@ class LessonView:
     """Keys of the disagreements that are not shown."""
     edit: int | None
     """Number of the accepted edit that carries it."""
-    requirement: str | None = None
-    """The question or check that it states; None where a note-taker drew it."""
     asked: str | None = None
-    """The words of that question; None of a check, whose name says it."""
+    """The words of the question that it states; None of a check, whose name says it, and where a note-taker drew it."""
     recalled: bool = False
     """Whether it came from a lesson memory and was tried before any note was taken."""
     trial: Mapping[str, Any] | None = None
@@ -78,24 +72,19 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
         made.append(
             LessonView(
                 number=number,
-                id=row.id,
-                text=row.text,
-                direction=row.direction,
-                dimension=row.dimension,
+                found=row,
                 status=status,
                 reason=reason,
-                support=row.support,
                 notes=joined.count(row.id),
                 cases=cases[:SHOWN_EXAMPLES],
                 further=[key for key in row.evidence if key not in shown],
                 edit=edit,
-                requirement=row.requirement,
                 asked=words.get(row.requirement or ""),
                 recalled=row.id in recalled,
                 trial=trials.get(row.id),
             )
         )
-    return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.support))
+    return sorted(made, key=lambda each: (STATUSES.index(each.status), -each.found.support))
 
 
 def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:

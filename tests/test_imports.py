@@ -29,7 +29,6 @@ FLOORS: dict[str, float] = {
     "report": 6,
     "labelling": 6,
     "workbench": 7,
-    "typical_runs": 6,
     "runs": 7,
     "run_estimate": 7,
     "bridges": 8,
@@ -37,7 +36,7 @@ FLOORS: dict[str, float] = {
 }
 TOP = 10
 """Above all rooms: the commands and the command line. The test doubles stand on the models; ``settings``,
-``setting_types``, ``typical_runs``, ``runs`` and ``run_estimate`` are files."""
+``setting_types``, ``runs`` and ``run_estimate`` are files."""
 HEAVY = (
     "torch",
     "transformers",

@@ -60,7 +60,7 @@ PARAMETERS = {"SelectOptions": {"writer"}}
 """Settings that the function takes as a parameter."""
 HEAD = '''"""Types of the settings that functions take by keyword, e.g. ``evaluate(…, limit=10)``, for type checkers and editors.
 
-Made from the records of settings by ``make settings``; what each setting does stands there (``--help`` shows it).
+Made by ``make settings``, ``NAMESettings`` of the record ``NAMEOptions``. That says what each setting does (``--help``).
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def class_of(record: type[BaseModel], known: set[type[BaseModel]]) -> str:
             continue
         kind = written(field.annotation, field.metadata)
         rows += [f"    {each}: {kind}" for each in (name, *(other for other, own in ALSO.items() if own == name))]
-    of, body = ", ".join(bases) or "TypedDict", "".join(f"\n{row}" for row in ["", *rows] if rows)
-    return f'{before}\n\nclass {name_of(record)}({of}, total=False):\n    """Settings of :class:`{record.__name__}`."""{body}\n'
+    of, body = ", ".join(bases) or "TypedDict", "".join(f"\n{row}" for row in rows)
+    return f"{before}\n\nclass {name_of(record)}({of}, total=False):{body or ' ...'}\n"
 
 
 def made() -> str:

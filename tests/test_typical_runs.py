@@ -10,7 +10,7 @@ import pytest
 from askance.agents.buying import Estimate
 from askance.experiments.command_line import RESULTS
 from askance.optimizer.modes import align
-from askance.typical_runs import (
+from askance.run_estimate import (
     EACH,
     JUDGE_EDITS,
     MOVED,

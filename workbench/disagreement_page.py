@@ -14,11 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..labelling.desk import Desk
 from ..labelling.label_figures import enough_for
-from ..labelling.label_options import LabelOptions
+from ..labelling.label_options import LabelOptions, LabelSteps
 from ..labelling.labels_file import LabelsFile
 from ..labelling.local_server import add_act, add_read
 from ..labelling.next_output import WORDS, Queue, load_opinions
-from ..labelling.steps import LabelSteps
 from ..memory.run_directory import RunDirectory
 from ..memory.wanted_questions import WantedQuestion, add_wanted, question_of, read_wanted
 from ..optimizer.options import AlignOptions

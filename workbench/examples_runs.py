@@ -17,9 +17,8 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from ..labelling.label_options import LabelOptions
-from ..labelling.label_session import Labeller, LabelSession, Said, open_session
+from ..labelling.label_session import Labeller, LabelSession, Said, open_session, outputs_of_run
 from ..labelling.local_server import add_act, add_query, add_read
-from ..labelling.run_outputs import outputs_of_run
 from ..memory.journal import read_events
 from ..memory.provenance import build_graph
 from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory

@@ -13,11 +13,10 @@ from ..evaluation.kept_judge import KeptJudge
 from ..labelling.desk import RaterCount
 from ..labelling.label_figures import agreement_line
 from ..labelling.label_options import LabelOptions
-from ..labelling.label_session import LabelSession, label_steps, open_session
+from ..labelling.label_session import LabelSession, label_steps, open_session, outputs_of_run
 from ..labelling.labels_file import MOST_COMMENT, Entry
 from ..labelling.local_server import guarded_application, new_token, page_files, serve
 from ..labelling.next_output import load_opinions
-from ..labelling.run_outputs import outputs_of_run
 from ..memory.run_directory import OUTPUTS_FILE
 from ..models.event_loops import awaited, run_sync
 from ..prompts.checklist import Checklist

@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,8 +25,7 @@ from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line, write_whole
-from ..report.certificate_data import MigrationData, ShownTarget, read_migration, side_by_side
-from ..report.certificate_lines import shown_line
+from ..report.certificate_data import MigrationData, ShownTarget, read_migration, shown_line, side_by_side
 from ..report.run_candidates import EditView, candidates
 from ..report.run_data import RunData, read_run
 from .prompt_changes import ChangedPrompt, without
@@ -48,7 +47,6 @@ HISTORY_FILE = "prompt-history.jsonl"
 """Who changed a run's prompt by hand, and how; it only grows."""
 WAITS = 10.0
 """Seconds that a save waits for another one."""
-Show = Literal["worse", "failing", "all"]
 
 
 class AskedPrompt(BaseModel):

@@ -28,9 +28,8 @@ from ...models.progress import Silent
 from ...optimizer.modes import align as alignment
 from ...optimizer.options import AlignOptions
 from ...prompts.errors import AskanceError, InputError, import_optional
-from ...run_estimate import estimate_run
+from ...run_estimate import estimate_run, typical_record
 from ...runs import run_and_report
-from ...typical_runs import typical_record
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.labelling.label_options import LabelOptions
-from askance.labelling.steps import LabelSteps, half
+from askance.labelling.label_options import LabelOptions, LabelSteps, half
 from askance.prompts.errors import InputError
 from tests.said import naming
 
