@@ -110,8 +110,7 @@ class Commands(click.Group):
 
 
 def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
-    """Refuse an option that has one value and is given twice: all but the last would be lost.
-    Raises UsageError where an option is given twice."""
+    """Refuse, by UsageError, an option that has one value and is given twice: all but the last would be lost."""
     context = click.Context(command, info_name=command.name)
     try:
         given = command.make_parser(context).parse_args(list(arguments))[2]

@@ -65,11 +65,9 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 @pytest.fixture
 def askance_check(request: pytest.FixtureRequest) -> Callable[..., Regression]:
-    """A function that judges outputs and fails the test when their score dropped beyond noise.
-
-    It takes what :func:`askance.evaluation.regression.check_regression` takes, all by name, and returns what that
-    returns. Relative file names are taken beside the test file.
-    """
+    """A function that judges outputs and fails the test when their score dropped beyond noise: arguments by name, and
+    result, are those of :func:`askance.evaluation.regression.check_regression`. Relative file names are taken beside
+    the test file."""
     item = request.node
     return lambda **arguments: _check(item, arguments)
 

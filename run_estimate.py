@@ -37,7 +37,6 @@ from .prompts.formats.several import sections
 from .prompts.human_feedback import one_line
 
 Range = tuple[float, float]
-"""The lower and the upper end."""
 
 
 @dataclass(frozen=True)

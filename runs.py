@@ -112,61 +112,35 @@ amigrate = awaited(migrate)
 
 
 def run_judges(
-    jobs: Mapping[str, Job],
-    run: str | Path,
-    watcher: Watcher,
-    callbacks: Iterable[Callback] = (),
-    *,
-    ask_first: bool = False,
-    approved: Collection[str] = (),
+    jobs: Mapping[str, Job], run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), **how: Any
 ) -> MigrationResult:
-    """Move a prompt that judges to several targets, or go on with it, and write all pages, whatever the coverage.
-
-    ``ask_first``, ``approved`` and what is raised are as in
-    :func:`~askance.optimizer.migration.judges.migrate_judges`.
-    """
-    told = as_callbacks(callbacks)
-    how: dict[str, Any] = {"ask_first": ask_first, "approved": approved}
-    return migrate_judges(jobs, RunDirectory(run), watcher, told, write_report, write_certificate_page, **how)
+    """Move a prompt that judges to several targets, or go on with it, and write all pages, whatever the coverage;
+    ``how`` and the errors are those of :func:`~askance.optimizer.migration.judges.migrate_judges`."""
+    pages = write_report, write_certificate_page
+    return migrate_judges(jobs, RunDirectory(run), watcher, as_callbacks(callbacks), *pages, **how)
 
 
 def run_writer_migration(
-    migration: WriterMigration,
-    run: str | Path,
-    watcher: Watcher,
-    callbacks: Iterable[Callback] = (),
-    *,
-    yes: bool = False,
-    ask_first: bool = False,
-    approved: Collection[str] = (),
+    migration: WriterMigration, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), **how: Any
 ) -> MigrationResult:
-    """Move a prompt that writes, or go on with it, and write all pages.
-
-    ``yes``, ``ask_first``, ``approved`` and the errors are as in
-    :func:`~askance.optimizer.migration.root.run_migration`.
-    """
+    """Move a prompt that writes, or go on with it, and write all pages; ``how`` and the errors are those of
+    :func:`~askance.optimizer.migration.root.run_migration`."""
     pages = write_report, write_certificate_page
-    how: dict[str, Any] = {"yes": yes, "ask_first": ask_first, "approved": approved}
     return run_migration(migration, RunDirectory(run), watcher, as_callbacks(callbacks), *pages, **how)
 
 
 def resume_migration(
     run: str | Path,
+    options: Mapping[str, Any],
     watcher: Watcher,
     callbacks: Iterable[Callback] = (),
-    *,
-    yes: bool = False,
-    ask_first: bool = False,
-    approved: Collection[str] = (),
-    **options: Any,
+    **how: Any,
 ) -> MigrationResult:
     """Go on with a migration of a prompt that writes; what may be changed is as in :func:`resume`."""
     for name in options:
         if name not in (*NOT_IN_FINGERPRINT, *WHERE):
             raise InputError(cannot_change(name))
-    migration = read_migration(RunDirectory(run), options)
-    how: dict[str, Any] = {"yes": yes, "ask_first": ask_first, "approved": approved}
-    return run_writer_migration(migration, run, watcher, callbacks, **how)
+    return run_writer_migration(read_migration(RunDirectory(run), options), run, watcher, callbacks, **how)
 
 
 def verify_migration(
@@ -182,8 +156,7 @@ def verify_migration(
     Args:
         run: The migration's directory.
         target: Targets to look at; by default the adopted ones.
-        watcher: Told how the work goes on.
-        progress: Show how the work goes on; by default in notebooks only.
+        watcher, progress: As in :func:`migrate`.
         options: Limits of the cost, and other places of answers.
 
     Raises:
@@ -226,9 +199,7 @@ def align(
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
             ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
             bought there is not read, tried and bought again.
-        watcher: Told how the work goes on.
-        progress: Show how the work goes on; by default in notebooks only.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        watcher, progress, callbacks: As in :func:`migrate`.
         options: Settings of :class:`~askance.optimizer.options.AlignOptions`.
 
     Raises:
@@ -280,9 +251,7 @@ def tune(
         from_run: Directory of a finished run of ``tune`` on whose outputs people said something (``askance label
             RUN``). It brings data, prompts, checklist, models and settings; data, models and settings that are given
             take the place of its own. Its judge learns from people first, in ``RUN/judge``.
-        watcher: Told how the work goes on.
-        progress: Show how the work goes on; by default in notebooks only.
-        callbacks: Told every event of the run; see :mod:`askance.optimizer.events`.
+        watcher, progress, callbacks: As in :func:`migrate`.
         options: Settings of :class:`~askance.optimizer.options.TuneOptions`.
 
     Raises:
@@ -334,9 +303,7 @@ def resume(
 
     Args:
         run: The run's directory.
-        watcher: Told how the work goes on.
-        callbacks: Told every event that is new.
-        progress: Show how the work goes on; by default in notebooks only.
+        watcher, callbacks, progress: As in :func:`migrate`; callbacks are told the events that are new.
         ask_first: As in :func:`run_and_report`.
         options: The changed settings.
 
@@ -347,7 +314,7 @@ def resume(
     """
     if is_migration(RunDirectory(run)):
         with watching(watcher, progress) as shown:
-            return resume_migration(run, shown, callbacks, ask_first=ask_first, **options)
+            return resume_migration(run, options, shown, callbacks, ask_first=ask_first)
     if has_several(RunDirectory(run)):
         jobs = take_up_judges(RunDirectory(run), options)
         with watching(watcher, progress) as shown:
@@ -363,12 +330,10 @@ aresume = awaited(resume)
 def run_and_report(
     job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), *, ask_first: bool = False
 ) -> RunResult:
-    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage.
+    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage. Raises AskanceError
+    as :func:`~askance.optimizer.loop.run_job`, or where the report cannot be written.
 
     With ``ask_first`` nothing is written out where an accepted version has new sentences: they are the error's message.
-
-    Raises:
-        AskanceError: As :func:`~askance.optimizer.loop.run_job`, or the report cannot be written.
     """
     told = as_callbacks(callbacks)
     return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)
@@ -382,10 +347,7 @@ def run_round_and_report(
     *,
     ask_first: bool = False,
 ) -> RunResult:
-    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt.
-
-    Raises:
-        AskanceError: As :func:`~askance.optimizer.rounds.run_round`, or a report cannot be written.
-    """
+    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt. Raises
+    AskanceError as :func:`~askance.optimizer.rounds.run_round`, or where a report cannot be written."""
     told = as_callbacks(callbacks)
     return run_round(found, RunDirectory(run), watcher, told, write_report, ask_first=ask_first)

@@ -49,8 +49,7 @@ class Heading(Enum):
     OUTPUT = "Output"
 
     def at(self, place: int) -> Under:
-        """Return this heading with a place under it: below 0 before the settings without a place, above 0 after
-        them."""
+        """This heading with a place under it: below 0 before the settings without a place, above 0 after them."""
         return Under(self, place)
 
 
@@ -192,8 +191,8 @@ def parse_options(
 
 
 def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
-    """Refuse settings of a file that are wrong whatever stands beside them.
-    Raises InputError that begins with ``where``, the file."""
+    """Refuse settings of a file, by InputError that begins with ``where``, that are wrong whatever stands beside
+    them."""
     for name, value in values.items():
         try:
             kind.model_validate({name: value}, context=KEPT)
@@ -210,8 +209,7 @@ def _may_be(annotation: Any, *kinds: type) -> bool:
 
 
 def refuse_old_names(values: Iterable[str], where: object) -> None:
-    """Refuse settings that are given by an old name, or are gone.
-    Raises InputError, which names the new one, or what takes its place; ``where`` is put in front."""
+    """Refuse, by InputError that begins with ``where``, settings that are given by an old name, or are gone."""
     for old, new in RENAMED.items():
         if old in values:
             raise InputError(f"{where}: {old} is now {new}.")
@@ -221,11 +219,8 @@ def refuse_old_names(values: Iterable[str], where: object) -> None:
 
 
 def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Return the settings of a kept file by their present names, without those that are gone.
-
-    Raises InputError where a setting that is gone had another value than its default, so that this version works
-    otherwise.
-    """
+    """The settings of a kept file by their present names, without those that are gone. Raises InputError where one that
+    is gone had another value than its default, so that this version works otherwise."""
     for name, (default, instead) in GONE.items():
         if values.get(name, default) != default:
             raise InputError(
@@ -241,8 +236,8 @@ def flag(name: str) -> str:
 
 
 def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Settings by the names that records have; a list of criteria is ``dimensions``.
-    Raises InputError where one is there under both of its names."""
+    """Settings by the names that records have; a list of criteria is ``dimensions``. InputError where both names are
+    given."""
     known = dict(ALSO)
     if not isinstance(values.get("criterion", ""), str):
         known["criterion"] = "dimensions"
@@ -253,8 +248,8 @@ def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
-    """Read settings from a YAML file; hyphens in names are taken as underscores.
-    Raises InputError where the file is missing or is not a mapping."""
+    """Read settings from a YAML file, hyphens as underscores. Raises InputError where it is missing or is no
+    mapping."""
     try:
         text = read_text(path)
     except FileNotFoundError:

@@ -95,8 +95,7 @@ class GroupedCommand(click.Command):
     """A command with many options: the ones that matter most first, the others under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Options of the command by heading: the chosen ones first, then those under each heading, then any without
-        one."""
+        """Options of the command by heading: the chosen ones first, in the end any without a heading."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         unplaced = {
             "help" if "--help" in option.opts else option.name: option for option in options if not option.hidden
@@ -227,10 +226,8 @@ def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Merge the file and the command line into (settings of the record, other arguments); None or () means not given.
-
     Raises InputError where the file has a name that no command knows. A name of another command is passed over, and one
-    that is idle beside this command's other settings, so that one file serves a project.
-    """
+    that is idle beside this command's other settings, so that one file serves a project."""
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:
@@ -293,11 +290,9 @@ def need(values: Mapping[str, Any], *names: str) -> None:
 def beside_judge(
     option: str, options: Mapping[str, Any], given: Mapping[str, Any], theirs: Sequence[str]
 ) -> dict[str, Any]:
-    """The settings beside an option that brings a judge with its own checklist and prompt.
-
-    A project's file says how other judges are used: of the settings named ``theirs`` only those on the command line go
-    beyond this judge. Raises UsageError where the command line gives a checklist or a prompt as well.
-    """
+    """The settings beside an option that brings a judge with its own checklist and prompt; UsageError where the command
+    line gives one as well. A project's file says how other judges are used: of the settings named ``theirs`` only those
+    on the command line go beyond this judge."""
     for name in ("checklist", "prompt"):
         if given[name] is not None:
             raise click.UsageError(f"{option} brings its own {name}; leave out --{name}, or {option}.")
@@ -315,10 +310,8 @@ def read_task(path: str | Path) -> str:
 
 
 def load_dotenv() -> None:
-    """Set the variables of a ``.env`` in the present directory that are not set yet.
-
-    Raises InputError where the file cannot be read, or a line has no name.
-    """
+    """Set the variables of a ``.env`` here that are not set yet. Raises InputError where it cannot be read, or a line
+    has no name."""
     file = Path(".env")
     if not file.is_file():
         return

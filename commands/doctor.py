@@ -100,8 +100,7 @@ def extra_problem(extra: str) -> str | None:
 
 @cache
 def declared_requirements() -> dict[str, list[Requirement]] | None:
-    """Required packages by extra (``""``: always), by the installed record or ``pyproject.toml``; None without
-    either."""
+    """Required packages by extra (``""``: always), as declared; None where nothing says it."""
     source = Path(__file__).resolve().parents[1] / "pyproject.toml"
     if source.is_file():
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
@@ -174,10 +173,8 @@ def check_models(
     connect: bool = True,
     named: Mapping[str, NamedModel] | None = None,
 ) -> list[Checked]:
-    """Check models, and the servers of ``openai/`` names, which ``connect`` asks for their lists of models.
-
-    ``names`` are ``provider/model``, or names of ``named``; ``api_base`` is the address of ``openai/`` names.
-    """
+    """Check models (``provider/model``, or names of ``named``), and the servers of ``openai/`` names, at ``api_base``.
+    ``connect`` asks these for their lists of models."""
     return run_sync(_check(list(dict.fromkeys(names)), api_base, connect, named or {}))
 
 

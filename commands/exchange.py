@@ -112,12 +112,8 @@ def import_command(
 def _of_table(
     files: Sequence[Path], given: Mapping[str, Any], mapping: Mapping[str, Any], *, yes: bool, quiet: bool
 ) -> Iterator[str]:
-    """The examples in a table, by the mapping that was agreed to.
-
-    Raises:
-        InputError: There are several files, an option is of traces alone, nobody agreed, or the file is not read.
-        AskanceError: The person at the terminal declined.
-    """
+    """The examples in a table, by the mapping that was agreed to. Raises InputError where it cannot be read so, or
+    nobody agreed."""
     for name in ("span", "scores"):
         if given[name]:
             raise InputError(f"--{name.removesuffix('s')}: {files[0]} holds no traces; --field takes a column.")
@@ -246,11 +242,7 @@ def _use(made: ExportedJudge, file: Path) -> str:
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:
-    """See that the tool knows the file for one of Python; a pipe or a device is never read by it.
-
-    Raises:
-        InputError: It would not.
-    """
+    """Refuse a file whose name the tool would not know for one of Python; a pipe or a device is never read by it."""
     suffix = Path(made.name).suffix
     if output is None or suffix != ".py" or (os.path.exists(output) and not os.path.isfile(output)):
         return

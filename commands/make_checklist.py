@@ -114,11 +114,8 @@ BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limi
 
 
 def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
-    """Print the agreement of the checklist with the old judge, and the parts of its prompt without a question.
-
-    Raises:
-        CoverageError: Verdicts of either judge are missing.
-    """
+    """Print the agreement of the checklist with the old judge, and the parts of its prompt without a question. Raises
+    CoverageError where verdicts of either judge are missing."""
     for part in found.left if not quiet else ():
         echo(f"No question comes from: {part}", err=True)
     if not found.rows:
@@ -216,8 +213,7 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 
 def write_selection(found: Selection, output: Path) -> Path:
-    """Write the checklist, and ``selection.json`` beside it; returns where that is.
-    Raises AskanceError where one cannot be written."""
+    """Write the checklist, and ``selection.json`` beside it; returns where that is."""
     write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))

@@ -114,10 +114,8 @@ def run_mode(
     yes: bool,
     **given: Any,
 ) -> None:
-    """Run one of the modes, or estimate it.
-
-    ``prepare`` makes the job from the inputs, some of them ``needed``, and the settings of the ``record``.
-    """
+    """Run or estimate a mode: ``prepare`` makes the job of the inputs, some ``needed``, and the settings of
+    ``record``."""
     load_dotenv()
     options, values = settings(record, config, given)
     if values.get("from_run") is not None:
@@ -171,8 +169,8 @@ def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
-    """Print the result. Raises CoverageError where too many verdicts are missing, and BudgetExceededError where a
-    budget ended the run; its result so far was printed and is kept."""
+    """Print the result. Raises CoverageError where too many verdicts are missing, BudgetExceededError where a budget
+    ended it."""
     if as_json:
         echo_json(done.result)
     else:
@@ -371,8 +369,7 @@ def _migrate_judge(*, config: Path | None, dry_run: bool, as_json: bool, quiet: 
 
 
 def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, **how: bool) -> None:
-    """Run the jobs of several targets, made anew each time, and print their certificate. Raises CoverageError where too
-    many verdicts are missing."""
+    """Run the jobs of several targets, made anew each time, print their certificate, and require coverage of each."""
 
     def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
         return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
@@ -518,7 +515,7 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         return
 
     def moved(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
-        return runs.resume_migration(run, watcher, yes=yes, ask_first=asks, approved=approved, **options)
+        return runs.resume_migration(run, options, watcher, yes=yes, ask_first=asks, approved=approved)
 
     def resumed(watcher: Watcher, asks: bool) -> RunResult:
         return runs.run_and_report(take_up(RunDirectory(run), options), run, watcher, ask_first=asks)

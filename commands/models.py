@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 
 def fetch(model: RegisteredModel) -> Path:
-    """The path of the model's verified file; fetched with a progress bar on standard error if it is not there.
-    Raises AskanceError where no source gave the registered bytes, or the disk is full."""
+    """The path of the model's verified file; fetched with a progress bar on standard error if it is not there."""
     path = pulled(model)
     if path is not None:
         return path
@@ -157,11 +156,8 @@ class ModelCheck:
     model: str
     """Identity under which its answers are kept: endpoint and model, or the hash of its weights."""
     schema: bool
-    """Whether the model's reply followed a JSON schema."""
     temperature: bool
-    """Whether the endpoint takes a temperature."""
     seed: bool
-    """Whether the endpoint takes a seed."""
     logprobs: int
     """Alternatives to a token that it takes a request for, with their log-probabilities; 0 where it gives none."""
     thinks: int

@@ -71,12 +71,9 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
 def check_output(
     output: str | None, *, writes: Literal["verdicts", "examples"] | None = None, option: str = "-o"
 ) -> None:
-    """Check, before anything is bought, that a result can be written to a file, which ``option`` names.
-
-    ``writes`` is a result that is read again by the file's suffix. Raises InputError where it is a folder, lies in what
-    is no folder, or is a table that such a result is not written as, and MissingExtraError where Parquet needs
-    ``pyarrow``.
-    """
+    """Check, before anything is bought, that a result can be written to a file, which ``option`` names. ``writes`` is a
+    result that is read again by the file's suffix. Raises InputError where it cannot, and MissingExtraError where
+    Parquet needs ``pyarrow``."""
     if output is None:
         return
     if os.path.isdir(output):
@@ -105,11 +102,9 @@ OWN = re.compile(
 
 
 def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
-    """Check that a result, named by ``option``, does not replace a file that the command reads.
-
-    ``read`` maps an option or argument to its file, files, or folder of a run, judge or scorer; anything else is passed
-    over. Raises InputError where the output is one of them, or one of the folder's own files.
-    """
+    """Check that a result, named by ``option``, does not replace a file that the command reads. ``read`` maps an option
+    or argument to its file, files, or folder of a run, judge or scorer; anything else is passed over. Raises
+    InputError."""
     if output is None or not os.path.isfile(place := os.path.realpath(output)):
         return  # realpath, as a folder on the way may be one that is still to be made
     for name, value in read.items():
@@ -136,9 +131,8 @@ def tell_judged(
     least: float,
     fail_under: float | None = None,
 ) -> None:
-    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``.
-    Raises AskanceError where the verdicts cannot be written, or the pass rate is below ``fail_under``, and
-    CoverageError as :func:`check_coverage`."""
+    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``, as the functions that it
+    calls."""
     if output:
         save_verdicts(output, found.verdicts)
     if as_json:
@@ -165,8 +159,7 @@ def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> boo
 
 
 def check_coverage(verdicts: Sequence[Verdict], seen: Coverage, least: float) -> None:
-    """Name the errors on standard error.
-    Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
+    """Name the errors. Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
     first: dict[str, str] = {}
     for example, question, error in zip(
         *(column(verdicts, name) for name in ("example", "question", "error")), strict=True
@@ -190,8 +183,8 @@ def tell_errors(errors: Iterable[str | None]) -> None:
 
 
 def require_share(share: float, least: float, lacking: str) -> None:
-    """Check that enough is there; ``lacking`` says what share of what.
-    Raises CoverageError where ``share`` is less than ``least``, the ``--min-coverage``."""
+    """Raise CoverageError where ``share`` is less than ``least``, the ``--min-coverage``; ``lacking`` says what share
+    of what."""
     if share < least:
         sys.stdout.flush()
         raise CoverageError(

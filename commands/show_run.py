@@ -44,9 +44,7 @@ GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
 
 
 def write_graph(run: str, file: str) -> None:
-    """Write the graph of a run in the format that the file's ending names.
-    Raises InputError where the ending names none, there is no run, or such a file cannot be written or is one of the
-    run's own, and AskanceError where the file cannot be written."""
+    """Write the graph of a run in the format that the file's ending names. Raises InputError where it names none."""
     save = GRAPH_FORMATS.get(Path(file).suffix.lower())
     if save is None:
         raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
@@ -60,8 +58,7 @@ def write_graph(run: str, file: str) -> None:
 
 
 def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
-    """Answer where a sentence of the prompt, or a question, comes from.
-    Raises InputError where there is no run, nothing in it says the sentence, or several questions are meant."""
+    """Answer where a sentence of the prompt, or a question, comes from. Raises InputError where nothing says it."""
     graph = build_graph(run)
     found = reason_for(graph, sentence)
     cases = _measured_cases(run, found) if isinstance(found, QuestionStory) else []
@@ -82,7 +79,6 @@ def _patch(file: Path) -> str:
 
 
 Line = tuple[int, str]
-"""A paragraph with its indent."""
 
 
 class _Telling:
@@ -242,8 +238,8 @@ def _measured_cases(run: str, story: QuestionStory) -> Sequence[MeasuredCase]:
 
 
 def show_migration(run: Path, *, as_json: bool, other: bool) -> None:
-    """Print the certificate of a migration. ``other``: something was asked for that only a target's run can answer.
-    Raises InputError where the migration is not finished, its certificate is damaged, or ``other`` is set."""
+    """Print the certificate of a migration. InputError where ``other`` was asked for, which only a target's run can
+    answer."""
     certificate = read_certificate(run)
     if other:
         runs = ", ".join(as_typed(run / TARGETS / target_folder(name)) for name in certificate.targets)

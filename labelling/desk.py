@@ -54,14 +54,9 @@ class Desk:
         questions: Sequence[Question],
         steps: LabelSteps | None = None,
     ) -> None:
-        """Sit down.
-
-        Args:
-            examples: All of the data; those without an output are kept and not asked about.
-            file: Open; gets whatever is said from now on.
-            queue: Made for the examples that have an output, in their order.
-            steps: Steps of an ordinal label on the dimension; None where it is pass or fail.
-        """
+        """``examples`` are all of the data; those without an output are kept and not asked about. ``file`` is open.
+        ``queue`` is made for those with an output, in their order. ``steps`` are those of an ordinal label; None for
+        pass or fail."""
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]
         self.said = AllSaid.of(entries)
@@ -92,11 +87,9 @@ class Desk:
     # what is asked
 
     def next(self) -> tuple[Example, Why] | None:
-        """The output that is asked about, and why; None where this rater has labelled all of them.
-
-        One that was taken back comes first, then those that nobody has labelled, then those that others have, then
-        those that were skipped.
-        """
+        """The output that is asked about, and why; None where this rater has labelled all of them. One that was taken
+        back comes first, then those that nobody has labelled, then those that others have, then those that were
+        skipped."""
         mine = self._done()
         if self._back is not None:
             draft = self.draft(self._back)
@@ -134,10 +127,8 @@ class Desk:
         return {name: theirs for name, theirs in found.items() if theirs}
 
     def entries(self, *, blind: bool = False) -> dict[str, list[Entry]]:
-        """By example, the raters' labels, answers and comments as they stand, this rater's among them.
-
-        ``blind`` leaves out an example that this rater has not labelled: raters do not see each other's labels before.
-        """
+        """By example, the raters' labels, answers and comments as they stand, this rater's among them. ``blind`` leaves
+        out an example that this rater has not labelled: raters do not see each other's labels before."""
         mine, found = self.labelled_by(self.rater), dict[str, list[Entry]]()
         for rater in self.said.raters:
             for name, entry in self.said.standing(rater).items():
@@ -150,9 +141,8 @@ class Desk:
         return {name for name, entry in self.said.standing(rater).items() if entry.kind == "label"}
 
     def people(self, *, blind: bool = False) -> list[float | None]:
-        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a
-        tie. Of ordinal labels the better half of the steps passes, by their mean. ``blind`` is that of
-        :meth:`entries`."""
+        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a tie.
+        Of ordinal labels the better half of the steps passes, by their mean. ``blind`` is that of :meth:`entries`."""
         theirs = self._labels(blind=blind)
         found: list[float | None] = []
         for each in self.asked:
@@ -245,10 +235,8 @@ class Desk:
     # what comes of it
 
     def to_jsonl(self) -> str:
-        """The labelled data: all examples, each rater's labels and comments after those that were there before.
-
-        Raters have names there as soon as there are several, or some in the data have.
-        """
+        """The labelled data: all examples, each rater's labels and comments after those that were there before. Raters
+        have names there as soon as there are several, or some in the data have."""
         named = len(self.said.raters) > 1 or any(column(self.examples, "raters"))
         standing = [(rater, self.said.standing(rater)) for rater in self.said.raters]
         if named != self._named:
@@ -293,10 +281,8 @@ def majority(ratings: Sequence[float]) -> bool | None:
 
 
 def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool = False) -> Example:
-    """The example with what raters said of it, one entry a rater; ``named`` keeps their names.
-
-    A rater with a name who rated in the data already says it anew.
-    """
+    """The example with what raters said of it, one entry a rater; ``named`` keeps their names. A rater with a name who
+    rated in the data already says it anew."""
     if not entries:
         return example
     if not named:

@@ -25,7 +25,6 @@ from .next_output import JudgeOpinion, Opinions
 
 Column = list[float | None]
 MOST_POINTS = 200
-"""Points of the curve."""
 
 
 def enough_for(desk: Desk, opinions: Opinions | None, gain: float) -> Enough:
@@ -233,9 +232,7 @@ def _acceptance() -> tuple[float, tuple[float, float, float]]:
 
 def shift_of(spearman: float, pass_rate: float) -> float:
     """How far apart, in standard deviations, scores of passed and failed outputs are for this Spearman with the labels.
-
-    With a label Spearman is (2 AUC - 1) √(3 p (1 - p)), and AUC is Φ(shift / √2).
-    """
+    With a label Spearman is (2 AUC - 1) √(3 p (1 - p)), and AUC is Φ(shift / √2)."""
     area = (1 + spearman / math.sqrt(3 * pass_rate * (1 - pass_rate))) / 2
     return math.sqrt(2) * _NORMAL.inv_cdf(min(max(area, 1e-6), 1 - 1e-6))
 

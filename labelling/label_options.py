@@ -76,8 +76,7 @@ class LabelOptions(BaseModel):
 
 
 def plain_name(name: str) -> str:
-    """The name without spaces around it. Raises ValueError where there is nothing in it, or signs that cannot be
-    read."""
+    """The name without spaces around it. Raises ValueError where it is empty, or has signs that cannot be read."""
     if not name.strip() or not name.isprintable():
         raise ValueError("a name in plain signs is needed")
     return name.strip()
@@ -121,10 +120,8 @@ class LabelSteps:
 
 
 def half(rating: float, steps: LabelSteps | None) -> bool | None:
-    """Whether a rating, or a mean of several, is in the better half of its steps; None where it is in the middle.
-
-    Without steps ratings are labels, 0 and 1.
-    """
+    """Whether a rating, or a mean of several, is in the better half of its steps; None in the middle. Without steps
+    ratings are labels, 0 and 1."""
     worst, best = (0.0, 1.0) if steps is None else (steps.values[0], steps.values[-1])
     middle = (worst + best) / 2
     return None if rating == middle else (rating > middle) == (best > worst)

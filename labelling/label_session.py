@@ -69,8 +69,8 @@ class LabelSession:
         """Why the labelled data could not be written last time; the labels themselves are safe."""
 
     def seat(self, rater: str | None) -> Desk:
-        """The desk with this rater at it, by default the one that it was opened for. Raises InputError where another
-        one may not label here."""
+        """The desk with this rater at it, by default the one that it was opened for. InputError where another may not
+        label."""
         name = self.desk.rater if rater is None else rater
         if self.alone and name != self.desk.rater:
             raise InputError(f"rater: {self.desk.rater} alone labels here; another one begins with --rater.")
@@ -138,12 +138,8 @@ def open_session(
     checklist: Checklist | None,
     opinions: Opinions | None,
 ) -> LabelSession:
-    """Open the labels file beside ``target`` and sit down. Close its ``file`` in the end.
-
-    Raises:
-        InputError: The labels do not fit the data, or ``target`` is there and labelling did not make it.
-        AskanceError: Another process is labelling into the file, or nothing can be written.
-    """
+    """Open the labels file beside ``target`` and sit down; close its ``file`` in the end. Raises InputError where the
+    labels do not fit the data, or labelling did not make ``target``, and AskanceError where another process has it."""
     steps = label_steps(examples, settings)
     if checklist is not None:
         _check_dimension(examples, checklist, settings.dimension)
@@ -166,11 +162,9 @@ def open_session(
 
 
 def outputs_of_run(run: Path) -> list[Example]:
-    """Return the outputs of the run in a directory, with the ``version`` of the prompt in their metadata.
-
-    Labels and comments in the run's data are left out: they are about other outputs. Raises InputError where there is
-    no run, it wrote no outputs, or a file of it is damaged.
-    """
+    """The outputs of the run in a directory, with the ``version`` of the prompt in their metadata. Labels and comments
+    in the run's data are left out: they are about other outputs. Raises InputError where it wrote none, or a file is
+    damaged."""
     directory = RunDirectory(run)
     command, file = directory.read_config()["config"].get("command"), run / OUTPUTS_FILE
     if not file.is_file():

@@ -146,8 +146,7 @@ class LabelsFile:
         self._lock.release()
 
     def append(self, entry: Entry) -> None:
-        """Write one entry; when this returns it is on the disk. Raises AskanceError where it could not be written; the
-        file is as it was."""
+        """Write one entry; when this returns it is on the disk. AskanceError where not; the file is as it was."""
         try:
             append_line(self.path, entry.model_dump(exclude_defaults=True))
         except OSError as error:

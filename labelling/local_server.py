@@ -44,12 +44,7 @@ def new_token() -> str:
 
 
 def guarded_application(token: str, most_bytes: int) -> web.Application:
-    """An application without routes yet, which answers its own pages alone.
-
-    Args:
-        token: First part of every path.
-        most_bytes: Size of the largest message that it takes.
-    """
+    """An application without routes yet, which answers its own pages alone: every path begins with ``token``."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -110,10 +105,8 @@ def add_act(app: web.Application, name: str, record: type[Message], do: Callable
 async def answered(
     make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse] = web.json_response, *, failed: int = 500
 ) -> web.StreamResponse:
-    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words.
-
-    ``failed`` is the status where askance could not do it. An act that failed (507), as on a full disk, is logged too.
-    """
+    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words. ``failed`` is the status
+    where askance could not do it. An act that failed (507), as on a full disk, is logged too."""
     try:
         return answer(await asyncio.to_thread(make))
     except ValidationError as error:
@@ -157,11 +150,9 @@ async def serve(
 
 
 def _refusal(request: web.Request, token: str) -> web.Response | None:
-    """Why a request is not answered; None where it is from the page.
-
-    The host must be this machine's name, as another site's may lead here (DNS rebinding); a browser says from which
-    site a request comes, and only the page itself may send any.
-    """
+    """Why a request is not answered; None where it is from the page. The host must be this machine's name, as another
+    site's may lead here (DNS rebinding); a browser says from which site a request comes, and only the page itself may
+    send any."""
     transport = request.transport
     port = transport.get_extra_info("sockname")[1] if transport is not None else 0
     hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")

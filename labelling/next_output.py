@@ -62,10 +62,8 @@ class Opinions:
 
     @property
     def disagreement(self) -> Cells | None:
-        """How far judges are apart on each output, in [0, 1]; None for a single judge.
-
-        Half for different verdicts, half for the distance of their scores; 0 where fewer than two have a score.
-        """
+        """How far judges are apart on each output, in [0, 1]; None for a single judge. Half for different verdicts,
+        half for the distance of their scores; 0 where fewer than two have a score."""
         if len(self.judges) < 2:
             return None
         passed, scores = (np.vstack([getattr(each, name) for each in self.judges]) for name in ("passed", "scores"))
@@ -77,11 +75,8 @@ class Opinions:
 
     @property
     def doubt(self) -> Cells:
-        """How unsure the judge is of each output, in [0, 1].
-
-        Half for how near its score is to the threshold, half for how near to one half the P(yes) of the questions are
-        that it answered; 0 where it has no score.
-        """
+        """How unsure the judge is of each output, in [0, 1]. Half for how near its score is to the threshold, half for
+        how near to one half the P(yes) of the questions are that it answered; 0 where it has no score."""
         judge = self.judges[0]
         reach = max(judge.threshold, 1 - judge.threshold)
         near = 1 - np.abs(judge.scores - judge.threshold) / reach
@@ -97,17 +92,11 @@ def load_opinions(
     examples: Sequence[Example],
     dimension: str,
 ) -> tuple[Checklist | None, Opinions | None]:
-    """The checklist, and what judges said of these examples; None where there is none. Raises InputError where a file
-    is wrong or missing, or no verdict in it is about one of the examples and questions.
-
-    Args:
-        given: Directories of runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run
-            kept are taken, and those in the files that are by its model and prompt. Others in the files are of further
-            judges.
-        checklist: What verdicts answer; needed where no judge brings one.
-        examples: That are to be labelled.
-        dimension: What is labelled; ``overall`` is the score over all questions.
-    """
+    """The checklist, and what judges said of these examples; None where there is none. ``given`` are directories of
+    runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run kept are taken, and those in
+    the files that are by its model and prompt; others in the files are of further judges. ``checklist`` is needed where
+    no judge brings one. Raises InputError where a file is wrong, or no verdict in it is about one of the examples and
+    questions."""
     kept: list[KeptJudge] = []
     verdicts: list[Verdict] = []
     files: list[Path] = []

@@ -48,8 +48,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 
 
 def kind_of(path: str | Path) -> Kind:
-    """The kind of result that :func:`write_report_of` would report. Raises InputError where there is nothing that a
-    report can be written of."""
+    """The kind of result that :func:`write_report_of` would report. Raises InputError as it does."""
     if is_migration(Path(path)):
         return "certificate"
     return "run" if _is_run(Path(path)) else _result_at(Path(path)).kind
@@ -64,8 +63,7 @@ def _result_at(place: Path) -> Result:
 
 
 def _rendered(result: Result, beside: Beside) -> str:
-    """The report of a recognised file as HTML. Raises InputError where the file is damaged, or was written by another
-    version."""
+    """The report of a recognised file as HTML. Raises InputError where the file is damaged, or of another version."""
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
     try:
@@ -110,7 +108,6 @@ KNOWN = (
     "the directory of a run or a migration; what weigh -o writes; the selection.json of select; what compare -o writes; the folder of "
     "a scorer; verdicts of evaluate -o or diagnose -o; and what evaluate --json and diagnose --json print"
 )
-"""The results that a report can be written of, in words."""
 
 _FIELDS: dict[Kind, tuple[str, ...]] = {
     "run": ("mode", "finish_reason", "baseline"),

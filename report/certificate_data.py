@@ -54,7 +54,6 @@ class ShownTarget:
     run: RunData | None
     """None where its directory is not there."""
     has_page: bool
-    """Whether the run has a page of its own."""
     requirements: Mapping[str, KeptRequirement]
     """The ones that count, by id."""
     old_verdicts: Sequence[Verdict] = ()
@@ -149,11 +148,8 @@ def _old_outputs(file: Path) -> dict[str, OldOutput]:
 
 
 def side_by_side(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
-    """Two texts with the words that differ marked: ``removed`` in the old one, ``added`` in the new one.
-
-    Up to two words that both have between two differences are marked too, so that a sentence in other words is one
-    difference.
-    """
+    """Two texts with the words that differ marked: ``removed`` in the old one, ``added`` in the new one. Up to two
+    words that both have between two differences are marked too, so that a sentence in other words is one difference."""
     left, right = _WORD.findall(old), _WORD.findall(new)
     blocks = SequenceMatcher(
         None, [each.strip() for each in left], [each.strip() for each in right], autojunk=False
@@ -206,7 +202,6 @@ class LinesOfTarget:
     additions: Sequence[AdditionRecord]
     """Settings and texts after the input, in the order in which they were tried on development."""
     ended: str
-    """Why the run ended."""
 
     @property
     def ends(self) -> list[float | None]:

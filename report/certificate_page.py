@@ -40,7 +40,6 @@ ORDER = (
     *("targets", "difference", "quality", "shares", "content", "regressions", "requirements", "rates", "gains"),
     *("both_fail", "prompts", "power", "judge", "verified", "settings"),
 )
-"""Sections of the page."""
 MOST_TEXT = 3_000_000
 """Characters of outputs in a page; the regressions after that are named."""
 SHOWN_CASES = 8
@@ -52,13 +51,9 @@ _ANSWERED = {"adopt": "Adopt: ", "not_yet": "Not yet: ", "undecided": "Undecided
 
 
 def write_certificate_page(run: Path, output: Path | None = None) -> Path:
-    """Write the report of a migration; returns where it is. Raises InputError where there is no certificate, or a file
-    of the migration is damaged. Raises AskanceError where the file cannot be written.
-
-    Args:
-        run: The migration's directory.
-        output: The file; default: ``report.html`` in the directory. It is replaced whole or not at all.
-    """
+    """Write the report of a migration to ``output``, by default ``report.html`` in its directory; replaced whole or not
+    at all. Raises InputError where there is no certificate or a file is damaged, AskanceError where it cannot be
+    written."""
     file = output or run / "report.html"
     with shown_from(run, "the files of this migration"):
         # Elsewhere, links to the targets' pages would lead nowhere, or tell the directory's path.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 HEIGHT = 230
 """Height of a line chart, in pixels."""
 BINS = 10
-"""Bars of a histogram."""
 _ROUNDING = 1e-9
 
 
@@ -99,17 +98,10 @@ def line_chart(
     marked: int | None = None,
     level: float | None = None,
 ) -> Markup:
-    """Points with their intervals, and lines between them.
-
-    Args:
-        names: What is written under a place.
-        label: What the drawing shows, for those who do not see it.
-        scale: The upright axis.
-        lines: Places and values that lines join, by the class that gives them their colour; by default the points of
-            each kind.
-        marked: A place to be marked by an upright line.
-        level: A value to be marked by a line across.
-    """
+    """Points with their intervals, and lines between them. ``names`` are written under their places; ``label`` is as
+    for :func:`drawing`; ``scale`` is upright. ``lines`` are places and values that lines join, by the class of their
+    colour; by default the points of each kind. ``marked`` is a place with an upright line, ``level`` a value with one
+    across."""
     count = 1 + max([*names, *(each.place for each in points)])
 
     def across(place: float) -> str:
@@ -159,8 +151,8 @@ def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
-    """How many of the scores in [0, 1] lie in each tenth; ``tallest`` is the count that fills the height, 1 at
-    least."""
+    """How many of the scores in [0, 1] lie in each tenth; ``tallest``, at least 1, is the count that fills the
+    height."""
     counts = _counts(values)
     width = 100 / BINS
     bars = [
@@ -229,7 +221,6 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
 SHORT = 20
 """Characters of a label that leaves room beside it in the picture of cost and quality."""
 COST_HEIGHT = 300
-"""Height of that picture, in pixels."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..stats.phi import PhiMatrix
 
 FINDINGS = 6
-"""Findings on the first screen."""
 VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their reasons, and each example's texts"
 
 
@@ -51,7 +50,6 @@ class JudgedFile:
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts of questions, by id, where they are known."""
     p_yes: Mapping[str, float | None] = field(default_factory=dict)
-    """Mean P(yes), by question."""
     phi: PhiMatrix | None = None
     """How alike questions are answered, where single verdicts are known."""
     people: Sequence[float | None] = ()

@@ -202,7 +202,6 @@ class Tile:
     """With its interval, which is drawn; or the figure as a text."""
     sub: str = ""
     before: Figure | None = None
-    """The figure that it is compared with."""
 
     @property
     def scale(self) -> Scale | None:
@@ -233,7 +232,6 @@ class FirstScreen:
     tiles: Sequence[Tile]
     cautions: Sequence[str] = ()
     heading: str = "Before acting on this"
-    """Above the cautions."""
     who: str = ""
 
 
@@ -242,15 +240,12 @@ class Column:
     """A column of a table."""
 
     key: str
-    """In the rows."""
     name: str
-    """As it is written."""
     is_number: bool
     is_long: bool
     scale: Scale | None
     """The axis that its figures are drawn on beside it; None where they are not drawn."""
     form: str
-    """How its figures are written."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,7 @@ MOST_CHARS = 200
 
 
 def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> Iterator[tuple[int, str]]:
-    """The history of a question in paragraphs with indents: comments, development examples, acceptance test, worth.
-
-    ``cases`` are outputs that a measure speaks against.
-    """
+    """The history of a question in paragraphs with indents; ``cases`` are outputs that a measure speaks against."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."

@@ -41,10 +41,8 @@ class MarksError(ValueError):
 
 
 def word_changes(old: str, new: str, edit: int | None = None) -> list[Piece]:
-    """The differences between two texts, word by word.
-
-    The ``same`` and ``removed`` pieces make ``old``, the ``same`` and ``added`` pieces make ``new``.
-    """
+    """The differences between two texts, word by word: the ``same`` and ``removed`` pieces make ``old``, the ``same``
+    and ``added`` pieces make ``new``."""
     left, right = _TOKEN.findall(old), _TOKEN.findall(new)
     head = _common(left, right)
     tail = _common(left[head:][::-1], right[head:][::-1])
@@ -140,11 +138,9 @@ def replacements(old: str, new: str) -> Iterator[tuple[str, str, int]]:
 
 
 def mark_edits(start: str, edits: Iterable[tuple[str, str] | None], end: str) -> list[Piece]:
-    """Apply edits (old text, new text) one after the other, keeping track of which did what; numbered from 1.
-
-    None in the place of an edit is passed over, with its number. Words that one edit added and a later one took away
-    are not shown. Raises MarksError where an old text does not occur exactly once, or the edits do not lead to ``end``.
-    """
+    """Apply edits (old text, new text) one after the other, keeping track of which did what; numbered from 1. None in
+    the place of an edit is passed over, with its number. Words that one edit added and a later one took away are not
+    shown. Raises MarksError where an old text does not occur exactly once, or the edits do not lead to ``end``."""
     stretches = [Stretch(start)]
     for number, edit in enumerate(edits, 1):
         if edit is None:
@@ -204,10 +200,8 @@ def _runs(left: Sequence[str], right: Sequence[str]) -> list[_Run]:
 
 
 def _slide(run: _Run, following: list[str]) -> None:
-    """Move a pure insertion or deletion to where a line or sentence begins, as far as the text around it allows.
-
-    "a.[ b.]" and "a[. b]." are the same change; people read the first.
-    """
+    """Move a pure insertion or deletion to where a line or sentence begins, as far as the text around it allows: "a.[
+    b.]" and "a[. b]." are the same change, and people read the first."""
     moved = run.come or run.gone
     if bool(run.come) == bool(run.gone):
         return
@@ -275,9 +269,7 @@ class ShownCandidate:
     judged: int | None
     """Validation examples that were judged before the decision."""
     dropped: bool
-    """Whether it was dropped before all of them were judged."""
     name: str
-    """Its name: its lessons, or its questions."""
     questions: Sequence[CriterionRecord] = ()
     """Learned questions that it brought; none where it is one of edits."""
 
@@ -327,10 +319,8 @@ def candidates(data: RunData) -> list[ShownCandidate]:
 
 
 def marked_prompt(result: RunRecord) -> list[Piece]:
-    """The starting prompt with every accepted edit marked that is still in it.
-
-    Where the edits do not account for the accepted prompt, the plain differences, without the edits' numbers.
-    """
+    """The starting prompt with every accepted edit marked that is still in it. Where the edits do not account for the
+    accepted prompt, the plain differences, without the edits' numbers."""
     before, after = result.baseline.prompt, result.best.prompt
     accepted = [edit for row in result.accepted_edits for edit in row.edits]
     removed = [row.edit for row in result.pruned_edits if row.removed]

@@ -79,10 +79,8 @@ class RunData:
 
     @cached_property
     def shared_questions(self) -> dict[str, tuple[str, str]]:
-        """Text and dimension of the questions that are asked of every example, of those written anew too.
-
-        One that was worded anew has both texts: the starting judge answered the old one.
-        """
+        """Text and dimension of the questions that are asked of every example. One that was worded anew has both texts:
+        the starting judge answered the old one."""
         found = (
             {each.id: (each.criterion, each.dimension) for each in self.checklist.questions} if self.checklist else {}
         )
@@ -189,11 +187,9 @@ class Kept:
     wanted: Mapping[Pair, float] = field(default_factory=dict)
     """The wanted P(yes), as far as anybody knows."""
     outputs: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
-    """The generator's outputs, by version and example."""
     questions: Mapping[Pair, tuple[str, str]] = field(default_factory=dict)
     """Text and dimension of questions that only one example has."""
     scored: Sequence[Scored] = ()
-    """The test examples."""
 
     @property
     def changed(self) -> bool:
@@ -210,10 +206,8 @@ class Kept:
 
 
 def read_kept(run: Path, best: int, turned: Collection[str] = ()) -> Kept:
-    """Read what a run kept; runs of older versions kept nothing.
-
-    The first version's verdicts on the ``turned`` questions are told as answers to what the best version asks. Raises
-    InputError where a file is damaged."""
+    """Read what a run kept; empty where it kept nothing. The first version's verdicts on the ``turned`` questions are
+    told as answers to what the best version asks. Raises InputError where a file is damaged."""
     folder = run / "verdicts"
     if not folder.is_dir():
         return Kept(best=best)

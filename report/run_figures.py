@@ -189,8 +189,7 @@ class Together:
 
 
 def together(data: RunData) -> Together | None:
-    """Phi of every pair of questions, on the test answers of the last version; None where there are no two to
-    compare."""
+    """Phi of every pair of questions, on the test answers of the last version; None where there are no two of them."""
     verdicts = data.kept.of(data.kept.best, "test") or data.kept.of(data.kept.first, "test")
     if not verdicts or has_own_questions(data):
         return None

@@ -33,7 +33,6 @@ class LessonView:
     number: int
     found: LessonRecord
     status: str
-    """One of ``STATUSES``."""
     reason: str | None
     notes: int
     """Notes that said the same and were joined in it."""
@@ -265,8 +264,7 @@ def _measures(data: RunData) -> list[ComputedMeasure]:
 
 
 def measured_cases(data: RunData) -> dict[str, list[MeasuredCase]]:
-    """Test outputs that people did not pass, by the accepted judge's measures; empty where nobody rated single
-    outputs."""
+    """Test outputs that people did not pass, by the accepted judge's measures; empty where nobody rated outputs."""
     measures = _measures(data)
     wanted = {each.example: each.wanted for each in data.kept.scored if each.wanted is not None}
     if not measures or not wanted:

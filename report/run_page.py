@@ -32,13 +32,9 @@ SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_exa
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
-    """Write the report of a finished run; returns where it is. Raises InputError where there is no run, it is not
-    finished, or a file of it is damaged. Raises AskanceError where the file cannot be written.
-
-    Args:
-        run: The run's directory.
-        output: The file; default: ``report.html`` in the run's directory. It is replaced whole or not at all.
-    """
+    """Write the report of a finished run to ``output``, by default ``report.html`` in its directory; replaced whole or
+    not at all. Raises InputError where there is no finished run or a file is damaged, AskanceError where it cannot be
+    written."""
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
     with shown_from(directory, "the files of this run"):
@@ -213,7 +209,6 @@ class Iteration:
     trials: int
     """Lessons that were tried on their own disagreements."""
     passed: int
-    """Tried lessons that passed."""
     tried: Sequence[ShownCandidate]
 
     @property
@@ -331,7 +326,6 @@ class Who:
     """The model whose prompt was worked on, and the side it was held against."""
 
     mine: str
-    """Its model."""
     mine_role: str
     """``the judge`` or ``the generator``."""
     theirs: str

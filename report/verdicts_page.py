@@ -48,7 +48,6 @@ class Beside:
     data: str | Path | None = None
     checklist: str | Path | None = None
     fields: FieldMap | None = None
-    """Renames columns of the data."""
     human_scale: tuple[float, float] | None = None
     model: str | None = None
     """The model whose verdicts are taken, where a file holds those of several."""

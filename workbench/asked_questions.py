@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Split = Literal["development", "validation"]
 ASKED_FOLDER = "asked"
-"""Folder in the directory of the run."""
 MOST_LETTERS = 2_000
 RETRIES = 2
 """Further attempts after a failed call, fewer than in a run: a person waits for the answer."""
@@ -147,11 +146,8 @@ def worded(judge: KeptJudge, wording: NewWording, taken: Collection[str]) -> Que
 def asking_job(
     judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]
 ) -> EvaluationJob:
-    """What asking the questions comes to, checked: the run's model, prompt, settings and address, and the answers that
-    are stored.
-
-    A judge that gets its questions together is asked all of them again; the answers to its own stay as they were.
-    """
+    """The job that asks the questions: the run's model, prompt, settings and address, and the answers that are stored.
+    A judge that gets its questions together is asked all of them again; the answers to its own stay as they were."""
     alone = judge.settings.get("mode", "each") == "each"
     asked = [*(() if alone else judge.checklist.questions), *questions]
     further = replace(
@@ -168,12 +164,8 @@ def asking_job(
 
 
 def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]) -> list[Verdict]:
-    """The judge's verdicts on the questions.
-
-    Raises:
-        InputError: The model is not known, or a setting does not fit.
-        AskanceError: The model cannot be reached, or too few verdicts came; what came is kept in the store.
-    """
+    """The judge's verdicts on the questions. Raises InputError where the model or a setting is wrong, and AskanceError
+    where it cannot be reached, or too few verdicts came; what came is kept in the store."""
     found = asking_job(judge, run, questions, examples).run(progress=False)
     ids = {each.id for each in questions}
     mine = [each for each in found.verdicts if each.question in ids]

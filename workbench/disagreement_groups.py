@@ -49,7 +49,6 @@ class ComparedOutput:
     example: Example
     split: Split
     score: float | None
-    """The judge's score."""
     passes: bool | None
     """Whether the output passes by the judge; None without a score."""
     people: float | None
@@ -110,11 +109,9 @@ def _output(
 
 
 def _part(bench: JudgeBench, question: Question, worth: float, example: Example, off: str | None) -> Part | None:
-    """The part of a question in the disagreement on one example.
-
-    An output that people reject has one fault of many. So a question that is content with it has a part only where a
-    person answered it, commented on it, or wrote the comment there that it came from.
-    """
+    """The part of a question in the disagreement on one example. An output that people reject has one fault of many. So
+    a question that is content with it has a part only where a person answered it, commented on it, or wrote the comment
+    there that it came from."""
     content = worth > HALF
     ratings = known_ratings(example.human.get(question.id, ()))
     if question.id not in bench.judge.checklist.dimensions and ratings:
@@ -151,7 +148,6 @@ class GroupedOutputs:
     outputs: Sequence[ComparedOutput]
     questions: Sequence[Question]
     embedder: str
-    """Name of the run's embedder."""
     said: str = field(default="", init=False)
     """How the comments were grouped."""
 

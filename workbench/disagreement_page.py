@@ -100,7 +100,6 @@ class DisagreementPage:
     bench_of: Callable[[str], tuple[JudgeBench, Path]]
     """The judge of a run by the run's name, and the run's directory."""
     by: str
-    """Name of the person."""
     _kept: dict[Path, _Opened] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -213,8 +213,7 @@ def _run_of(bench: JudgeBench) -> Path:
 
 
 def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callable[[], LabelSession]) -> ExamplesTable:
-    """The table, also where nothing can be labelled: another process may be labelling there, or the disk is
-    read-only."""
+    """The table, also where nothing can be labelled, as another process labels there, or the disk is read-only."""
     try:
         return ExamplesTable(examples, splits, sit_down())
     except AskanceError as error:

@@ -180,7 +180,6 @@ class ExamplesTable:
     """Examples with the desk at which they are labelled."""
 
     examples: Sequence[Example]
-    """Those with an output."""
     splits: Mapping[str, str] = field(default_factory=dict)
     """By example; empty where nothing was split."""
     session: LabelSession | None = None
@@ -234,8 +233,7 @@ class ExamplesTable:
         }
 
     def one(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
-        """One example: its texts, every question's verdict, and what people said. Raises InputError where it is
-        none."""
+        """One example: its texts, every question's verdict, and what people said. InputError where it is none."""
         if (place := self.places.get(asked.id)) is None:
             raise InputError(f"There is no example '{asked.id}' with an output here.")
         example = self.examples[place]
@@ -279,8 +277,7 @@ class ExamplesTable:
         return None if self.session is None else self.session.seat(asked.rater)
 
     def _people(self, desk: Desk | None, judge: JudgeColumns | None) -> Cells:
-        """1 where people pass an output, 0 where they fail it, NaN where neither, or this rater is not to see it
-        yet."""
+        """1 where people pass an output, 0 where they fail it, NaN where neither, or this rater may not see it yet."""
         if desk is not None:
             return np.array([np.nan if each is None else each for each in desk.people(blind=True)], dtype=np.float64)
         return np.full(len(self.examples), np.nan) if judge is None else judge.people

@@ -201,10 +201,8 @@ class JudgeBench:
 
     def questions(self) -> list[dict[str, Any]]:
         """The table of the checklist: each question with its agreement with people and its worth on development.
-
         Agreement is Spearman's correlation of the question's worth with people's scores. Worth is how much the judge's
-        agreement falls without the question, a paired difference.
-        """
+        agreement falls without the question, a paired difference."""
         rows, asked = [], {each.question.id: each for each in self.asked}
         for place, each in enumerate(self.all):
             origin = asked[each.id].origin if each.id in asked else self.judge.origins.get(each.id)
@@ -313,16 +311,9 @@ def bench_part(
 
 
 def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example] | None = None) -> JudgeBench:
-    """The bench of a run's judge, or of a ``judge.yaml`` in its directory.
-
-    Args:
-        run: Directory of a finished run that improved a judge, or of a judge alone, which has no examples.
-        file: Name of the judge's file there; the run's own by default.
-        people: Examples with further labels of people, by id, in place of the run's.
-
-    Raises:
-        InputError: There is no such judge, the run is not finished, or a file is damaged.
-    """
+    """The bench of a judge: that of a finished run, or in a ``file`` of its directory, or of a judge alone, which has
+    no examples. ``people`` are examples with further labels, by id, in place of the run's. Raises InputError where
+    there is no such judge, the run is not finished, or a file is damaged."""
     judge = load_judge(run if file in (None, JUDGE_FILE) else run / str(file))
     if not RunDirectory(run).config_file.is_file():
         nothing = np.zeros((0, len(judge.checklist.questions)))

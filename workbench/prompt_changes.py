@@ -46,11 +46,8 @@ class ChangedPrompt:
 
     @classmethod
     def of(cls, result: RunRecord) -> ChangedPrompt:
-        """The changes from a run's starting prompt to its accepted one.
-
-        Accepted edits that were taken out again are none. Where the edits do not account for all of the difference, the
-        rest is told by lines, before the edits.
-        """
+        """The changes from a run's starting prompt to its accepted one. Accepted edits that were taken out again are
+        none. Where the edits do not account for all of the difference, the rest is told by lines, before the edits."""
         gone = {each.edit for each in result.pruned_edits if each.removed}
         edits = [edit for row in result.accepted_edits for edit in row.edits]
         kept = [(place, edit.old, edit.new) for place, edit in enumerate(edits) if edit not in gone]
@@ -110,12 +107,9 @@ def _by_lines(start: str, end: str) -> Iterator[tuple[int, str, str]]:
 
 
 def without(prompt: Prompt, changes: ChangedPrompt, vetoed: Collection[int]) -> Prompt:
-    """A run's prompt without some of its changes. ``prompt`` is the one that the run began with.
-
-    Raises:
-        InputError: There is no such change, another one needs it, nothing of the new prompt would be left, or a
-            placeholder or a protected part would be lost.
-    """
+    """A run's prompt without some of its changes; ``prompt`` is the one that the run began with. Raises InputError
+    where there is no such change, another one needs it, nothing new would be left, or a placeholder or protected part
+    would be lost."""
     known = {each.number for each in changes.changes}
     if wrong := sorted({*vetoed} - known):
         raise InputError(f"There is no change {wrong[0]} of this prompt.")

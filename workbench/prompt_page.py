@@ -166,7 +166,6 @@ class PromptPage:
     folder_of: Callable[[str], Path]
     """The directory of a run by its name."""
     by: str
-    """Name of the person."""
     _kept: dict[tuple[Path, str], tuple[tuple[float, ...], OpenedPrompt]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -235,8 +234,7 @@ class PromptPage:
 
 
 def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
-    """A finished run, or one target of a migration, its first by default. Raises InputError where there is none, or a
-    file is damaged."""
+    """A finished run, or one target of a migration, its first by default. Raises InputError where there is none."""
     if not is_migration(folder):
         data = read_run(folder)
         found = read_certificate_file(folder) if (folder / CERTIFICATE_FILE).is_file() else None

@@ -46,21 +46,10 @@ def judge_files(run: Path) -> list[str]:
 def save_changed_judge(
     run: Path, before: KeptJudge, changed: KeptJudge, what: Sequence[str], by: str, looked_at: Sequence[str]
 ) -> Path:
-    """Save a changed judge as a new file, whose history says what was changed; returns the file.
-
-    Every save has a file of its own, also of two windows at once.
-
-    Args:
-        run: Directory of the run.
-        before: The judge that was changed.
-        what: Sentences, one a change.
-        by: Name of the person.
-        looked_at: Hashes of the changed judges whose validation was looked at (:class:`.ValidationLooks`).
-
-    Raises:
-        InputError: Nothing was changed.
-        AskanceError: It could not be written.
-    """
+    """Save a changed judge as a new file, also of two windows at once, and return it. Its history says ``what`` was
+    changed, a sentence each. ``looked_at`` are hashes of the changed judges whose validation was looked at
+    (:class:`.ValidationLooks`). Raises InputError where nothing was changed, AskanceError where it could not be
+    written."""
     if not what:
         raise InputError("Nothing is changed, so there is nothing to save.")
     change = JudgeChange(
@@ -91,8 +80,8 @@ class ValidationLooks:
         self.file = run / LOOKS_FILE
 
     def judges(self) -> list[str]:
-        """Hashes of the changed judges that were looked at, each once, in their order. Raises InputError where the file
-        is damaged."""
+        """Hashes of the changed judges that were looked at, each once, in their order. InputError where the file is
+        damaged."""
         if not self.file.is_file():
             return []
         rows = [(number, row) for number, row in read_rows(self.file)]

@@ -106,7 +106,6 @@ class NewRun(OneRun):
     inputs: dict[str, str] = {}
     """By option name; ``data`` is the command's argument."""
     settings: str | None = None
-    """The settings file."""
 
 
 class StartForm:
@@ -167,8 +166,7 @@ class StartForm:
         return self._started.told(folder) | {"run": asked.run, "judge": (folder / JUDGE_FILE).is_file()}
 
     def arguments(self, asked: NewRun) -> tuple[str, ...]:
-        """The command line, without its program and without caps. Raises InputError where something cannot be
-        chosen."""
+        """The command line, without its program and without caps. InputError where something cannot be chosen."""
         fields, names = FIELDS[asked.command], self._files()
         found: list[str] = [asked.command]
         for name, value in asked.inputs.items():
@@ -201,8 +199,7 @@ class StartForm:
             raise InputError(f"{name}: there is no such file under {self.root}: '{value}'.")
 
     def _folder(self, run: str) -> Path:
-        """The directory of a run, which need not be there. Raises InputError where it is not below the workbench's, or
-        inside another run."""
+        """The directory of a run, which need not be there. InputError where it is outside, or inside another run."""
         folder = self.root / run
         if FOLDER.fullmatch(run) is None or not folder.resolve().is_relative_to(self.root.resolve()):
             raise InputError(

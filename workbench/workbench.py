@@ -139,8 +139,7 @@ class Workbench:
         return self._runs.folder(run)
 
     def bench(self, run: str, file: str) -> JudgeBench:
-        """A judge of a run with the labels of the run's data alone. Raises InputError where there is none, or a file is
-        damaged."""
+        """A judge of a run with the labels of the run's data alone. Raises InputError where there is none."""
         return self.judge_of(run, file, labelled=False)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:
