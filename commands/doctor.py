@@ -71,11 +71,6 @@ class Checked:
         return asdict(self)
 
 
-def check_up(models: Sequence[str] = (), **how: Any) -> list[Checked]:
-    """Check everything. Arguments as for :func:`check_models`."""
-    return [*check_packages(), *check_models(models, **how), *check_files()]
-
-
 def check_packages() -> list[Checked]:
     """Check Python, askance, its packages, and each extra, with the command that installs it."""
     lines = [Checked("python", "Python", "ok", ".".join(map(str, sys.version_info[:3])))]
@@ -90,12 +85,6 @@ def check_packages() -> list[Checked]:
         said = f"{__version__}, with all {len(declared[''])} packages that it needs"
         lines.append(Checked("python", "askance", "ok", said))
     return [*lines, *(_extra(name) for name in declared if name and name not in NOT_SHOWN)]
-
-
-def extra_problem(extra: str) -> str | None:
-    """The reason why an extra does not work, with the command that mends it; None where it works."""
-    checked = _extra(extra)
-    return None if checked.state == "ok" else f"{checked.said}; {checked.do}"
 
 
 @cache
@@ -205,9 +194,12 @@ def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
     """Check whether a model with a known name can be reached as well. ``variable`` holds its key."""
     provider, checked = what.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
-        if problem := extra_problem(provider):
-            return checked("broken", "its file is here, its runtime is not", problem)
-        return checked("ok", f"its file is here and its hash is right{_reads(model)}")
+        if (extra := _extra(provider)).state != "ok":
+            return checked("broken", "its file is here, its runtime is not", f"{extra.said}; {extra.do}")
+        choice = getattr(model, "choice", None)  # None for llama.cpp, which chooses by itself
+        untried = "the precision for this processor is tried when it is first used, which takes some seconds"
+        precision = "" if choice is None else f"; {choice() or untried}"
+        return checked("ok", f"its file is here and its hash is right{precision}")
     if provider == "openai":
         key = "is set" if os.environ.get(variable, "").strip() else "is not set, which many servers allow"
         return checked("ok", f"{variable} {key}")
@@ -217,16 +209,6 @@ def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
         said = f"LiteLLM looks for {', '.join(missing)}: not set"
         return checked("missing", said, "set it, or write it to .env")
     return checked("ok", "the provider is known and its key is set")
-
-
-def _reads(model: Model) -> str:
-    """Precision in which an embedded model is read on this processor, and the time that it takes."""
-    choice = getattr(model, "choice", None)
-    if choice is None:  # llama.cpp, which chooses by itself
-        return ""
-    return (
-        f"; {choice() or 'the precision for this processor is tried when it is first used, which takes some seconds'}"
-    )
 
 
 async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_KEY") -> list[Checked]:
@@ -379,7 +361,8 @@ def command(models: tuple[str, ...], config: Path | None, api_base: str | None, 
         named = read_named(values.get("models") or {})
     except ValueError as error:
         raise InputError(f"{config}: models: {error}") from None
-    lines = check_up(wanted, api_base=api_base or values.get("api_base"), connect=not offline, named=named)
+    models_found = check_models(wanted, api_base=api_base or values.get("api_base"), connect=not offline, named=named)
+    lines = [*check_packages(), *models_found, *check_files()]
     failed = [line for line in lines if line.fails]
     if as_json:
         echo_json({"ok": not failed, "checked": [line.to_dict() for line in lines]})

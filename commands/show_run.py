@@ -24,7 +24,8 @@ from ..prompts.errors import InputError, as_typed
 from ..prompts.formatting import MOST_LISTED, count, names_text
 from ..prompts.text import excerpt, shorten
 from ..prompts.text_files import read_text
-from ..report.question_history import interval_of, question_lines
+from ..report.run_data import read_run
+from ..report.run_lessons import interval_of, measured_cases, question_lines
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo
@@ -231,9 +232,6 @@ def _measured_cases(run: str, story: QuestionStory) -> Sequence[MeasuredCase]:
     """Test outputs that people did not pass with what an accepted measure says of them; none of a question."""
     if story.origin != "measure" or story.status != "accepted" or not RunDirectory(run).finished:
         return []
-    from ..report.run_data import read_run  # the pages' templates and charts, which other answers do not need
-    from ..report.run_lessons import measured_cases
-
     return measured_cases(read_run(Path(run))).get(story.id, [])
 
 

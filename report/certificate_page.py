@@ -66,7 +66,6 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
     """The report as HTML. ``linked`` has it link to the targets' own pages."""
     found = data.certificate
     links = {each.name: _link(each, linked=linked) for each in data.targets}
-    room = _Room(MOST_TEXT)
     lines = [lines_of(each.name, each.run) for each in data.targets if each.run is not None]
     sections = table_sections(data, links)
     sections["regressions"] = Section("regressions", "Regressions that are left", note=_regressions_note(data))
@@ -83,7 +82,7 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
         tones={"adopt": "applied", "not_yet": "refused", "undecided": "open"},
         scale=Scale.over(ends(found)),
         gain_scale=Scale.over([end for each in lines for end in each.ends]),
-        cases={each.name: [*_cases(data, each, room)] for each in data.targets},
+        cases=_cases(data),
         shown_cases=SHOWN_CASES,
         lines=lines,
         additions={each.target: Section(each.target, "Additions", addition_rows(each), drawn=()) for each in lines},
@@ -190,13 +189,6 @@ def _who(found: CertificateRecord) -> str:
 # --- regressions and lines of the prompts -------------------------------------------------------------------------
 
 
-@dataclass
-class _Room:
-    """Characters that the page still has room for."""
-
-    left: int
-
-
 @dataclass(frozen=True)
 class ShownCase:
     """A test example whose new output got worse."""
@@ -211,17 +203,23 @@ class ShownCase:
     """Characters of both outputs that are not shown."""
 
 
-def _cases(data: MigrationData, target: ShownTarget, room: _Room) -> Iterator[ShownCase]:
-    for example in target.record.regressions:
-        failed = [(each, target.why(example, each.id)) for each in target.failed.get(example, ())]
-        old, new = data.old.get(example), target.output(example)
-        if old is None or new is None or room.left <= 0:
-            yield ShownCase(example, failed)
-            continue
-        room.left -= len(old.output[:MOST_OUTPUT]) + len(new[:MOST_OUTPUT])
-        pieces = side_by_side(old.output[:MOST_OUTPUT], new[:MOST_OUTPUT])
-        left_out = sum(max(0, len(text) - MOST_OUTPUT) for text in (old.output, new))
-        yield ShownCase(example, failed, old.input, *pieces, left_out)
+def _cases(data: MigrationData) -> dict[str, list[ShownCase]]:
+    """The regressions of each target; the outputs are shown as long as the page has room for them."""
+    left = MOST_TEXT
+    found: dict[str, list[ShownCase]] = {}
+    for target in data.targets:
+        cases = found[target.name] = []
+        for example in target.record.regressions:
+            failed = [(each, target.why(example, each.id)) for each in target.failed.get(example, ())]
+            old, new = data.old.get(example), target.output(example)
+            if old is None or new is None or left <= 0:
+                cases.append(ShownCase(example, failed))
+                continue
+            texts = old.output[:MOST_OUTPUT], new[:MOST_OUTPUT]
+            left -= sum(map(len, texts))
+            left_out = sum(max(0, len(text) - MOST_OUTPUT) for text in (old.output, new))
+            cases.append(ShownCase(example, failed, old.input, *side_by_side(*texts), left_out))
+    return found
 
 
 def _regressions_note(data: MigrationData) -> str:

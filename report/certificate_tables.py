@@ -51,10 +51,6 @@ def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> di
     return {each.id: each for each in made}
 
 
-def _thing(found: CertificateRecord) -> str:
-    return "output" if found.kind == "generator" else "example"
-
-
 def things(found: CertificateRecord) -> str:
     """The old side of a migration, in a word."""
     return "outputs" if found.kind == "generator" else "judge"
@@ -139,7 +135,7 @@ def _targets_note(found: CertificateRecord) -> str:
     price = "Price: US dollars for 1,000 outputs; s" if known else "No price is known for these models. S"
     return (
         f"Old, before and after: {what}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
-        f"prompt, after with the new one. {price}econds and tokens: of one {_thing(found)}."
+        f"prompt, after with the new one. {price}econds and tokens: of one {'output' if found.kind == 'generator' else 'example'}."
     )
 
 

@@ -196,9 +196,9 @@ class Kept:
         """Whether the best version is another than the first."""
         return self.best != self.first
 
-    def answers(self, version: int) -> dict[Pair, Verdict]:
-        """A version's verdicts on the test examples, the first replicate of each."""
-        return {(each.example, each.question): each for each in self.of(version, "test") if each.replicate == 0}
+    def answers(self, version: int, split: str = "test") -> dict[Pair, Verdict]:
+        """A version's verdicts on a split, the first replicate of each."""
+        return {(each.example, each.question): each for each in self.of(version, split) if each.replicate == 0}
 
     def of(self, version: int, split: str) -> Sequence[Verdict]:
         """A version's verdicts; empty where they were not kept."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from ..memory.records import MeasureRecord, QuestionWordings
+    from ..memory.records import MeasureRecord
     from ..prompts.verdicts import Verdict
     from ..stats.differences import Difference
     from ..stats.phi import PhiMatrix, Relatedness
@@ -267,8 +267,3 @@ def spreads(data: RunData) -> list[Spread]:
         Spread(name, kind, sum(values) / len(values), len(values), histogram(values, kind, tallest))
         for name, kind, values in known
     ]
-
-
-def wordings(data: RunData) -> Sequence[QuestionWordings]:
-    """The wordings of each question, the reworded ones first."""
-    return sorted(data.result.wordings, key=lambda each: not each.accepted)

@@ -25,7 +25,7 @@ from .charts import Scale, heat_map
 from .page import UNANSWERED, Section, duration, file_name, public_text, render_page
 from .run_candidates import ShownCandidate, candidates, marked_prompt
 from .run_data import RunData, changes, example_data, read_run
-from .run_figures import parity, scores, spreads, together, wordings
+from .run_figures import parity, scores, spreads, together
 from .run_lessons import STATUSES, lessons, what_was_learned
 
 SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_examples.js")
@@ -99,7 +99,7 @@ def _measures(data: RunData) -> dict[str, Any]:
         "spreads": spreads(data),
         "sections": (sections := tables(data)),
         "same_verdicts": [each for name, each in sections.items() if name.startswith("same_verdicts") and each.rows],
-        "wordings": wordings(data),
+        "wordings": sorted(data.result.wordings, key=lambda each: not each.accepted),
         "changes": changes(data),
         "example_data": example_data(data),
     }
@@ -176,7 +176,8 @@ def repeat_command(data: RunData) -> str:
             if isinstance(value, bool):
                 lines.append([option if value else f"--no-{option.removeprefix('--')}"])
             else:
-                lines.append([option, *(public_text(name, each) for each in _listed(value))])
+                several = value if isinstance(value, (list, tuple)) else [value]
+                lines.append([option, *(public_text(name, each) for each in several)])
     return " \\\n  ".join(shlex.join(line) for line in [*lines, ["--run", "../again"]])
 
 
@@ -184,10 +185,6 @@ def _defaults(data: RunData) -> dict[str, Any]:
     """The settings of the run's mode where nothing is said."""
     options = mode_of(data.result.mode).options
     return options.model_validate({}).model_dump(mode="json")
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..memory.embedders import Embedder
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
-    from .judge_bench import BenchPart, JudgeBench, JudgeState, Split
+    from .judge_bench import JudgeBench, Split
 
 Part = Literal["blamed", "missed", "outweighed", "answered"]
 PARTS: Mapping[Part, str] = {
@@ -80,32 +80,15 @@ def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> I
             off: Literal["lenient", "strict"] | None = None
             if np.isfinite(gap[place]) and abs(gap[place]) > least:
                 off = "lenient" if gap[place] > 0 else "strict"
-            yield _output(bench, split, part, state, place, example, off)
-
-
-def _output(
-    bench: JudgeBench,
-    split: Split,
-    part: BenchPart,
-    state: JudgeState,
-    place: int,
-    example: Example,
-    off: Literal["lenient", "strict"] | None,
-) -> ComparedOutput:
-    parts: dict[str, Part] = {}
-    for question, worth in zip(bench.judge.checklist.questions, part.worth[place].tolist(), strict=True):
-        if not np.isnan(worth) and (what := _part(bench, question, worth, example, off)) is not None:
-            parts[question.id] = what
-    decided, people = state.decided[place], part.of_people[place]
-    return ComparedOutput(
-        example,
-        split,
-        None if np.isnan(decided) else float(decided),
-        None if np.isnan(decided) else bool(state.passed[place]),
-        None if np.isnan(people) else float(people),
-        off,
-        parts,
-    )
+            parts: dict[str, Part] = {}
+            for question, worth in zip(bench.judge.checklist.questions, part.worth[place].tolist(), strict=True):
+                if not np.isnan(worth) and (what := _part(bench, question, worth, example, off)) is not None:
+                    parts[question.id] = what
+            score, people = (
+                None if np.isnan(each) else float(each) for each in (state.decided[place], part.of_people[place])
+            )
+            passes = None if score is None else bool(state.passed[place])
+            yield ComparedOutput(example, split, score, passes, people, off, parts)
 
 
 def _part(bench: JudgeBench, question: Question, worth: float, example: Example, off: str | None) -> Part | None:

@@ -25,7 +25,7 @@ from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
 from ..memory.why import why_question
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.examples import human_dimensions, load_examples
-from ..report.question_history import question_lines
+from ..report.run_lessons import question_lines
 from .examples_table import AskedExamples, ExamplesTable, JudgeColumns, judge_columns
 from .judge_bench import Split, load_start
 from .saved_judges import ValidationLooks, judge_files

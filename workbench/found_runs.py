@@ -55,10 +55,12 @@ class FoundRuns:
         return folder.relative_to(self.root).as_posix()
 
     def _row(self, folder: Path) -> dict[str, Any]:
-        stamp = tuple(_time(folder / name) for name in (*RUN_FILES, JUDGE_FILE))
+        stamp = tuple(changed_at(folder / name) for name in (*RUN_FILES, JUDGE_FILE))
         if folder in self._kept and self._kept[folder][0] == stamp:
             return self._kept[folder][1]
-        when = datetime.fromtimestamp(max(stamp[:-1]) or stamp[-1] or _time(folder), UTC).isoformat(timespec="seconds")
+        when = datetime.fromtimestamp(max(stamp[:-1]) or stamp[-1] or changed_at(folder), UTC).isoformat(
+            timespec="seconds"
+        )
         row: dict[str, Any] = {"run": self._name(folder), "name": folder.resolve().name, "when": when, "judge": False}
         try:
             row |= self._told(folder)
@@ -157,7 +159,8 @@ def _model(config: dict[str, Any]) -> str:
     return ", ".join(map(str, found)) if isinstance(found, (list, tuple)) else str(found)
 
 
-def _time(path: Path) -> float:
+def changed_at(path: Path) -> float:
+    """When a file or folder changed last; 0 where there is none."""
     try:
         return path.stat().st_mtime
     except OSError:

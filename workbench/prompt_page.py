@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,15 +25,14 @@ from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line, write_whole
-from ..report.certificate_data import MigrationData, ShownTarget, read_migration, shown_line, side_by_side
-from ..report.run_candidates import EditView, candidates
+from ..report.certificate_data import MigrationData, read_migration, shown_line, side_by_side
+from ..report.run_candidates import EditView, Piece, candidates
 from ..report.run_data import RunData, read_run
+from .found_runs import changed_at
 from .prompt_changes import ChangedPrompt, without
 
 if TYPE_CHECKING:
     from aiohttp import web
-
-    from ..prompts.verdicts import Verdict
 
 AT_ONCE = 5
 """Outputs that are sent at once."""
@@ -106,7 +105,11 @@ class OpenedPrompt:
         """Test outputs of the old model and of the target."""
         assert self.migration is not None
         shown = next(each for each in self.migration.targets if each.name == self.target)
-        failed = _failed_of_target(shown)
+        failed: dict[str, list[tuple[str, bool | None, str | None]]] = {}
+        for (example, name), (old, new) in sorted(shown.passed.items(), key=lambda each: not each[1][0]):
+            if new is False:
+                row = shown.requirements[name].text, old, shown.why(example, name)
+                failed.setdefault(example, []).append(row)
         return [
             OutputPair(name, old.input, old.output, shown.output(name), failed.get(name, ()))
             for name, old in self.migration.old.items()
@@ -119,7 +122,7 @@ class OpenedPrompt:
         kept = self.data.kept
         if self.data.is_judge:  # which writes no outputs
             return []
-        before, after = (_by_pair(kept.of(version, "development")) for version in (kept.first, kept.best))
+        before, after = (kept.answers(version, "development") for version in (kept.first, kept.best))
         good = {} if self.data.checklist is None else {each.id: each for each in self.data.checklist.questions}
         failed: dict[str, list[tuple[str, bool | None, str | None]]] = {}
         for (example, name), new in after.items():
@@ -134,29 +137,12 @@ class OpenedPrompt:
             OutputPair(
                 name,
                 str(rows_of.get(name, {}).get("input", "")),
-                _text(outputs.get((kept.first, name))),
-                _text(outputs.get((kept.best, name))),
+                outputs.get((kept.first, name)),
+                outputs.get((kept.best, name)),
                 sorted(rows, key=lambda each: not each[1]),
             )
             for name, rows in failed.items()
         ]
-
-
-def _failed_of_target(shown: ShownTarget) -> dict[str, list[tuple[str, bool | None, str | None]]]:
-    found: dict[str, list[tuple[str, bool | None, str | None]]] = {}
-    for (example, name), (old, new) in sorted(shown.passed.items(), key=lambda each: not each[1][0]):
-        if new is False:
-            row = shown.requirements[name].text, old, shown.why(example, name)
-            found.setdefault(example, []).append(row)
-    return found
-
-
-def _by_pair(verdicts: Sequence[Verdict]) -> dict[tuple[str, str], Verdict]:
-    return {(each.example, each.question): each for each in verdicts if not each.replicate}
-
-
-def _text(output: Any) -> str | None:
-    return None if output is None else str(output)
 
 
 @dataclass
@@ -223,7 +209,7 @@ class PromptPage:
     def _open(self, run: str, target: str) -> OpenedPrompt:
         folder = self.folder_of(run)
         with self._lock:
-            stamp = tuple(_time(each) for each in (folder / "result.json", folder / CERTIFICATE_FILE))
+            stamp = tuple(changed_at(each) for each in (folder / "result.json", folder / CERTIFICATE_FILE))
             kept = self._kept.pop((folder, target), None)
             if kept is None or kept[0] != stamp:
                 kept = stamp, opened_prompt(folder, target)
@@ -317,27 +303,22 @@ def _shown(cases: Sequence[OutputPair], show: str) -> Sequence[OutputPair]:
 
 
 def _case(each: OutputPair) -> dict[str, Any]:
-    texts = [each.old, each.new]
-    marked = (
-        () if each.old is None or each.new is None else side_by_side(each.old[:MOST_COMPARED], each.new[:MOST_COMPARED])
-    )
-    sides = []
-    for place, text in enumerate(texts):
-        pieces = (
-            [[piece.kind, piece.text] for piece in marked[place]]
-            if marked
-            else [["same", (text or "")[:MOST_COMPARED]]]
-        )
-        pieces.append(["rest", (text or "")[MOST_COMPARED:MOST_OUTPUT]])
-        sides.append([piece for piece in pieces if piece[1]])
+    texts = [each.old or "", each.new or ""]
+    sides: Iterable[Sequence[Piece]] = [[Piece(text[:MOST_COMPARED])] for text in texts]
+    if each.old is not None and each.new is not None:
+        sides = side_by_side(each.old[:MOST_COMPARED], each.new[:MOST_COMPARED])
+    shown = [[[piece.kind, piece.text] for piece in side] for side in sides]
+    for side, text in zip(shown, texts, strict=True):
+        side.append(["rest", text[MOST_COMPARED:MOST_OUTPUT]])
+    old, new = ([pair for pair in side if pair[1]] for side in shown)
     return {
         "id": each.example,
         "input": each.input[:MOST_OUTPUT],
         "failed": [{"text": text, "worse": bool(kept), "why": why} for text, kept, why in each.failed],
-        "old": sides[0],
-        "new": sides[1],
-        "left_out": sum(max(0, len(text or "") - MOST_OUTPUT) for text in texts),
-        "not_compared": MOST_COMPARED if any(len(text or "") > MOST_COMPARED for text in texts) else 0,
+        "old": old,
+        "new": new,
+        "left_out": sum(max(0, len(text) - MOST_OUTPUT) for text in texts),
+        "not_compared": MOST_COMPARED if any(len(text) > MOST_COMPARED for text in texts) else 0,
     }
 
 
@@ -366,7 +347,3 @@ def _save(folder: Path, text: str, suffix: str, row: Mapping[str, Any]) -> Path:
     except OSError as error:
         raise AskanceError(f"{folder}: cannot be written ({error.strerror}).") from None
     return file
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime if path.exists() else 0.0

@@ -47,7 +47,7 @@ from .asked_questions import (
 )
 from .disagreement_page import DisagreementPage
 from .examples_runs import FILES, RUN_LABELS, RunExamples, add_examples, add_runs, labelled_examples
-from .found_runs import RUN_FILES, FoundRuns
+from .found_runs import RUN_FILES, FoundRuns, changed_at
 from .judge_bench import JudgeBench, Split, load_bench
 from .judge_edits import JudgeEdit, edited_judge
 from .prompt_page import PromptPage
@@ -216,7 +216,7 @@ class Workbench:
         if file not in judge_files(folder):
             raise InputError(f"There is no judge '{file}' in the run '{run}'.")
         names = (*RUN_FILES, file, ASKED_FOLDER, *([RUN_LABELS] if labelled else ()))
-        stamp = tuple(_time(folder / name) for name in names)
+        stamp = tuple(changed_at(folder / name) for name in names)
         with self._lock:
             kept = self._benches.pop(key := (folder, file, labelled), None)
             if kept is None or kept[0] != stamp:
@@ -322,10 +322,6 @@ def _report_page(html: str) -> web.Response:
     policy = found[1].replace("&#39;", "'")
     headers = {POLICY: f"sandbox allow-scripts allow-popups; {policy}; frame-ancestors 'none'"}
     return web.Response(text=html, content_type="text/html", charset="utf-8", headers=headers)
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def workbench(

@@ -12,7 +12,7 @@ import pytest
 
 from askance.memory.why import QuestionStory
 from askance.models.base import Request
-from askance.report.question_history import question_lines
+from askance.report.run_lessons import question_lines
 
 from ..said import says
 

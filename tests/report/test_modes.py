@@ -146,10 +146,10 @@ def test_what_the_generator_wrote_when_it_failed_is_shown_with_the_reason(tuned)
 def test_lessons_that_no_prompt_can_carry_are_listed_with_their_counts(tuned):
     data = read_run(tuned)
     beyond = [each for each in lessons(data, candidates(data)) if each.status == "beyond the prompt"]
-    assert [each.text for each in beyond] == ["Count the words and stop at the number that is wanted."]
+    assert [each.found.text for each in beyond] == ["Count the words and stop at the number that is wanted."]
     text = Text(write_report(tuned)).text
     assert "cannot fix these" in text
-    assert f"{beyond[0].support} failures" in text
+    assert f"{beyond[0].found.support} failures" in text
     assert "it needs counting" in text
 
 
@@ -158,7 +158,7 @@ def test_a_lesson_that_failed_its_trial_says_how_it_went(migrated):
     trials = [event for event in data.of("trial") if not event["result"]["passed"]]
     assert trials, "the world has a harmful rule"
     failed = [each for each in lessons(data, candidates(data)) if each.status == "failed its trial"]
-    assert {each.id for each in failed} <= {name for event in trials for name in event["lessons"]}
+    assert {each.found.id for each in failed} <= {name for event in trials for name in event["lessons"]}
     assert failed
     assert failed[0].trial is not None
     assert re.search(
@@ -269,7 +269,7 @@ def test_an_edit_that_was_taken_out_again_is_not_marked_and_says_so(migrated):
     assert {each.edit for each in pieces if each.kind == "added"} == set(range(2, len(edits) + 1))
     data = read_run(migrated)
     views = lessons(data, candidates(data))
-    assert {each.status for each in views if each.id in gone["lessons"]} == {"retired"}
+    assert {each.status for each in views if each.found.id in gone["lessons"]} == {"retired"}
     assert "Taken out again" in Text(write_report(migrated)).text
 
 

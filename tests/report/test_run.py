@@ -192,7 +192,7 @@ def test_every_edit_shows_its_lessons_the_disagreements_behind_them_and_its_effe
     for candidate in accepted:
         assert f"{candidate.gain.value:+.3f}" in page
     for lesson in lessons(data, tried):
-        assert words(lesson.text) in page
+        assert words(lesson.found.text) in page
         for example, group in lesson.cases:
             assert example in page
             assert data.examples[example]["output"] in page
@@ -206,7 +206,7 @@ def test_a_lesson_that_was_merged_after_it_was_applied_counts_as_applied(run):
     data = read_run(run)
     tried = candidates(data)
     applied = {name for each in tried if each.accepted for name in each.lessons}
-    assert {each.id for each in lessons(data, tried) if each.status == "applied"} == applied
+    assert {each.found.id for each in lessons(data, tried) if each.status == "applied"} == applied
 
 
 def test_explanations_and_probabilities_are_shown_where_the_journal_has_them(run):
