@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from ..evaluation.options import (
     CompareOptions,
@@ -46,10 +48,6 @@ from ..settings import (
 )
 from ..training.options import TrainOptions
 from .output import check_apart, hush
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

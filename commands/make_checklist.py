@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,6 +12,7 @@ from ..evaluation.options import LEAST_COVERAGE, SelectOptions, WriterOptions
 from ..evaluation.write_questions import RubricQuestions, questions_from, write_questions
 from ..models.progress import showing
 from ..optimizer.selection.select import prepare, select
+from ..optimizer.selection.selected import Selection
 from ..prompts.checklist import dump_checklist
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import Figure, count, coverage_text
@@ -41,9 +42,6 @@ from .output import (
     tell_errors,
 )
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from ..optimizer.selection.selected import Selection
 
 
 @click.command(name="questions", cls=GroupedCommand)

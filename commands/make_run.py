@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +16,10 @@ from ..evaluation.kept_judge import SETTINGS
 from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
 from ..models.budget import CAPS
-from ..models.progress import showing
-from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE
+from ..models.progress import Watcher, showing
+from ..optimizer.job import CAN_GROW, NOT_IN_FINGERPRINT, WHERE, Job
 from ..optimizer.loop import cannot_change, take_up
+from ..optimizer.migration.certificate import MigrationResult
 from ..optimizer.migration.inputs import is_migration, kind_of, prepare_writer
 from ..optimizer.migration.judges import has_several, prepare_judges, take_up_judges
 from ..optimizer.migration.root import estimate_migration
@@ -31,10 +34,11 @@ from ..optimizer.options import (
 )
 from ..optimizer.remembering import memory_for
 from ..optimizer.rounds import prepare_round
+from ..optimizer.run_result import RunResult
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import MOVED, TypicalRun, estimate_run, estimate_runs, typical_lines, typical_record
+from ..run_estimate import MOVED, RunEstimate, TypicalRun, estimate_run, estimate_runs, typical_lines, typical_record
 from ..settings import flag, load_config
 from .command_options import (
     Function,
@@ -50,16 +54,6 @@ from .command_options import (
 )
 from .output import echo_json, show, tell_errors
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ..models.progress import Watcher
-    from ..optimizer.job import Job
-    from ..optimizer.migration.certificate import MigrationResult
-    from ..optimizer.run_result import RunResult
-    from ..run_estimate import RunEstimate
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:

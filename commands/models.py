@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import click
 
@@ -26,9 +27,6 @@ from ..settings import parse_options
 from .command_options import config_option, load_dotenv, model_setting_option, settings
 from .output import echo_json, print_rows
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 def fetch(model: RegisteredModel) -> Path:

@@ -8,21 +8,24 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ..agents.buying import Estimate
+from ..evaluation.evaluation_result import Evaluation
+from ..evaluation.findings import Diagnosis
 from ..evaluation.pass_fail import require_at_least
 from ..evaluation.scoring import Coverage
-from ..evaluation.view import Shown, cell_text, columns
+from ..evaluation.view import Rows, Shown, cell_text, columns
 from ..prompts.csv_tables import CSV_SUFFIXES
 from ..prompts.errors import CoverageError, InputError
 from ..prompts.formatting import Figure, coverage_text
@@ -32,15 +35,6 @@ from ..prompts.text import visible
 from ..prompts.verdicts import Verdict, save_verdicts
 from . import terminal
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..agents.buying import Estimate
-    from ..evaluation.evaluation_result import Evaluation
-    from ..evaluation.findings import Diagnosis
-    from ..evaluation.view import Rows
-
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000))}
 """Signs that JSON may hold as they are and that a terminal, or a program that reads lines, may not take for text; and

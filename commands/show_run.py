@@ -5,19 +5,21 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..evaluation.compare.run_difference import run_difference
+from ..evaluation.measures.told import MeasuredCase
 from ..memory.certificate_file import TARGETS, is_migration, read_certificate, target_folder
 from ..memory.journal import has_ended, read_events
 from ..memory.provenance import build_graph, save_graphml, save_json
 from ..memory.run_directory import RunDirectory
-from ..memory.why import SAYS, QuestionStory, reason_for
+from ..memory.why import SAYS, CaseStory, EditStory, LessonStory, Passage, QuestionStory, Why, reason_for
 from ..optimizer.migration.certificate import MigrationResult
 from ..optimizer.run_result import RunResult
 from ..prompts.errors import InputError, as_typed
@@ -29,13 +31,6 @@ from ..report.run_lessons import interval_of, measured_cases, question_lines
 from .command_options import common_options
 from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..evaluation.measures.told import MeasuredCase
-    from ..memory.why import CaseStory, EditStory, LessonStory, Passage, Why
-
 
 MOST_CASES = 3
 """Disagreements that are shown of each lesson; the others are counted."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ..prompts.errors import InputError, MissingExtraError, did_you_mean
 from ..prompts.formatting import Figure, interval, names_text, number
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-
-    Rows: TypeAlias = Sequence[Mapping[str, Any]]
-    """Rows of a table; a cell is a text, a number, a :class:`~askance.prompts.formatting.Figure` or None."""
-
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+"""Rows of a table; a cell is a text, a number, a :class:`~askance.prompts.formatting.Figure` or None."""
 MOST_ROWS = 20
 """Rows of one table in a notebook; a data frame has them all."""
 

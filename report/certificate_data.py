@@ -4,29 +4,31 @@ changes of each prompt with the failures that led to them."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from ..memory.certificate_file import TARGETS, read_certificate, target_folder
+from ..memory.certificate_file import (
+    TARGETS,
+    CertificateRecord,
+    KeptRequirement,
+    TargetRecord,
+    read_certificate,
+    target_folder,
+)
+from ..memory.records import AdditionRecord, InstructionRecord
 from ..memory.result_file import FINISH_SENTENCES
 from ..prompts.checklist import YES_IS_GOOD
 from ..prompts.errors import InputError
 from ..prompts.formatting import Figure, count, names_text, percent
 from ..prompts.messages import told
 from ..prompts.tables import read_rows
-from ..prompts.verdicts import read_verdicts
+from ..prompts.verdicts import Verdict, read_verdicts
 from .run_candidates import KEPT_WORDS, EditView, Piece, ShownCandidate, candidates
 from .run_data import RunData, read_run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ..memory.certificate_file import CertificateRecord, KeptRequirement, TargetRecord
-    from ..memory.records import AdditionRecord, InstructionRecord
-    from ..prompts.verdicts import Verdict
 
 OLD_OUTPUTS = "outputs.jsonl"
 """Old outputs, in the root of a migration."""

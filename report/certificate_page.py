@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ..memory.certificate_file import TARGETS, CertificateRecord, TargetRecord
+from ..memory.certificate_file import TARGETS, CertificateRecord, KeptRequirement, PowerRecord, TargetRecord
 from ..memory.decision import FEW, Choice
 from ..optimizer.migration.certificate import WORDS, cost_said, headline, measured
 from ..prompts.errors import shown_from
@@ -31,10 +30,7 @@ from .certificate_data import (
 from .certificate_tables import day, ends, figure, own_judge, table_sections, things, unbroken
 from .charts import Scale
 from .page import FirstScreen, Section, Tile, render_result_page
-
-if TYPE_CHECKING:
-    from ..memory.certificate_file import KeptRequirement, PowerRecord
-    from .run_candidates import Piece
+from .run_candidates import Piece
 
 ORDER = (
     *("targets", "difference", "quality", "shares", "content", "regressions", "requirements", "rates", "gains"),

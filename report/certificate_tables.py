@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
-from ..memory.certificate_file import CertificateRecord, TargetRecord
+from ..evaluation.view import Rows
+from ..memory.certificate_file import CertificateRecord, RequirementRates, ShareRecord, TargetRecord
 from ..optimizer.migration.certificate import WORDS, measured
 from ..prompts.formatting import Figure, count, number, percent, signed
 from ..prompts.text import shorten
 from .certificate_data import MigrationData
 from .charts import Spot, cost_and_quality
 from .page import CLIPPED, Section, public_text
-
-if TYPE_CHECKING:
-    from ..evaluation.view import Rows
-    from ..memory.certificate_file import RequirementRates, ShareRecord
 
 MOST_NAMED = 12
 """Examples that a row of a table names."""

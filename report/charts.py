@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ..prompts.formatting import number
 from ..prompts.text import shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ..stats.phi import PhiMatrix
-
+from ..stats.phi import PhiMatrix
 
 HEIGHT = 230
 """Height of a line chart, in pixels."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -11,9 +12,10 @@ from ..evaluation.evaluation_result import evaluation_view
 from ..evaluation.findings import NOTHING_FOUND, diagnosis_view, sorted_findings
 from ..evaluation.pass_fail import NAMES, form_of, pass_fail_lines
 from ..evaluation.scoring import whole_name, whole_of
-from ..evaluation.view import agreement_headline
+from ..evaluation.view import Rows, agreement_headline
 from ..memory.decision import FULL, Choice
 from ..prompts.formatting import Figure, count, number, percent
+from ..stats.phi import PhiMatrix
 from .charts import heat_map, histogram, tallest_bar
 from .page import (
     UNANSWERED,
@@ -26,12 +28,6 @@ from .page import (
     view_sections,
 )
 from .run_figures import MAPPED_QUESTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ..evaluation.view import Rows
-    from ..stats.phi import PhiMatrix
 
 FINDINGS = 6
 VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their reasons, and each example's texts"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from array import array
 from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -21,7 +22,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..evaluation.pass_fail import confusion_text
-from ..evaluation.view import columns
+from ..evaluation.view import Rows, View, columns
 from ..memory.decision import Choice
 from ..models.budget import price_said
 from ..models.direct import shown_address
@@ -30,11 +31,7 @@ from ..prompts.formatting import NONE, Figure, count, interval, money, number, p
 from .charts import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from jinja2 import Environment
-
-    from ..evaluation.view import Rows, View
 
 
 TEMPLATES = Path(__file__).parent / "templates"

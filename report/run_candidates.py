@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ..memory.records import CriterionRecord, PrunedRecord
-    from ..memory.result_file import RunRecord
-    from ..stats.differences import Difference
-    from .run_data import RunData
-
+from ..memory.records import CriterionRecord, PrunedRecord
+from ..memory.result_file import RunRecord
+from ..stats.differences import Difference
+from .run_data import RunData
 
 AROUND = 90
 """Characters of an unchanged stretch that stand next to a change."""

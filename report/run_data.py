@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import logging
 from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from ..memory.journal import read_events
+from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..prompts.checklist import load_checklist
+from ..prompts.checklist import Checklist, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.human_feedback import one_line
 from ..prompts.messages import told
 from ..prompts.raters import comments_in
 from ..prompts.tables import read_rows
-from ..prompts.verdicts import read_verdicts
+from ..prompts.verdicts import Verdict, read_verdicts
 from .page import PictureRoom, clipped, json_data, packed, packed_places, probability_byte, thousandth
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from markupsafe import Markup
-
-    from ..memory.result_file import RunRecord
-    from ..prompts.checklist import Checklist
-    from ..prompts.verdicts import Verdict
-
 
 logger = logging.getLogger(__name__)
 SHOWN_TESTS = 300

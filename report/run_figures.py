@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
+from ..memory.records import MeasureRecord
 from ..prompts.formatting import Figure
-from ..stats.phi import phi_matrix, relatedness
+from ..prompts.verdicts import Verdict
+from ..stats.differences import Difference
+from ..stats.phi import PhiMatrix, Relatedness, phi_matrix, relatedness
 from .charts import Scale, histogram, tallest_bar
 from .page import Section
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from markupsafe import Markup
-
-    from ..memory.records import MeasureRecord
-    from ..prompts.verdicts import Verdict
-    from ..stats.differences import Difference
-    from ..stats.phi import PhiMatrix, Relatedness
-    from .run_data import RunData
+from .run_data import RunData
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..evaluation.measures.told import MeasuredCase, cases_by_measure
+from ..memory.records import CriterionRecord, LessonRecord
+from ..memory.why import QuestionStory
 from ..optimizer.run_result import FOUND
 from ..prompts.checklist import ComputedMeasure
 from ..prompts.examples import Example
 from ..prompts.formatting import MOST_LISTED, Figure, names_text
 from ..prompts.human_feedback import one_line
 from ..prompts.text import shorten
+from ..stats.differences import Difference
 from .charts import Scale
-from .run_data import FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ..memory.records import CriterionRecord, LessonRecord
-    from ..memory.why import QuestionStory
-    from ..stats.differences import Difference
-    from .run_candidates import ShownCandidate
-    from .run_data import RunData
-
+from .run_candidates import ShownCandidate
+from .run_data import FIELDS, RunData
 
 SHOWN_EXAMPLES = 12
 """Examples shown in full behind one lesson; further disagreements are named."""

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
 from ..evaluation.evaluation_result import MadeRows
-from ..evaluation.scoring import coverage, human_targets, mean_score, measure, score_examples, whole_name
+from ..evaluation.scoring import (
+    ExampleScore,
+    Targets,
+    coverage,
+    human_targets,
+    mean_score,
+    measure,
+    score_examples,
+    whole_name,
+)
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
+from ..prompts.field_map import FieldMap
+from ..prompts.human_feedback import Labels
 from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .judged_page import JudgedFile
 from .page import HALF, MISSING, PictureRoom, Section, clipped, failures, json_data, packed, packed_places, thousandth
 from .run_data import FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from markupsafe import Markup
-
-    from ..evaluation.scoring import ExampleScore, Targets
-    from ..prompts.field_map import FieldMap
-    from ..prompts.human_feedback import Labels
 
 TEXT_BUDGET = 3_000_000
 """Characters of texts and explanations in a page; the examples that need looking at most get theirs first."""

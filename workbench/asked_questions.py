@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..evaluation.evaluate import EvaluationJob
 from ..evaluation.kept_judge import KeptJudge, QuestionOrigin
 from ..evaluation.options import LEAST_COVERAGE
 from ..evaluation.scoring import coverage, coverage_line
@@ -22,14 +23,11 @@ from ..memory.run_directory import RunDirectory
 from ..prompts.checklist import Checklist, Question
 from ..prompts.criteria.question import GoodAnswer
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import Example
 from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts, read_verdicts
-
-if TYPE_CHECKING:
-    from ..evaluation.evaluate import EvaluationJob
-    from ..prompts.examples import Example
 
 Split = Literal["development", "validation"]
 ASKED_FOLDER = "asked"

@@ -9,22 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from ..labelling.desk import majority
-from ..memory.embedders import SharedWordsEmbedder, embedder
+from ..memory.embedders import Embedder, SharedWordsEmbedder, embedder
 from ..optimizer.questions.proposers import LIKE_ANOTHER, first_of_meaning
+from ..prompts.checklist import Question
 from ..prompts.errors import MissingExtraError
+from ..prompts.examples import Example
 from ..prompts.human_feedback import known_ratings, one_line
 from ..stats.pass_fail import HALF
-
-if TYPE_CHECKING:
-    from ..memory.embedders import Embedder
-    from ..prompts.checklist import Question
-    from ..prompts.examples import Example
-    from .judge_bench import JudgeBench, Split
+from .judge_bench import JudgeBench, Split
 
 Part = Literal["blamed", "missed", "outweighed", "answered"]
 PARTS: Mapping[Part, str] = {

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..labelling.desk import Desk
@@ -18,24 +19,20 @@ from ..labelling.label_options import LabelOptions, LabelSteps
 from ..labelling.labels_file import LabelsFile
 from ..labelling.local_server import add_act, add_read
 from ..labelling.next_output import WORDS, Queue, load_opinions
+from ..memory.records import CriterionRecord
+from ..memory.result_file import RunRecord
 from ..memory.run_directory import RunDirectory
 from ..memory.wanted_questions import WantedQuestion, add_wanted, question_of, read_wanted
 from ..optimizer.options import AlignOptions
+from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, as_typed
+from ..prompts.examples import Example
 from ..prompts.messages import told
 from ..prompts.rows import validate_row
 from ..settings import parse_options
 from .disagreement_groups import PARTS, UNSEEN, CommentGroup, ComparedOutput, GroupedOutputs, outputs_of
+from .judge_bench import JudgeBench, Split
 from .saved_judges import ValidationLooks
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from ..memory.records import CriterionRecord
-    from ..memory.result_file import RunRecord
-    from ..prompts.checklist import Checklist
-    from ..prompts.examples import Example
-    from .judge_bench import JudgeBench, Split
 
 AT_ONCE = 20
 """Outputs, or comments of a group, that are sent at once."""

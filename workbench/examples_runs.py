@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from aiohttp import web
@@ -24,15 +24,11 @@ from ..memory.provenance import build_graph
 from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
 from ..memory.why import why_question
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.examples import human_dimensions, load_examples
+from ..prompts.examples import Example, human_dimensions, load_examples
 from ..report.run_lessons import question_lines
 from .examples_table import AskedExamples, ExamplesTable, JudgeColumns, judge_columns
-from .judge_bench import Split, load_start
+from .judge_bench import JudgeBench, Split, load_start
 from .saved_judges import ValidationLooks, judge_files
-
-if TYPE_CHECKING:
-    from ..prompts.examples import Example
-    from .judge_bench import JudgeBench
 
 logger = logging.getLogger(__name__)
 
@@ -48,18 +44,6 @@ START = "start"
 OPENED = ("every verdict on validation was opened, one by one",)
 
 
-class Benches(Protocol):
-    """What the workbench knows of its runs."""
-
-    by: str
-
-    def folder(self, run: str) -> Path:
-        """Directory of a run."""
-
-    def bench(self, run: str, file: str) -> JudgeBench:
-        """A judge of a run."""
-
-
 class OpenedLook(BaseModel):
     """A message of the page: the verdicts of a judge on validation are to be opened."""
 
@@ -72,14 +56,16 @@ class OpenedLook(BaseModel):
 class RunExamples:
     """Tables of the runs, the last ones used; its methods may be called from any thread."""
 
-    def __init__(self, benches: Benches) -> None:
-        self._benches, self._lock = benches, RLock()
+    def __init__(self, by: str, folder: Callable[[str], Path], bench: Callable[[str, str], JudgeBench]) -> None:
+        """``by`` is the name of the person; ``folder`` is the directory of a run, and ``bench`` a judge in one of its
+        files, by the run's name."""
+        self._by, self._folder, self._bench, self._lock = by, folder, bench, RLock()
         self._tables: dict[Path, ExamplesTable] = {}
         self._columns: dict[tuple[Path, str, str], tuple[JudgeBench, JudgeColumns]] = {}
 
     def table(self, run: str) -> ExamplesTable:
         """The examples of a run. Raises InputError where there is none, or a file of it is damaged."""
-        folder = self._benches.folder(run)
+        folder = self._folder(run)
         with self._lock:
             table = self._tables.pop(folder, None) or self._open(run, folder)
             self._tables[folder] = table  # the last one used is the last one let go of
@@ -97,17 +83,17 @@ class RunExamples:
     def _open(self, run: str, folder: Path) -> ExamplesTable:
         directory = RunDirectory(folder)
         if directory.read_config()["config"].get("command") == "tune":  # people say what they think of its outputs
-            written, settings = outputs_of_run(folder), LabelOptions.model_validate({"rater": self._benches.by})
+            written, settings = outputs_of_run(folder), LabelOptions.model_validate({"rater": self._by})
             return _table(written, {}, lambda: open_session(written, folder / LABELLED_FILE, settings, None, None))
         examples = [each for each in directory.read_inputs()[0] if each.output is not None]
-        bench = self._benches.bench(run, JUDGE_FILE)
+        bench = self._bench(run, JUDGE_FILE)
         checklist = bench.judge.checklist
 
         def session() -> LabelSession:
             opinions = judge_columns(bench, examples, shown_splits(bench)).opinions
             known = None if np.isnan(opinions.judges[0].scores).all() else opinions
             rated = human_dimensions(examples, checklist)
-            given = {"rater": self._benches.by, "dimension": rated[0] if rated else "overall"}
+            given = {"rater": self._by, "dimension": rated[0] if rated else "overall"}
             scale = {"human_scale": bench.judge.settings.get("human_scale")}
             settings = LabelOptions.model_validate(given | scale)
             return open_session(examples, folder / RUN_LABELS, settings, checklist, known)
@@ -127,7 +113,7 @@ class RunExamples:
         if judge is None:
             return told
         questions = [{"id": each.id, "text": each.text} for each in judge.judge.checklist.questions]
-        folder = self._benches.folder(asked.run)
+        folder = self._folder(asked.run)
         return told | {
             "file": asked.file or JUDGE_FILE,
             "files": judge_files(folder),
@@ -148,13 +134,13 @@ class RunExamples:
     def open_validation(self, opened: OpenedLook) -> dict[str, Any]:
         """Count a look at a judge's verdicts on validation, which are shown from then on. Raises AskanceError where it
         cannot be written: then they stay shut."""
-        bench = self._benches.bench(opened.run, opened.file)
+        bench = self._bench(opened.run, opened.file)
         return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
 
     def why(self, run: str, question: str) -> dict[str, Any]:
         """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth
         on test is left out."""
-        folder = self._benches.folder(run)
+        folder = self._folder(run)
         graph = build_graph(folder)
         if f"question:{question}" not in graph:
             raise InputError(f"The run '{run}' does not say where the question '{question}' comes from.")
@@ -165,7 +151,7 @@ class RunExamples:
 
     def _judges(self, asked: AskedExamples) -> tuple[JudgeColumns | None, JudgeColumns | None]:
         """The judge whose verdicts are shown, and the earlier one that it is compared with."""
-        folder = self._benches.folder(asked.run)
+        folder = self._folder(asked.run)
         if not (folder / JUDGE_FILE).is_file():
             return None, None
         run, _, file = asked.since.rpartition("/")
@@ -174,12 +160,12 @@ class RunExamples:
 
     def _columns_of(self, run: str, of_run: str, file: str) -> JudgeColumns:
         """Columns of a judge, which may be another run's, for the examples of a run."""
-        key = self._benches.folder(run), of_run, file
+        key = self._folder(run), of_run, file
         kept = self._columns.get(key)
         if file == START:  # what a run began with does not change
-            bench = load_start(self._benches.folder(of_run)) if kept is None else kept[0]
+            bench = load_start(self._folder(of_run)) if kept is None else kept[0]
         else:
-            bench = self._benches.bench(of_run, file)
+            bench = self._bench(of_run, file)
         shown = shown_splits(bench)
         with self._lock:
             if kept is None or kept[0] is not bench or kept[1].shown != shown:
@@ -220,20 +206,33 @@ def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callab
         return ExamplesTable(examples, splits, why_shut=str(error))
 
 
-class ExamplesRoom(Protocol):
-    """The tables that the page can show."""
+class FileExamples:
+    """One file that is labelled: nothing is said of a judge, and one rater is at the desk."""
+
+    def __init__(self, session: LabelSession) -> None:
+        session.alone = True
+        self._session = session
+        self._table = ExamplesTable(session.desk.asked, session=session, blind=True)
 
     def table(self, run: str) -> ExamplesTable:
-        """The examples of a run. Raises InputError where there is none."""
+        """The table, whatever the name."""
+        return self._table
 
     def listed(self, asked: AskedExamples) -> dict[str, Any]:
-        """The rows that pass the filters, and what the page says around them."""
+        """The rows."""
+        desk = self._session.seat(asked.rater)
+        return self._table.listed(asked, None, None) | {"alone": True, "labelling": self._session.about(desk)}
 
     def one(self, asked: AskedExamples) -> dict[str, Any]:
         """One example."""
+        return self._table.one(asked, None, None)
 
     def sessions(self) -> Iterable[LabelSession]:
-        """All that is labelled in now."""
+        """The one."""
+        return (self._session,)
+
+
+ExamplesRoom = RunExamples | FileExamples
 
 
 def add_examples(app: web.Application, room: ExamplesRoom) -> None:

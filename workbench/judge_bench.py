@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..evaluation.judge_file import load_judge
+from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.pass_fail import CELLS, pass_labels
 from ..evaluation.scoring import TabledScores, Targets, human_targets, question_worth, scores_of_worth
 from ..labelling.next_output import verdicts_of_run
@@ -23,9 +24,9 @@ from ..memory.journal import read_events
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError
-from ..prompts.examples import documents
+from ..prompts.examples import Example, documents
 from ..prompts.rows import column
-from ..prompts.verdicts import VerdictColumns, read_verdicts
+from ..prompts.verdicts import Verdict, VerdictColumns, read_verdicts
 from ..stats.closed_forms import (
     Influenced,
     figure_with_interval,
@@ -39,11 +40,6 @@ from ..stats.pass_fail import HALF, passes, rate
 from ..stats.resampling import Resampling
 from .asked_questions import NO_EXAMPLES, AskedQuestion, asked_of, asked_questions, asked_verdicts
 from .judge_edits import JudgeEdit
-
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
-    from ..prompts.examples import Example
-    from ..prompts.verdicts import Verdict
 
 Split = Literal["development", "validation"]
 SPLITS: tuple[Split, ...] = ("development", "validation")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..evaluation.kept_judge import KeptJudge
 from ..prompts.checklist import Checklist, Question
 from ..prompts.criteria.question import GoodAnswer, Weight
 from ..prompts.errors import InputError
-
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
-    from .asked_questions import AskedQuestion
+from .asked_questions import AskedQuestion
 
 MOST_QUESTIONS = 5_000
 

@@ -26,8 +26,7 @@ from ..prompts.rows import is_on_hub
 from ..prompts.tables import file_and_sheet
 from ..setting_types import LabelSettings
 from ..settings import parse_options
-from .examples_runs import FILES, add_examples
-from .examples_table import AskedExamples, ExamplesTable
+from .examples_runs import FILES, FileExamples, add_examples
 
 MOST_BYTES = 8 * MOST_COMMENT
 PAGE = {
@@ -35,32 +34,6 @@ PAGE = {
     **FILES,
     **{name: name for name in ("bench.css", "bench.js")},
 }
-
-
-class FileExamples:
-    """One file that is labelled: nothing is said of a judge, and one rater is at the desk."""
-
-    def __init__(self, session: LabelSession) -> None:
-        session.alone = True
-        self._session = session
-        self._table = ExamplesTable(session.desk.asked, session=session, blind=True)
-
-    def table(self, run: str) -> ExamplesTable:
-        """The table, whatever the name."""
-        return self._table
-
-    def listed(self, asked: AskedExamples) -> dict[str, Any]:
-        """The rows."""
-        desk = self._session.seat(asked.rater)
-        return self._table.listed(asked, None, None) | {"alone": True, "labelling": self._session.about(desk)}
-
-    def one(self, asked: AskedExamples) -> dict[str, Any]:
-        """One example."""
-        return self._table.one(asked, None, None)
-
-    def sessions(self) -> Iterable[LabelSession]:
-        """The one."""
-        return (self._session,)
 
 
 def label_application(token: str, session: LabelSession) -> web.Application:

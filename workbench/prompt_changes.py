@@ -11,15 +11,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from ..memory.result_file import RunRecord
 from ..prompts.errors import InputError
 from ..prompts.lessons import Edit
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..report.run_candidates import Stretch, replaced, replacements
-
-if TYPE_CHECKING:
-    from ..memory.result_file import RunRecord
 
 _FIRST_BREAK = re.compile(r"\n+[^\n]*")
 _LAST_BREAK = re.compile(r"[^\n]*\n+|[^\n]+")

@@ -10,8 +10,9 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from aiohttp import web
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,9 +31,6 @@ from ..report.run_candidates import EditView, Piece, candidates
 from ..report.run_data import RunData, read_run
 from .found_runs import changed_at
 from .prompt_changes import ChangedPrompt, without
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 AT_ONCE = 5
 """Outputs that are sent at once."""

@@ -10,23 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
+from ..evaluation.kept_judge import KeptJudge
 from ..memory.judge_history import JudgeChange
 from ..memory.run_directory import JUDGE_FILE
 from ..optimizer.acceptance import BiasGuard, CorrelationYardstick, PairedAcceptance, Scores
 from ..optimizer.options import LoopOptions
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.examples import Example
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line
 from ..stats.differences import Difference, difference_dict
-
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
-    from ..prompts.examples import Example
-    from .judge_bench import JudgeBench
+from .judge_bench import JudgeBench
 
 LOOKS_FILE = "validation-looks.jsonl"
 """The file in the directory of the run; it only grows."""

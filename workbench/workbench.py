@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..evaluation.compare.run_difference import run_difference
+from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.view import View, columns
 from ..labelling.local_server import (
     POLICY,
@@ -26,6 +27,7 @@ from ..labelling.local_server import (
 from ..memory.certificate_file import is_migration
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.event_loops import run_sync
+from ..prompts.checklist import Question
 from ..prompts.errors import AskanceError, InputError, shown_from
 from ..prompts.formatting import Figure
 from ..report.certificate_data import read_migration
@@ -54,11 +56,7 @@ from .prompt_page import PromptPage
 from .saved_judges import ValidationLooks, acceptance_test, judge_files, save_changed_judge
 from .start_form import StartForm, add_start
 
-if TYPE_CHECKING:
-    from ..evaluation.kept_judge import KeptJudge
-    from ..prompts.checklist import Question
-
-    Edited = tuple[JudgeBench, Path, KeptJudge, tuple[str, ...]]
+Edited = tuple[JudgeBench, Path, KeptJudge, tuple[str, ...]]
 
 PAGE = {
     "": "runs.html",
@@ -307,7 +305,7 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
     add_start(app, StartForm(bench.root, lambda: list(bench.runs()["runs"])))
     DisagreementPage(lambda run: bench.judge_of(run, JUDGE_FILE), bench.by).add_to(app)
     PromptPage(bench.folder, bench.by).add_to(app)
-    examples = RunExamples(bench)
+    examples = RunExamples(bench.by, bench.folder, bench.bench)
     add_examples(app, examples)
     add_runs(app, examples)
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))

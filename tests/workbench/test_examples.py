@@ -35,10 +35,14 @@ from ..said import says
 RUN = "team/aligned"
 
 
+def room_of(page: Workbench) -> RunExamples:
+    return RunExamples(page.by, page.folder, page.bench)
+
+
 @pytest.fixture
 def room(runs: Path) -> Any:
     """The runs' examples; files are let go at the end."""
-    found = RunExamples(Workbench(runs, "anna"))
+    found = room_of(Workbench(runs, "anna"))
     yield found
     for each in found.sessions():
         each.file.close()
@@ -170,7 +174,7 @@ def test_windows_that_label_at_once_lose_nothing(room: RunExamples, runs: Path) 
 
 def test_another_process_that_labels_there_leaves_the_page_to_be_looked_at(room: RunExamples, runs: Path) -> None:
     say(room, ids(room)[0])
-    second = RunExamples(Workbench(runs, "ben"))
+    second = room_of(Workbench(runs, "ben"))
     told = second.listed(AskedExamples(run=RUN))
     assert told["labelling"] is None and says(told["why_shut"], "another process") and len(told["rows"]) == 100
     assert second.listed(AskedExamples(run=RUN, disagree=True))["total"] > 0
@@ -212,14 +216,14 @@ def test_a_kill_loses_nothing_and_a_damaged_line_is_named(askance_command: Any, 
         assert json.load(answer)["count"]["labelled"] == 1
     process.send_signal(signal.SIGKILL)
     askance_command.finish(process)
-    room = RunExamples(Workbench(runs, "anna"))
+    room = room_of(Workbench(runs, "anna"))
     found = one(room, name)
     assert (found["item"]["human"], found["item"]["comment"]) == ({"quality": True}, "Good.")
     for each in room.sessions():
         each.file.close()
     with (runs / RUN / "examples-labelled.labels.jsonl").open("a") as file:
         file.write("{}\n")
-    assert says(RunExamples(Workbench(runs, "anna")).listed(AskedExamples(run=RUN))["why_shut"], "line 2")
+    assert says(room_of(Workbench(runs, "anna")).listed(AskedExamples(run=RUN))["why_shut"], "line 2")
 
 
 def test_changed_since_has_what_another_judge_said_otherwise(room: RunExamples, runs: Path) -> None:
