@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt
 
 from ..memory.run_directory import OUTPUTS_FILE, RunDirectory
 from ..prompts.checklist import Checklist, Question
@@ -22,6 +22,7 @@ from .desk import Desk
 from .label_figures import agreement, enough_for
 from .label_options import LabelOptions, LabelSteps, plain_name
 from .labels_file import MOST_COMMENT, Entry, LabelsFile, known_entries, with_numbers
+from .local_server import PageMessage
 from .next_output import Opinions, Queue
 
 logger = logging.getLogger(__name__)
@@ -31,10 +32,8 @@ RaterName = Annotated[str, AfterValidator(plain_name), Field(max_length=80)]
 """The name of a rater as the page gives it."""
 
 
-class Labeller(BaseModel):
+class Labeller(PageMessage):
     """A message of the page: who labels, and outputs of which run."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str = ""
     rater: RaterName | None = None
@@ -45,7 +44,7 @@ class Said(Labeller):
     """A message of the page: what a rater says of an output."""
 
     example: str
-    human: dict[str, StrictBool | StrictFloat | StrictInt] = {}
+    human: dict[str, StrictBool | StrictFloat | StrictInt] = Field(default_factory=dict)
     comment: str = Field("", max_length=MOST_COMMENT)
 
 

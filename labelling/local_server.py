@@ -13,14 +13,14 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from aiohttp import web
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.rows import explain
 
 logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Message = TypeVar("Message", bound=BaseModel)
+Message = TypeVar("Message", bound="PageMessage")
 
 LOOPBACK = "127.0.0.1"
 POLICY = "Content-Security-Policy"
@@ -36,6 +36,12 @@ HEADERS = {
 }
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 """Content types of the files of a page, by their ending."""
+
+
+class PageMessage(BaseModel):
+    """A message of a page; one with other fields is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def new_token() -> str:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import numpy as np
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..labelling.desk import Desk
 from ..labelling.label_figures import enough_for
 from ..labelling.label_options import LabelOptions, LabelSteps
 from ..labelling.labels_file import LabelsFile
-from ..labelling.local_server import add_act, add_read
+from ..labelling.local_server import PageMessage, add_act, add_read
 from ..labelling.next_output import WORDS, Queue, load_opinions
 from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
@@ -49,10 +49,8 @@ Validation = Literal["no", "shut", "open"]
 """Whether the next run learns from validation, too, and whether a look at it was counted, so that it is shown."""
 
 
-class AskedComment(BaseModel):
+class AskedComment(PageMessage):
     """A message of the page: a comment becomes a candidate question, or is none any more."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str
     comment: str = Field(min_length=1)

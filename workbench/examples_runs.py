@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from ..labelling.label_options import LabelOptions
 from ..labelling.label_session import Labeller, LabelSession, Said, open_session, outputs_of_run
-from ..labelling.local_server import add_act, add_query, add_read
+from ..labelling.local_server import PageMessage, add_act, add_query, add_read
 from ..memory.journal import read_events
 from ..memory.provenance import build_graph
 from ..memory.run_directory import JUDGE_FILE, LABELLED_FILE, RunDirectory
@@ -44,10 +43,8 @@ START = "start"
 OPENED = ("every verdict on validation was opened, one by one",)
 
 
-class OpenedLook(BaseModel):
+class OpenedLook(PageMessage):
     """A message of the page: the verdicts of a judge on validation are to be opened."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str
     file: str

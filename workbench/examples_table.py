@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..evaluation.kept_judge import KeptJudge
 from ..labelling.desk import Desk, shown_texts
 from ..labelling.label_session import LabelSession, RaterName
 from ..labelling.labels_file import Entry, texts_of
+from ..labelling.local_server import PageMessage
 from ..labelling.next_output import JudgeOpinion, Opinions
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
@@ -148,10 +149,8 @@ def _apart(one: Cells, other: Cells) -> NDArray[np.bool_]:
     return found
 
 
-class AskedExamples(BaseModel):
+class AskedExamples(PageMessage):
     """What the page asks for, as its address has it: which judge, which filters, which example."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: str = ""
     file: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..evaluation.kept_judge import KeptJudge
+from ..labelling.local_server import PageMessage
 from ..prompts.checklist import Checklist, Question
 from ..prompts.criteria.question import GoodAnswer, Weight
 from ..prompts.errors import InputError
@@ -16,10 +17,8 @@ from .asked_questions import AskedQuestion
 MOST_QUESTIONS = 5_000
 
 
-class EditedQuestion(BaseModel):
+class EditedQuestion(PageMessage):
     """One row of the page's table."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     on: bool = True
@@ -27,10 +26,8 @@ class EditedQuestion(BaseModel):
     weight: Weight = 1.0
 
 
-class JudgeEdit(BaseModel):
+class JudgeEdit(PageMessage):
     """The whole table, in its order, and the threshold."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     questions: tuple[EditedQuestion, ...] = Field(max_length=MOST_QUESTIONS)
     threshold: float | None = Field(None, ge=0, le=1)

@@ -14,9 +14,9 @@ from typing import Any
 
 from aiohttp import web
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ..labelling.local_server import add_act, add_read
+from ..labelling.local_server import PageMessage, add_act, add_read
 from ..memory.certificate_file import CERTIFICATE_FILE, TARGETS, CertificateRecord, is_migration, target_folder
 from ..memory.certificate_file import read_certificate as read_certificate_file
 from ..memory.decision import decide
@@ -46,10 +46,8 @@ WAITS = 10.0
 """Seconds that a save waits for another one."""
 
 
-class AskedPrompt(BaseModel):
+class AskedPrompt(PageMessage):
     """A message of the page: the changes that are taken out, of the prompt that was shown."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str
     target: str = ""

@@ -23,9 +23,9 @@ from threading import Lock
 from typing import Any, Literal
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ..labelling.local_server import add_act
+from ..labelling.local_server import PageMessage, add_act
 from ..memory.run_directory import JUDGE_FILE
 from ..models.programs import is_program
 from ..optimizer.following import RunProgress
@@ -77,11 +77,7 @@ MOST_SHOWN = 20_000
 """Last bytes of the log that the page shows."""
 
 
-class _Message(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
-
-
-class OneRun(_Message):
+class OneRun(PageMessage):
     """A message of the page about a run."""
 
     run: str = Field(min_length=1, max_length=200)
@@ -103,7 +99,7 @@ class NewRun(OneRun):
     """What a person chose on the page."""
 
     command: Command
-    inputs: dict[str, str] = {}
+    inputs: dict[str, str] = Field(default_factory=dict)
     """By option name; ``data`` is the command's argument."""
     settings: str | None = None
 
@@ -116,7 +112,7 @@ class StartForm:
         self.root, self._runs, self._started = root, runs, StartedRuns(root)
         self._estimated: set[tuple[str, ...]] = set()
 
-    def choices(self, _: _Message) -> dict[str, Any]:
+    def choices(self, _: PageMessage) -> dict[str, Any]:
         """Commands with their fields, and what can be chosen for each kind of field."""
         names = self._files()
         rows = [row for row in self._runs() if row["run"] != "."]
@@ -232,7 +228,7 @@ def _ending(names: list[str], suffixes: tuple[str, ...]) -> list[str]:
 
 def add_start(app: web.Application, form: StartForm) -> None:
     """Answer to the page Start."""
-    add_act(app, "start/choices", _Message, form.choices)
+    add_act(app, "start/choices", PageMessage, form.choices)
     for name, begun in (("estimate", form.estimate), ("begin", form.begin)):
         add_act(app, f"start/{name}", NewRun, begun)
     for name, on in (("resume", form.resume), ("stop", form.stop), ("state", form.state)):

@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
 
 from ..evaluation.compare.run_difference import run_difference
 from ..evaluation.kept_judge import KeptJudge
 from ..evaluation.view import View, columns
 from ..labelling.local_server import (
     POLICY,
+    PageMessage,
     add_act,
     add_read,
     answered,
@@ -83,22 +83,18 @@ CROSSED = "Validation has taught this judge, too: its own agreement there is too
 _META = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 
 
-class AskedJudge(BaseModel):
+class AskedJudge(PageMessage):
     """A message of the page Judge: which judge, and how it is edited."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str
     file: str = JUDGE_FILE
     edit: JudgeEdit
-    validation: bool = Field(default=False)
+    validation: bool = False
     """Whether validation is shown, which is a look where the judge is changed."""
 
 
-class AskedWording(BaseModel):
+class AskedWording(PageMessage):
     """A message of the page: a question for a judge."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run: str
     file: str = JUDGE_FILE
