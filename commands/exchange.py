@@ -7,15 +7,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ..bridges.exports import TOOLS, ExportedJudge, export_judge
 from ..bridges.imported_table import problem_of, rows_of_table
 from ..bridges.trace_examples import FORMATS, are_traces, import_traces
+from ..evaluation.options import ScoreOptions
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.field_map import FIELDS, check_field_map, parse_field_map
 from ..prompts.human_feedback import parse_label_scale, parse_labels
@@ -25,33 +26,24 @@ from ..prompts.mapping.table import Table, look_at
 from ..prompts.preferences import KNOWN_FIELDS
 from ..prompts.text_files import write_whole
 from ..settings import load_config
-from .command_options import common_options, config_option, load_dotenv
+from .command_options import Function, common_options, config_option, load_dotenv, settings_options
 from .output import check_apart, check_output, echo_json
 from .terminal import echo
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 ANY_FIELDS = tuple(dict.fromkeys([*FIELDS, RATER, *KNOWN_FIELDS]))
 """Fields of examples and of pairs."""
 
 
 def _mapping_options(command: Function) -> Function:
     """Add the options that say how a file is read, by the names that they have in every command."""
-    for option in (
-        click.option("--human-scale", nargs=2, type=float, default=None, help="Worst and best human score."),
-        click.option("--label-scale", metavar="WORDS", default=None, help="Labels from worst to best: poor,fair,good."),
-        click.option(
-            "--labels", multiple=True, metavar="good=WORD,bad=WORD", help="Words that people's labels are in."
-        ),
-        click.option(
-            "--field",
-            multiple=True,
-            metavar="OURS=PATH",
-            help="Take a field from a column, or a part of it or of a span: output=output.answer, "
-            "human.overall=metadata.rating.",
-        ),
-    ):
-        command = option(command)
-    return command
+    field = click.option(
+        "--field",
+        multiple=True,
+        metavar="OURS=PATH",
+        help="Take a field from a column, or a part of it or of a span: output=output.answer, "
+        "human.overall=metadata.rating.",
+    )
+    return settings_options(ScoreOptions, only=("labels", "label_scale", "human_scale"))(field(command))
 
 
 @click.command(name="import")

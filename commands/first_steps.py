@@ -115,17 +115,15 @@ def _learn(folder: Path, model: str, run: str, watcher: Watcher) -> RunResult:
 def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
     """Make a model's file ready for its reader; return the ``provider``, or where that is "" the fastest one here.
     Raises InputError where the provider cannot read it."""
-    for candidate in (
-        [provider] if provider else [name for name, reader in READERS.items() if reader.reads_faster_here()]
-    ):
+    fastest = (name for name, reader in READERS.items() if reader.reads_faster_here())
+    for candidate in [provider] if provider else fastest:
         try:
             if candidate in READERS:
                 READERS[candidate].made_ready(f"{candidate}/{model.name}", path, model.sha256)
+            return candidate
         except InputError:
             if provider:
                 raise
-        else:
-            return candidate
     return "local"
 
 

@@ -123,7 +123,7 @@ def _tiles(found: CertificateRecord) -> Iterator[Tile]:
     records = [*found.targets.values()]
     if len(records) == 1:
         sub = "one-sided limits"
-        yield Tile("Difference to the old", Figure.of(records[0].difference.model_dump(), "+.3f"), sub)
+        yield Tile("Difference to the old", figure(records[0].difference, "+.3f"), sub)
     else:
         adopted = sum(each.decision == "adopt" for each in records)
         yield Tile("Targets to adopt", f"{adopted} of {len(records)}", "each decided for itself")

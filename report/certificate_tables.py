@@ -19,30 +19,44 @@ from .page import CLIPPED, Section, public_text
 MOST_NAMED = 12
 """Examples that a row of a table names."""
 _BOTH_FAIL = "Neither output keeps the requirement. No regression, as the old one failed too."
+_SHARES = (
+    "Contract: the share of the outputs that keep every check that code makes. Questions: the mean share of the questions "
+    "that an output passes."
+)
+_CONTENT = (
+    "Code computes these from each output and the text beside it, with 95 % intervals. They decide nothing: a form that is "
+    "kept can hold poorer words."
+)
 
 
 def _table(name: str, title: str, rows: Iterable[Mapping[str, Any]], note: str = "") -> Section:
-    """A section with a table of figures that are written and not drawn."""
-    return Section(name, title, [*rows], note, drawn=())
+    """A section with a table of figures that are written and not drawn; the note stands where there are rows."""
+    made = [*rows]
+    return Section(name, title, made, note if made else "", drawn=())
 
 
 def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> dict[str, Section]:
     """The sections that are tables or pictures, by name. ``links`` are the targets' names, as links where there are."""
     found = data.certificate
-    both = [*_case_rows(data, old=False, new=False)]
+    looks = count(len(found.verified), "look")
     made = [
         _table("targets", "The targets side by side", _target_rows(data, links), _targets_note(found)),
         Section("difference", "No worse than before?", note=_difference_note(found)),
         Section("quality", "Quality and price", note=_quality_note(found), pictures=_quality(found)),
-        _table("shares", "Contract and questions apart", _share_rows(found), _shares_note(found)),
-        _table("content", "Content, as code measures it", _content_rows(found), _content_note(found)),
+        _table("shares", "Contract and questions apart", _share_rows(found), _SHARES),
+        _table("content", "Content, as code measures it", _content_rows(found), _CONTENT),
         _table("requirements", "Requirements", _requirement_rows(found), _requirements_note(found)),
         _table("rates", "By requirement", _rate_rows(found) if len(found.targets) > 1 else ()),
-        _table("gains", "Gains", _case_rows(data, old=False, new=True), _gains_note(data)),
-        _table("both_fail", "Where old and new both fail", both, _BOTH_FAIL if both else ""),
+        Section("gains", "Gains", [*_case_rows(data, old=False, new=True)], _gains_note(data), drawn=()),
+        _table("both_fail", "Where old and new both fail", _case_rows(data, old=False, new=False), _BOTH_FAIL),
         _table("power", "What loss the test could see", _power_rows(found), _power_note(found)),
-        _table("judge", "Who judged", _judge_rows(found), _judge_note(found)),
-        _table("verified", "Later looks", _verified_rows(found), _verified_note(found)),
+        Section("judge", "Who judged", _judge_rows(found), _judge_note(found), drawn=()),
+        _table(
+            "verified",
+            "Later looks",
+            _verified_rows(found),
+            f"{looks} with --verify: the targets wrote the test inputs anew.",
+        ),
         _table("settings", "How the targets are asked", _setting_rows(found)),
     ]
     return {each.id: each for each in made}
@@ -145,23 +159,11 @@ def _share_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
                 yield {"target": name, "of": what, "old": old, "before": before, "after": after, "n": sides.after.n}
 
 
-def _shares_note(found: CertificateRecord) -> str:
-    if not any(each.contract or each.questions for each in found.targets.values()):
-        return ""
-    return "Contract: the share of the outputs that keep every check that code makes. Questions: the mean share of the questions that an output passes."
-
-
 def _content_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
     for name, target in found.targets.items():
         for each in target.content:
             sides = {"old": figure(each.old), "new": figure(each.after), "difference": figure(each.difference, "+.3f")}
             yield {"target": name, "of an output": each.text, **sides, "worse": "yes" if each.is_worse else ""}
-
-
-def _content_note(found: CertificateRecord) -> str:
-    if not any(each.content for each in found.targets.values()):
-        return ""
-    return "Code computes these from each output and the text beside it, with 95 % intervals. They decide nothing: a form that is kept can hold poorer words."
 
 
 def _difference_note(found: CertificateRecord) -> str:
@@ -246,16 +248,11 @@ def _rate_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
 
 
 def _requirements_note(found: CertificateRecord) -> str:
-    if not found.requirements:
-        return ""
     if found.kind == "judge":
         return "Old, before and after: the share of the test examples with the old judge's answer to the question."
     shown = sum(not each.enforced for each in found.requirements)
-    left = (
-        f" {count(shown, 'rule')} that too few old outputs keep {'is' if shown == 1 else 'are'} only shown."
-        if shown
-        else ""
-    )
+    rules = f" {count(shown, 'rule')} that too few old outputs keep {'is' if shown == 1 else 'are'} only shown."
+    left = rules if shown else ""
     return (
         f"{count(len(found.requirements), 'requirement')}, fixed before validation and test were bought; they are in "
         f"requirements.yaml. Kept by old: the share of the old development outputs that keep it.{left}"
@@ -301,8 +298,6 @@ def _power_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
 
 
 def _power_note(found: CertificateRecord) -> str:
-    if not found.power:
-        return ""
     return (
         "Loss ruled out: the smallest that so many test examples rule out in 8 of 10 cases where there is none. Examples "
         f"needed: as many rule out {number(found.max_loss)}. Deviation: of the difference between two outputs. At most: "
@@ -314,8 +309,8 @@ def _judge_rows(found: CertificateRecord) -> Rows:
     rows = [
         {
             "target": name,
-            "difference by the judge": Figure.of(each.difference.model_dump(), "+.3f"),
-            "by the second judge": None if each.second is None else Figure.of(each.second.model_dump(), "+.3f"),
+            "difference by the judge": figure(each.difference, "+.3f"),
+            "by the second judge": _maybe(each.second, "+.3f"),
             "new preferred to old": _maybe(_known(each.preferred), ".0%"),
         }
         for name, each in found.targets.items()
@@ -351,15 +346,9 @@ def _verified_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
                 "target": name,
                 "decision": WORDS[each.decision],
                 measured(found).lower(): figure(each.pass_rate),
-                "difference": Figure.of(each.difference.model_dump(), "+.3f"),
+                "difference": figure(each.difference, "+.3f"),
                 "reason": each.reason,
             }
-
-
-def _verified_note(found: CertificateRecord) -> str:
-    if not found.verified:
-        return ""
-    return f"{count(len(found.verified), 'look')} with --verify: the targets wrote the test inputs anew."
 
 
 def _setting_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
