@@ -304,7 +304,8 @@ def calls_at_most(
     every = sum(map(len, halves))
     writing, candidates = 0.0, 0.0
     for examples in halves:
-        read = min(len(_comments(examples)), READ_FOR_ONE * most * rounds)
+        comments = {one_line(each.text) for example in examples for each in example.comment}
+        read = min(len(comments), READ_FOR_ONE * most * rounds)
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
         # and once more beside the whole example, whose questions are not made more general
         writing += (
@@ -318,10 +319,6 @@ def calls_at_most(
     mended = 0 if grouped else most * (1 + MOST_TRIED * asked * every)
     judged = asked * judges * every if grouped else 0
     return ceil(writing + asked * views * candidates * every) + asked * most * test + judged + mended
-
-
-def _comments(examples: Sequence[Example]) -> set[str]:
-    return {one_line(each.text) for example in examples for each in example.comment}
 
 
 def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..models.embedded.registry import MODELS, HubFile, RegisteredModel, resolve
 from ..models.event_loops import awaited, run_sync
 from ..models.gateway import Gateway
 from ..models.named import NamedModel, named_models
+from ..models.progress import showing
 from ..models.session import session
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.formatting import money
@@ -30,37 +30,17 @@ from .terminal import echo
 
 
 def fetch(model: RegisteredModel) -> Path:
-    """The path of the model's verified file; fetched with a progress bar on standard error if it is not there."""
-    path = pulled(model)
-    if path is not None:
+    """The path of the model's verified file; fetched, with the progress on standard error, if it is not there."""
+    if (path := pulled(model)) is not None:
         return path
-    if not sys.stderr.isatty():
-        return pull(model, progress=_Tenths())
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(model.name, total=model.bytes)
+    with showing(True) as watcher:
 
         def progress(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+            if not watcher.text.startswith(what):
+                watcher.phase(f"{what}, in MB")
+            watcher.advance(int(done / 1e6), int(total / 1e6))
 
         return pull(model, progress=progress)
-
-
-class _Tenths:
-    """One line for each tenth, for logs."""
-
-    def __init__(self) -> None:
-        self._last: tuple[bool, int] | None = None
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Write a line where the next tenth is reached."""
-        step = (what.endswith("joining"), 10 * done // max(total, 1))
-        if step != self._last:
-            self._last = step
-            echo(f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", err=True)
 
 
 @click.group(name="models", invoke_without_command=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
@@ -16,11 +15,10 @@ from ..optimizer.options import AlignOptions
 from ..prompts.examples import documents
 from ..prompts.formatting import count, percent
 from ..prompts.human_feedback import known_ratings
-from ..stats.correlation import spearman
+from ..stats.correlation import spearman, statistic_dict
 from ..stats.pass_fail import rate
 from ..stats.resampling import Resampling, Statistic
 from .desk import Desk, majority
-from .labels_file import Entry
 from .next_output import JudgeOpinion, Opinions
 
 Column = list[float | None]
@@ -64,7 +62,7 @@ def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
     return {
         "judge": judge.name,
         "threshold": judge.threshold,
-        "figures": {name: _told(each) for name, each in found.items()},
+        "figures": {name: statistic_dict(each) for name, each in found.items()},
         "curve": _curve(desk, hits),
         "questions": _questions(desk, opinions),
     }
@@ -97,10 +95,6 @@ def _share(desk: Desk, hits: Column, among: NDArray[np.bool_]) -> Statistic:
     return rate(kept, Resampling(documents(desk.asked)))
 
 
-def _told(found: Statistic) -> dict[str, Any]:
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
-
-
 def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
     """``[labels, share, low, high]`` after each label that was given here, at most :data:`MOST_POINTS` of them."""
     places = {each.id: place for place, each in enumerate(desk.asked)}
@@ -119,26 +113,21 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
     """On how many outputs the judge's answer to a question is people's, of each question that people answered."""
     rows = []
     resampling = Resampling(documents(desk.asked))
-    standing = [desk.said.standing(rater) for rater in desk.said.raters]
+    said_here = desk.entries()
     for column, question in enumerate(opinions.checklist.questions):
         hits: Column = [None] * len(desk.asked)
         for place, example in enumerate(desk.asked):
             said = opinions.judges[0].answers[place, column]
             theirs = known_ratings(example.human.get(question.id, ()))
-            theirs += [
-                float(s[example.id].human[question.id]) for s in standing if question.id in _human(s.get(example.id))
-            ]
+            given = [each.human for each in said_here.get(example.id, ())]
+            theirs += [float(human[question.id]) for human in given if question.id in human]
             wanted = majority(theirs)
             if wanted is not None and not np.isnan(said):
                 hits[place] = float(question.is_good(wanted) == (said == 1))
         found = rate(hits, resampling)
         if found.n and any(each.id == question.id for each in desk.questions):
-            rows.append({"question": question.text, **_told(found)})
+            rows.append({"question": question.text, **statistic_dict(found)})
     return rows
-
-
-def _human(entry: Entry | None) -> Mapping[str, Any]:
-    return {} if entry is None or entry.kind != "label" else entry.human
 
 
 POWER = 0.8

@@ -130,12 +130,9 @@ def problem(status: int, text: str) -> web.Response:
     return web.Response(status=status, text=json.dumps({"error": text}), content_type="application/json")
 
 
-async def serve(
-    app: web.Application, token: str, port: int, ready: Callable[[str], None], stop: asyncio.Event | None = None
-) -> None:
-    """Serve until SIGINT or SIGTERM, or until ``stop`` is set. ``ready`` is told the address once it is there. Raises
-    AskanceError where the port is taken."""
-    stop = stop or asyncio.Event()
+async def serve(app: web.Application, token: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; ``ready`` is told the address. Raises AskanceError where the port is taken."""
+    stop = asyncio.Event()
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from ..evaluation.view import Rows
 from ..memory.certificate_file import CertificateRecord, RequirementRates, ShareRecord, TargetRecord
 from ..optimizer.migration.certificate import WORDS, measured
-from ..prompts.formatting import Figure, count, number, percent, signed
+from ..prompts.formatting import Figure, count, names_text, number, percent, signed
 from ..prompts.text import shorten
 from .certificate_data import MigrationData
 from .charts import Spot, cost_and_quality
@@ -262,13 +262,11 @@ def _requirements_note(found: CertificateRecord) -> str:
 def _case_rows(data: MigrationData, *, old: bool, new: bool) -> Iterator[dict[str, Any]]:
     for target in data.targets:
         for requirement, examples in target.cases(old, new).items():
-            named = ", ".join(examples[:MOST_NAMED])
-            more = f" and {len(examples) - MOST_NAMED} more" if len(examples) > MOST_NAMED else ""
             yield {
                 "requirement": requirement,
                 "target": target.name if len(data.targets) > 1 else None,
                 "outputs": len(examples),
-                "examples": named + more,
+                "examples": names_text(examples, MOST_NAMED),
             }
 
 

@@ -144,13 +144,11 @@ def settings(data: RunData) -> list[tuple[str, str, bool]]:
     defaults = _defaults(data)
     mode = mode_of(data.result.mode)
     always = {*mode.models, *mode.settings, *settings_naming(MODEL, mode.options)}
-    rows = []
-    for name, value in data.config.items():
-        if value is None or value == {}:
-            continue
-        changed = name in defaults and value != defaults[name]
-        rows.append((name, public_text(name, value), changed or name in always))
-    return rows
+    return [
+        (name, public_text(name, value), name in always or (name in defaults and value != defaults[name]))
+        for name, value in data.config.items()
+        if value not in (None, {})
+    ]
 
 
 IN_INPUTS = ("field", "limit", "labels")

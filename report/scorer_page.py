@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-from markupsafe import Markup
 
 from ..memory.decision import Choice
 from ..prompts.formatting import Figure, count, money, number, percent
@@ -145,13 +143,21 @@ def _curve(curve: Mapping[str, Any]) -> Section:
         for place, begin in enumerate(range(0, len(steps), each_place))
         for some in [steps[begin : begin + each_place]]
     ]
+    picture = line_chart(
+        points,
+        {each.place: str(epoch) for epoch, each in enumerate(points)},
+        "Losses in training and on validation by epoch; the table below has the figures",
+        Scale.over([each.value for each in points] + [value for _, value in means]),
+        lines={"rejected": means, "after": [(each.place, each.value) for each in points]},
+        marked=points[curve["best_epoch"]].place,
+    )
     return Section(
         "losses",
         "How it learned",
         _losses(curve),
         "The weighted sum of the losses; epoch 0 is before training. Kept were the weights of epoch "
         f"{curve['best_epoch']}{'; it ended early' if curve['stopped_early'] else ''}.",
-        pictures=[("", _drawn_curve(points, means, curve["best_epoch"]))],
+        pictures=[("", picture)],
         legend=[("key after", "validation, after each epoch"), ("key", "training, step by step")],
     )
 
@@ -187,17 +193,6 @@ def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
     ]
     after = " Below: losses on validation; epoch 0 is before DPO." if rows else ""
     yield Section("rationales", "Rationales", rows, said + after)
-
-
-def _drawn_curve(points: Sequence[Point], steps: Sequence[tuple[int, float]], best: int) -> Markup:
-    return line_chart(
-        points,
-        {each.place: str(epoch) for epoch, each in enumerate(points)},
-        "Losses in training and on validation by epoch; the table below has the figures",
-        Scale.over([each.value for each in points] + [value for _, value in steps]),
-        lines={"rejected": steps, "after": [(each.place, each.value) for each in points]},
-        marked=points[best].place,
-    )
 
 
 def _of_the_mixture(data: Mapping[str, Any]) -> str:

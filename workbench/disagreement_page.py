@@ -19,7 +19,6 @@ from ..labelling.label_options import LabelOptions, LabelSteps
 from ..labelling.labels_file import LabelsFile
 from ..labelling.local_server import PageMessage, add_act, add_read
 from ..labelling.next_output import WORDS, Queue, load_opinions
-from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import RunDirectory
 from ..memory.wanted_questions import WantedQuestion, add_wanted, question_of, read_wanted
@@ -85,7 +84,8 @@ class _Opened:
         """What became of the questions that the run made of these comments, those that it asks first."""
         texts = {*comments}
         rows = [each for each in self.result.questions if texts & {*each.comments}]
-        return [_fate(each) for each in sorted(rows, key=lambda each: not each.joined)]
+        rows.sort(key=lambda each: not each.joined)
+        return [{"text": each.text, "joined": each.joined, "reason": each.reason} for each in rows]
 
 
 @dataclass
@@ -273,10 +273,6 @@ def _validation(bench: JudgeBench, folder: Path, config: Mapping[str, Any]) -> V
     if config.get("learn_from") != "both":
         return "no"
     return "open" if bench.judge.hash in ValidationLooks(folder).judges() else "shut"
-
-
-def _fate(row: CriterionRecord) -> dict[str, Any]:
-    return {"text": row.text, "joined": row.joined, "reason": row.reason}
 
 
 def _distance(config: Mapping[str, Any]) -> float:
