@@ -152,15 +152,14 @@ def _fate(entry: Entry) -> str:
     """Fate of an entry in all runs together."""
     if isinstance(entry, RememberedLesson):
         who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
-        fates = Counter("accepted" if run.status == "applied" else _unapplied(run) for run in entry.runs)
+        fates = Counter(
+            "accepted" if run.status == "applied" else run.status if run.was_tried else "not tried"
+            for run in entry.runs
+        )
     else:
         who = f"on {entry.dimension}"
         fates = Counter("joined the judge" if run.joined else "did not join" for run in entry.runs)
     return f"{who}; " + ", ".join(f"{fate} in {count(many, 'run')}" for fate, many in fates.items())
-
-
-def _unapplied(run: LessonInRun) -> str:
-    return run.status if run.was_tried else "not tried"
 
 
 def _from(run: InRun) -> str:

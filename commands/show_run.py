@@ -100,7 +100,9 @@ class _Telling:
             yield 0, _past(passage)
         for story in found.edits:
             yield 0, ""
-            yield 0, f"Edit {story.number}, iteration {story.iteration}: {_outcome(story)}"
+            told_below = not story.reason or story.measured or story.trial
+            outcome = story.status if told_below else f"{story.status} ({story.reason})"
+            yield 0, f"Edit {story.number}, iteration {story.iteration}: {outcome}"
             yield from ((2, line) for line in self._change(story))
             yield from self._behind(story)
             yield from ((2, line) for line in _effect(story))
@@ -206,11 +208,6 @@ def _past(passage: Passage) -> str:
         return f"The starting prompt had it in other words; {' and then '.join(names)} changed it."
     changed = f", and {' and '.join(names[1:])} changed it" if names[1:] else ""
     return f"It was not in the starting prompt: {names[0]} brought it in{changed}."
-
-
-def _outcome(story: EditStory) -> str:
-    """Its status; the reason where no line further down gives it."""
-    return story.status if not story.reason or story.measured or story.trial else f"{story.status} ({story.reason})"
 
 
 def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:

@@ -17,7 +17,6 @@ from ..prompts.errors import shown_from
 from ..prompts.formatting import MINUS, Figure, count, number, signed
 from ..prompts.text_files import write_whole
 from .certificate_data import (
-    LinesOfTarget,
     MigrationData,
     ShownTarget,
     addition_rows,
@@ -65,7 +64,8 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
     lines = [lines_of(each.name, each.run) for each in data.targets if each.run is not None]
     sections = table_sections(data, links)
     sections["regressions"] = Section("regressions", "Regressions that are left", note=_regressions_note(data))
-    sections["prompts"] = Section("prompts", "What changed in the prompts", note=_prompts_note(lines))
+    why = "Every change with the failures that led to it, and what it gained on validation."
+    sections["prompts"] = Section("prompts", "What changed in the prompts", note=why if lines else "")
     return render_result_page(
         _screen(data),
         [sections[name] for name in ORDER if name != "quality" or sections[name].pictures],
@@ -225,7 +225,3 @@ def _regressions_note(data: MigrationData) -> str:
     if data.certificate.kind == "judge":
         return "Test examples that the new judge gets wrong and the old one did not. Their verdicts are on the target's own page."
     return "The new output fails a requirement that the old one keeps. Words that differ are marked."
-
-
-def _prompts_note(lines: Sequence[LinesOfTarget]) -> str:
-    return "Every change with the failures that led to it, and what it gained on validation." if lines else ""

@@ -39,10 +39,14 @@ def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> di
     """The sections that are tables or pictures, by name. ``links`` are the targets' names, as links where there are."""
     found = data.certificate
     looks = count(len(found.verified), "look")
+    quality = (
+        f"Upwards: {measured(found).lower()} on test. Further up and to the left is better. The broken line is the old "
+        f"{things(found)}. Filled circles are targets to adopt."
+    )
     made = [
         _table("targets", "The targets side by side", _target_rows(data, links), _targets_note(found)),
         Section("difference", "No worse than before?", note=_difference_note(found)),
-        Section("quality", "Quality and price", note=_quality_note(found), pictures=_quality(found)),
+        Section("quality", "Quality and price", note=quality, pictures=_quality(found)),
         _table("shares", "Contract and questions apart", _share_rows(found), _SHARES),
         _table("content", "Content, as code measures it", _content_rows(found), _CONTENT),
         _table("requirements", "Requirements", _requirement_rows(found), _requirements_note(found)),
@@ -203,13 +207,6 @@ def _quality(found: CertificateRecord) -> list[tuple[str, Markup]]:
     level = None if old is None else (old, f"old {things(found)}")
     label = "Quality and price of every target; the first table has the figures"
     return [("", cost_and_quality(spots, unit, label, level))] if spots else []
-
-
-def _quality_note(found: CertificateRecord) -> str:
-    return (
-        f"Upwards: {measured(found).lower()} on test. Further up and to the left is better. The broken line is the old "
-        f"{things(found)}. Filled circles are targets to adopt."
-    )
 
 
 def _requirement_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:

@@ -206,8 +206,4 @@ def keep_question(
 def keep_verdicts(run: Path, asked: AskedQuestion, split: Split, verdicts: Sequence[Verdict]) -> None:
     """Keep the verdicts on one question. Raises AskanceError where they cannot be written."""
     mine = [each for each in verdicts if each.question == asked.question.id]
-    write_whole(_verdicts_file(run, asked.number, split), dump_verdicts(mine))
-
-
-def _verdicts_file(run: Path, number: int, split: Split) -> Path:
-    return run / ASKED_FOLDER / f"{number}-{split}.jsonl"
+    write_whole(run / ASKED_FOLDER / f"{asked.number}-{split}.jsonl", dump_verdicts(mine))

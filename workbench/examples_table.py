@@ -96,11 +96,6 @@ class JudgeColumns:
         """How far each score is from the threshold, infinity where there is none."""
         return np.nan_to_num(np.abs(self.scores - self.threshold), nan=np.inf)
 
-    def says_yes(self, question: str) -> Mask:
-        """Whether the answer to a question is yes; shape (examples,)."""
-        yes: NDArray[np.bool_] = self.answers[:, self.places[question]] == 1
-        return yes
-
     def changed_since(self, before: JudgeColumns) -> NDArray[np.bool_]:
         """Whether an example is on another side than by an earlier judge, or has another answer to a question that both
         ask. False where either of them said nothing."""
@@ -299,7 +294,7 @@ class ExamplesTable:
             known = ~np.isnan(people) & ~np.isnan(judge.passed)
             masks |= {"disagree": known & (people != judge.passed), "unsure": judge.distance <= UNSURE + 1e-9}
             if asked.yes in judge.places:
-                masks["yes"] = judge.says_yes(asked.yes)
+                masks["yes"] = judge.answers[:, judge.places[asked.yes]] == 1
             if before is not None:
                 masks["since"] = judge.changed_since(before)
         return masks

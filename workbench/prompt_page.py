@@ -27,7 +27,7 @@ from ..prompts.errors import AskanceError, InputError
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line, write_whole
 from ..report.certificate_data import MigrationData, read_migration, shown_line, side_by_side
-from ..report.run_candidates import EditView, Piece, candidates
+from ..report.run_candidates import Piece, candidates
 from ..report.run_data import RunData, read_run
 from .found_runs import changed_at
 from .prompt_changes import ChangedPrompt, without
@@ -282,14 +282,10 @@ def _changes(opened: OpenedPrompt) -> list[dict[str, Any]]:
             "effects": [],
         }
         if each.edit is not None and each.edit < len(edits):
-            row |= _why(opened.data, edits[each.edit])
+            line = shown_line(opened.data, edits[each.edit])
+            row |= {"causes": [asdict(cause) for cause in line.causes], "effects": [*line.effects]}
         rows.append(row)
     return rows
-
-
-def _why(data: RunData, edit: EditView) -> Mapping[str, Any]:
-    line = shown_line(data, edit)
-    return {"causes": [asdict(each) for each in line.causes], "effects": [*line.effects]}
 
 
 def _shown(cases: Sequence[OutputPair], show: str) -> Sequence[OutputPair]:
