@@ -330,8 +330,8 @@ aresume = awaited(resume)
 def run_and_report(
     job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), *, ask_first: bool = False
 ) -> RunResult:
-    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage. Raises AskanceError
-    as :func:`~askance.optimizer.loop.run_job`, or where the report cannot be written.
+    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage. Raises
+    AskanceError as :func:`~askance.optimizer.loop.run_job`, or where the report cannot be written.
 
     With ``ask_first`` nothing is written out where an accepted version has new sentences: they are the error's message.
     """
@@ -347,7 +347,7 @@ def run_round_and_report(
     *,
     ask_first: bool = False,
 ) -> RunResult:
-    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt. Raises
-    AskanceError as :func:`~askance.optimizer.rounds.run_round`, or where a report cannot be written."""
+    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt.
+    Raises AskanceError as :func:`~askance.optimizer.rounds.run_round`, or where a report cannot be written."""
     told = as_callbacks(callbacks)
     return run_round(found, RunDirectory(run), watcher, told, write_report, ask_first=ask_first)

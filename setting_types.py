@@ -1,6 +1,6 @@
 """Types of the settings that functions take by keyword, e.g. ``evaluate(…, limit=10)``, for type checkers and editors.
 
-Made by ``make settings``, ``NAMESettings`` of the record ``NAMEOptions``. That says what each setting does (``--help``).
+Made by ``make settings``, ``NAMESettings`` of the record ``NAMEOptions``. It says what each setting does (``--help``).
 """
 
 from __future__ import annotations

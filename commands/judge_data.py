@@ -1,5 +1,5 @@
-"""``askance generate``, ``evaluate`` and ``diagnose``: write the outputs of a data set, judge them with a checklist, and
-say which questions are worth asking."""
+"""``askance generate``, ``evaluate`` and ``diagnose``: write a data set's outputs, judge them with a checklist, and say
+which questions are worth asking."""
 
 from __future__ import annotations
 

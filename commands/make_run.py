@@ -226,8 +226,8 @@ def _migrate_and_tell(
     quiet: bool,
     yes: bool,
 ) -> MigrationResult:
-    """Do the work of a migration and print its certificate, once a person at the terminal has agreed to the requirements
-    and to each target's new lines."""
+    """Do the work of a migration and print its certificate, once a person at the terminal has agreed to the
+    requirements and to each target's new lines."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     approved: set[str] = set()
     while True:
