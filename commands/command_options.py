@@ -176,7 +176,7 @@ def store_options(function: Function) -> Function:
     function = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")(
         function
     )
-    return click.option("--store", metavar="FILE|ADDRESS", default=None, help=help_text)(function)
+    return click.option("--store", metavar="FILE|ADDRESS", help=help_text)(function)
 
 
 def buying_options(function: Function) -> Function:
@@ -372,20 +372,18 @@ def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
         shown = " ".join(str(each) for each in default) if isinstance(default, tuple) else default
         help_text = f"{help_text} [default: {shown}]"
     if get_origin(kind) is Literal:
-        return click.option(long, name, type=click.Choice(get_args(kind)), default=None, help=help_text)
+        return click.option(long, name, type=click.Choice(get_args(kind)), help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         if name == "measure":
             return click.option(long, name, multiple=True, metavar="NAME", help=info.description)
         if parts[0] is str:
-            return click.option(
-                long, name, metavar="WORDS" if name == "label_scale" else "YES,NO", default=None, help=help_text
-            )
-        return click.option(long, name, type=parts[0], nargs=len(parts), default=None, help=help_text)
+            return click.option(long, name, metavar="WORDS" if name == "label_scale" else "YES,NO", help=help_text)
+        return click.option(long, name, type=parts[0], nargs=len(parts), help=help_text)
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
-        return click.option(long, other, name, type=kind, default=None, help=help_text)
-    return click.option(long, name, type=kind, default=None, help=help_text)
+        return click.option(long, other, name, type=kind, help=help_text)
+    return click.option(long, name, type=kind, help=help_text)
 
 
 def _without_none(annotation: Any) -> Any:

@@ -26,20 +26,20 @@ from .terminal import echo
 
 
 @click.command(name="compare", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
+@click.argument("data", required=False)
 @click.option(
     "--model", multiple=True, help="The judges' model, as provider/model; given several times, every judge with each."
 )
-@click.option("--judge", "judges", default=None, help=f"Judges, with commas: {', '.join(KNOWN)}.")
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON); direct, cot, geval, … need none.")
-@click.option("--candidates", default=None, help="Questions that random_k draws from; default: the checklist's.")
+@click.option("--judge", "judges", help=f"Judges, with commas: {', '.join(KNOWN)}.")
+@click.option("--checklist", help="Checklist file (YAML or JSON); direct, cot, geval, … need none.")
+@click.option("--candidates", help="Questions that random_k draws from; default: the checklist's.")
 @click.option(
     "--prompt",
     multiple=True,
     help="Prompt of the judges that ask questions; given several times, each of them with each. Default: a neutral "
     "one.",
 )
-@click.option("--criteria", default=None, help="What counts, in words, for the judges that need no checklist.")
+@click.option("--criteria", help="What counts, in words, for the judges that need no checklist.")
 @click.option(
     "--dimension",
     "--criterion",
@@ -47,11 +47,9 @@ from .terminal import echo
     multiple=True,
     help="Compare on this dimension (criterion) only; may be given several times.",
 )
-@click.option("--panel", default=None, help="Models of poll, with commas; default: the one model several times.")
-@click.option(
-    "--dataset", type=click.Choice(list(RATED)), default=None, help="DATA is this, as its authors publish it."
-)
-@click.option("-o", "--output", default=None, help="Write the result with every score to this JSON file.")
+@click.option("--panel", help="Models of poll, with commas; default: the one model several times.")
+@click.option("--dataset", type=click.Choice(list(RATED)), help="DATA is this, as its authors publish it.")
+@click.option("-o", "--output", help="Write the result with every score to this JSON file.")
 @buying_options
 @settings_options(CompareOptions)
 def command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, dataset: str | None, **given: Any) -> None:

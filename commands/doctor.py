@@ -346,7 +346,7 @@ def _size(count: float) -> str:
 @click.command(name="doctor")
 @click.option("--model", "models", multiple=True, help="A model that must work, as provider/model; may be repeated.")
 @click.option("--config", type=click.Path(path_type=Path), help="YAML file; the models that it names must work.")
-@click.option("--api-base", default=None, help="Address of an OpenAI-compatible server, for openai/NAME.")
+@click.option("--api-base", help="Address of an OpenAI-compatible server, for openai/NAME.")
 @click.option("--offline", is_flag=True, help="Do not ask that server whether it is there.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")
 def command(models: tuple[str, ...], config: Path | None, api_base: str | None, offline: bool, as_json: bool) -> int:

@@ -52,10 +52,9 @@ def _mapping_options(command: Function) -> Function:
     "--from",
     "source",
     type=click.Choice(list(dict.fromkeys([*FORMATS, *(each.name for each in FORMS)]))),
-    default=None,
     help="The tool or data set; default: found out.",
 )
-@click.option("--span", default=None, metavar="NAME", help="Take spans of this name instead of each trace's root.")
+@click.option("--span", metavar="NAME", help="Take spans of this name instead of each trace's root.")
 @click.option(
     "--score",
     "scores",
@@ -65,7 +64,7 @@ def _mapping_options(command: Function) -> Function:
 )
 @_mapping_options
 @click.option("--yes", is_flag=True, help="Take the mapping that is proposed without asking.")
-@click.option("-o", "--output", default=None, help="Examples file (JSONL); default: standard output.")
+@click.option("-o", "--output", help="Examples file (JSONL); default: standard output.")
 @click.option("--quiet", is_flag=True, help="Do not say what was found and left out.")
 def import_command(
     files: tuple[Path, ...],
@@ -183,7 +182,7 @@ def _changes(
 @click.argument("judge_file", metavar="RUN")
 @click.option("--to", required=True, type=click.Choice(TOOLS), help="The tool.")
 @click.option("--questions-only", is_flag=True, help="Leave out the judge's measures, which no other tool computes.")
-@click.option("-o", "--output", default=None, help="File to write; default: standard output.")
+@click.option("-o", "--output", help="File to write; default: standard output.")
 @common_options
 def export_command(
     judge_file: str, to: str, questions_only: bool, output: str | None, as_json: bool, quiet: bool
@@ -245,11 +244,9 @@ def _check_suffix(output: str | None, made: ExportedJudge) -> None:
 
 
 @click.command(name="mcp")
-@click.option("--call-budget", type=click.IntRange(min=1), default=None, help="Calls that all tools together may buy.")
-@click.option(
-    "--cost-budget", type=click.FloatRange(min=0, min_open=True), default=None, help="US dollars that they may spend."
-)
-@click.option("--runs", type=click.Path(file_okay=False), default=None, help="Folder in which align may make runs.")
+@click.option("--call-budget", type=click.IntRange(min=1), help="Calls that all tools together may buy.")
+@click.option("--cost-budget", type=click.FloatRange(min=0, min_open=True), help="US dollars that they may spend.")
+@click.option("--runs", type=click.Path(file_okay=False), help="Folder in which align may make runs.")
 @config_option
 def mcp_command(call_budget: int | None, cost_budget: float | None, runs: str | None, config: Path | None) -> None:
     """Serve coding agents over the Model Context Protocol, on standard input and output.

@@ -45,11 +45,10 @@ READERS: dict[str, ModuleType] = {"openvino": openvino_reader, "onnx": onnx_read
 @click.argument("what", type=click.Choice(list(DEMO_MODELS)), default="align")
 @click.option(
     "--model",
-    default=None,
     help="Embedded model; local/NAME, onnx/NAME or openvino/NAME says what reads verdicts (default: the fastest here). "
     "Default: " + ", ".join(f"{name} for {what}" for what, name in DEMO_MODELS.items()) + ".",
 )
-@click.option("--run", default=None, help="Directory of the run; default: demo-run, or demo-migrate.")
+@click.option("--run", help="Directory of the run; default: demo-run, or demo-migrate.")
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only the result.")
 def demo_command(what: str, model: str | None, run: str | None, quiet: bool) -> None:
     """See it work on an embedded model, with made-up data that comes with askance.

@@ -28,10 +28,9 @@ from .terminal import echo
 
 
 @click.command(name="generate", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
+@click.argument("data", required=False)
 @click.option(
     "--generator",
-    default=None,
     help="The model that writes, as provider/model; or a program of yours: file.py:function, "
     'command:"python app.py" or url:http://….',
 )
@@ -40,8 +39,8 @@ from .terminal import echo
     multiple=True,
     help="Its prompt; without placeholders it is the system message. Several, of a program, by giving it again.",
 )
-@click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
-@click.option("-o", "--output", default=None, help="Write the outputs to this JSONL file; default: standard output.")
+@click.option("--schema", help="JSON schema that outputs are to follow.")
+@click.option("-o", "--output", help="Write the outputs to this JSONL file; default: standard output.")
 @buying_options
 @settings_options(GenerateOptions)
 def generate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
@@ -77,20 +76,19 @@ def generate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
 
 
 @click.command(name="evaluate", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--model", default=None, help="Judge, as provider/model.")
+@click.argument("data", required=False)
+@click.option("--checklist", help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", help="Judge, as provider/model.")
 @click.option(
     "--judge",
     "judge_file",
-    default=None,
     metavar="RUN_OR_FILE",
     help="The judge of a run of align or migrate, a trained scorer's folder, or a judge.yaml: model, prompt, checklist "
     "and how they are used.",
 )
-@click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
-@click.option("--schema", default=None, help="JSON schema that outputs are to follow: one more check, free of calls.")
-@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
+@click.option("--prompt", help="Evaluator prompt; default: a neutral one.")
+@click.option("--schema", help="JSON schema that outputs are to follow: one more check, free of calls.")
+@click.option("-o", "--output", help="Write the verdicts to this file: JSONL, or Parquet.")
 @buying_options
 @settings_options(EvaluateOptions)
 def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: bool, **given: Any) -> None:
@@ -130,16 +128,12 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
 
 
 @click.command(name="diagnose", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--model", default=None, help="Judge, as provider/model; with --verdicts: whose verdicts to take.")
-@click.option(
-    "--prompt",
-    default=None,
-    help="Evaluator prompt; default: a neutral one; with --verdicts: the one they are made with.",
-)
-@click.option("--verdicts", default=None, help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
-@click.option("-o", "--output", default=None, help="Write the verdicts to this file: JSONL, or Parquet.")
+@click.argument("data", required=False)
+@click.option("--checklist", help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", help="Judge, as provider/model; with --verdicts: whose verdicts to take.")
+@click.option("--prompt", help="Evaluator prompt; default: a neutral one; with --verdicts: the one they are made with.")
+@click.option("--verdicts", help="Verdicts file of `askance evaluate -o`; then nothing is bought.")
+@click.option("-o", "--output", help="Write the verdicts to this file: JSONL, or Parquet.")
 @click.option(
     "--raters",
     "of_raters",
@@ -150,7 +144,6 @@ def evaluate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
 @click.option(
     "--scores",
     type=click.Choice(["soft", "expected"]),
-    default=None,
     help="Look at probabilities of yes beside the yes/no answers, or at the expected number on --score-scale. "
     "[default: soft]",
 )

@@ -19,8 +19,8 @@ from .terminal import echo
 
 
 @click.command(name="label", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("-o", "--output", default=None, help="Labelled data (JSONL); default: DATA-labelled.jsonl.")
+@click.argument("data", required=False)
+@click.option("-o", "--output", help="Labelled data (JSONL); default: DATA-labelled.jsonl.")
 @click.option(
     "--judge",
     "judges",
@@ -29,7 +29,7 @@ from .terminal import echo
     help="A run, a judge.yaml, or verdicts of `evaluate -o`: decides what is asked first, and its agreement is shown; "
     "may be given several times.",
 )
-@click.option("--checklist", default=None, help="Questions that can be answered one by one; a judge brings its own.")
+@click.option("--checklist", help="Questions that can be answered one by one; a judge brings its own.")
 @click.option("--open", "to_open", is_flag=True, help="Open the page in the browser.")
 @common_options
 @config_option

@@ -45,14 +45,12 @@ from .terminal import echo
 
 
 @click.command(name="questions", cls=GroupedCommand)
-@click.argument("task", type=click.Path(path_type=Path), required=False, default=None)
-@click.option(
-    "--from", "from_prompt", default=None, metavar="PROMPT", help="A judge's prompt to take apart, not a TASK."
-)
-@click.option("--data", default=None, help="With --from: outputs on which the checklist is held beside that judge.")
-@click.option("--model", default=None, help="The question writer, as provider/model.")
-@click.option("--writer", default=None, help="The same as --model.")
-@click.option("-o", "--output", default=None, help="Checklist file; default: standard output.")
+@click.argument("task", type=click.Path(path_type=Path), required=False)
+@click.option("--from", "from_prompt", metavar="PROMPT", help="A judge's prompt to take apart, not a TASK.")
+@click.option("--data", help="With --from: outputs on which the checklist is held beside that judge.")
+@click.option("--model", help="The question writer, as provider/model.")
+@click.option("--writer", help="The same as --model.")
+@click.option("-o", "--output", help="Checklist file; default: standard output.")
 @dimensions_option
 @store_options
 @click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
@@ -143,16 +141,14 @@ RESULT = "selection.json"
 
 
 @click.command(name="select", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("--model", default=None, help="Judge, as provider/model.")
-@click.option("--candidates", default=None, help="Checklist to choose from; without it candidates are proposed.")
-@click.option(
-    "--verdicts", default=None, help="Verdicts on the candidates, of `askance evaluate -o`; then nothing is bought."
-)
-@click.option("-k", "k", type=int, default=None, help="Questions to keep. [default: 5]")
-@click.option("-o", "--output", default=None, help="Checklist file; selection.json is written beside it.")
-@click.option("--prompt", default=None, help="The judge's prompt; default: a neutral one.")
-@click.option("--task", default=None, help="File that says what the generator is asked to do.")
+@click.argument("data", required=False)
+@click.option("--model", help="Judge, as provider/model.")
+@click.option("--candidates", help="Checklist to choose from; without it candidates are proposed.")
+@click.option("--verdicts", help="Verdicts on the candidates, of `askance evaluate -o`; then nothing is bought.")
+@click.option("-k", "k", type=int, help="Questions to keep. [default: 5]")
+@click.option("-o", "--output", help="Checklist file; selection.json is written beside it.")
+@click.option("--prompt", help="The judge's prompt; default: a neutral one.")
+@click.option("--task", help="File that says what the generator is asked to do.")
 @dimensions_option
 @buying_options
 @settings_options(SelectOptions, without=(*UNUSED, "k"))

@@ -58,9 +58,7 @@ from .terminal import echo
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
     """The options of all runs, and the settings of a mode."""
-    run = click.option(
-        "--run", default=None, help="Directory of the run; the same command on it goes on where it stopped."
-    )
+    run = click.option("--run", help="Directory of the run; the same command on it goes on where it stopped.")
     return lambda function: run(yes_option(buying_options(settings_options(record)(function))))
 
 
@@ -296,25 +294,24 @@ def _verify_migration(run: str, given: dict[str, Any]) -> None:
 
 
 @click.command(name="migrate", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--source", default=None, help="The old model, as provider/model; recorded: its outputs are in DATA.")
+@click.argument("data", required=False)
+@click.option("--checklist", help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--source", help="The old model, as provider/model; recorded: its outputs are in DATA.")
 @click.option("--target", "targets", multiple=True, help="The new model; may be given several times.")
-@click.option("--prompt", default=None, help="The prompt that moves; of a judge default: a neutral one.")
-@click.option("--source-prompt", default=None, help="The source judge's prompt; default: the same.")
+@click.option("--prompt", help="The prompt that moves; of a judge default: a neutral one.")
+@click.option("--source-prompt", help="The source judge's prompt; default: the same.")
 @click.option(
     "--kind",
     type=click.Choice(["generator", "judge"]),
-    default=None,
     help="Whether the prompt writes or judges, where its variables do not say it.",
 )
-@click.option("--judge", default=None, help="Judges what the prompt writes: a model, a run's directory, a judge.yaml.")
-@click.option("--judge-prompt", default=None, help="The judge's prompt; default: a neutral one.")
-@click.option("--second-judge", default=None, help="A model that judges the test outputs too, and never teaches.")
-@click.option("--requirements", default=None, help="What outputs must keep (a checklist), in place of what is found.")
-@click.option("--schema", default=None, help="JSON schema that outputs are to follow.")
-@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
-@click.option("--verify", default=None, metavar="RUN", help="Look whether the certificate of this run still holds.")
+@click.option("--judge", help="Judges what the prompt writes: a model, a run's directory, a judge.yaml.")
+@click.option("--judge-prompt", help="The judge's prompt; default: a neutral one.")
+@click.option("--second-judge", help="A model that judges the test outputs too, and never teaches.")
+@click.option("--requirements", help="What outputs must keep (a checklist), in place of what is found.")
+@click.option("--schema", help="JSON schema that outputs are to follow.")
+@click.option("--checker", help="module:function that says of an example with its output what passes.")
+@click.option("--verify", metavar="RUN", help="Look whether the certificate of this run still holds.")
 @settings_options(WriterMigrationOptions, without=tuple(MigrateOptions.model_fields))
 @run_options(MigrateOptions)
 def migrate_command(config: Path | None, verify: str | None, **given: Any) -> None:
@@ -381,14 +378,13 @@ _WRITER_INPUTS = ("judge", "judge_prompt", "second_judge", "requirements", "sche
 
 
 @click.command(name="align", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
-@click.option("--checklist", default=None, help="Checklist file (YAML or JSON), or the name of a ready one.")
-@click.option("--model", default=None, help="The judge, as provider/model.")
-@click.option("--prompt", default=None, help="Its starting prompt; default: a neutral one.")
+@click.argument("data", required=False)
+@click.option("--checklist", help="Checklist file (YAML or JSON), or the name of a ready one.")
+@click.option("--model", help="The judge, as provider/model.")
+@click.option("--prompt", help="Its starting prompt; default: a neutral one.")
 @click.option(
     "--from",
     "from_run",
-    default=None,
     metavar="RUN",
     help="Start from the judge of this finished run, in place of --checklist, --model and --prompt.",
 )
@@ -427,10 +423,9 @@ def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 
 @click.command(name="tune", cls=GroupedCommand)
-@click.argument("data", required=False, default=None)
+@click.argument("data", required=False)
 @click.option(
     "--generator",
-    default=None,
     help="The model whose prompt is improved, as provider/model; or a program of yours: file.py:function, "
     'command:"python app.py" or url:http://….',
 )
@@ -440,19 +435,14 @@ def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: boo
     help="Its starting prompt; without placeholders it is the system message. Several, of a program, by giving it "
     "again.",
 )
-@click.option("--judge", default=None, help="The model that answers the questions about the outputs.")
-@click.option("--checklist", default=None, help="Questions about every output (YAML or JSON).")
-@click.option("--judge-prompt", default=None, help="The judge's prompt, which stays as it is; default: a neutral one.")
-@click.option("--checker", default=None, help="module:function that says of an example with its output what passes.")
-@click.option(
-    "--schema",
-    default=None,
-    help="JSON schema that outputs are to follow; default: writer.schema.json beside writer.md.",
-)
+@click.option("--judge", help="The model that answers the questions about the outputs.")
+@click.option("--checklist", help="Questions about every output (YAML or JSON).")
+@click.option("--judge-prompt", help="The judge's prompt, which stays as it is; default: a neutral one.")
+@click.option("--checker", help="module:function that says of an example with its output what passes.")
+@click.option("--schema", help="JSON schema that outputs are to follow; default: writer.schema.json beside writer.md.")
 @click.option(
     "--from",
     "from_run",
-    default=None,
     metavar="RUN",
     help="Go on from this finished run with what people said of its outputs (askance label RUN); it brings all else.",
 )
@@ -489,7 +479,7 @@ _RECORDS = (MigrateOptions, AlignOptions, TuneOptions)
 
 @click.command(name="resume", cls=_Resume)
 @click.argument("run")
-@click.argument("data", required=False, default=None, metavar="")
+@click.argument("data", required=False, metavar="")
 @yes_option
 @store_options
 @common_options

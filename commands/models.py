@@ -76,8 +76,8 @@ def pull_command(name: str) -> None:
 
 @command.command(name="check")
 @click.argument("name")
-@click.option("--api-base", default=None, help="Address of an OpenAI-compatible server, for openai/NAME.")
-@click.option("--store", default=None, metavar="FILE|ADDRESS", help="Where what is learned of it is kept.")
+@click.option("--api-base", help="Address of an OpenAI-compatible server, for openai/NAME.")
+@click.option("--store", metavar="FILE|ADDRESS", help="Where what is learned of it is kept.")
 @model_setting_option
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")

@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 @click.command(name="report")
 @click.argument("path", metavar="PATH")
-@click.option("-o", "--output", default=None, help="File to write; default: beside PATH, in a run report.html.")
-@click.option("--data", default=None, help="Of verdicts: the examples, for their texts and human scores.")
-@click.option("--checklist", default=None, help="Of verdicts: the checklist, for its texts and dimensions (criteria).")
-@click.option("--model", default=None, help="Of verdicts by several models: whose.")
+@click.option("-o", "--output", help="File to write; default: beside PATH, in a run report.html.")
+@click.option("--data", help="Of verdicts: the examples, for their texts and human scores.")
+@click.option("--checklist", help="Of verdicts: the checklist, for its texts and dimensions (criteria).")
+@click.option("--model", help="Of verdicts by several models: whose.")
 @config_option
 @settings_options(ScoreOptions, only=("field", "human_scale", "labels", "label_scale"))
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:

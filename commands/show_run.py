@@ -307,8 +307,8 @@ def _went_on(directory: RunDirectory) -> bool:
 
 @click.command(name="diff")
 @click.argument("before", metavar="RUN")
-@click.argument("after", metavar="[RUN]", required=False, default=None)
-@click.option("--by", default=None, metavar="FIELD", help="A metadata field whose values are compared one by one.")
+@click.argument("after", metavar="[RUN]", required=False)
+@click.option("--by", metavar="FIELD", help="A metadata field whose values are compared one by one.")
 @click.option(
     "--patch", "only_patch", is_flag=True, help="Nothing but the change of the prompt, for the program patch."
 )

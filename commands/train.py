@@ -27,32 +27,20 @@ from .terminal import echo
 
 @click.command(name="train", cls=GroupedCommand)
 @click.argument("data", nargs=-1, required=False)
-@click.option("--checklist", default=None, help="Checklist whose questions the scorer is to answer.")
-@click.option("--verdicts", default=None, help="Verdicts of a judge on DATA, as `askance evaluate -o` writes them.")
-@click.option("--preferences", default=None, help="Pairs of outputs of which people preferred one.")
-@click.option(
-    "--judge",
-    "judge_run",
-    default=None,
-    help="A run whose test examples are never trained on; it brings its checklist.",
-)
+@click.option("--checklist", help="Checklist whose questions the scorer is to answer.")
+@click.option("--verdicts", help="Verdicts of a judge on DATA, as `askance evaluate -o` writes them.")
+@click.option("--preferences", help="Pairs of outputs of which people preferred one.")
+@click.option("--judge", "judge_run", help="A run whose test examples are never trained on; it brings its checklist.")
 @click.option(
     "--base",
-    default=None,
     help="What is trained: minilm, an embedded model, a GGUF file, a folder, or a model on the hub. [default: minilm]",
 )
+@click.option("--prompt", help="Judge's prompt that a causal base is to answer. [default: evaluate's own]")
+@click.option("--writer", help="Model that writes outputs to tell apart, as provider/model (--contrasts).")
 @click.option(
-    "--prompt", default=None, help="Judge's prompt that a causal base is to answer. [default: evaluate's own]"
+    "--judge-model", help="Model that sees whether they came out as meant. [default: the teacher, else the writer]"
 )
-@click.option(
-    "--writer", default=None, help="Model that writes outputs to tell apart, as provider/model (--contrasts)."
-)
-@click.option(
-    "--judge-model",
-    default=None,
-    help="Model that sees whether they came out as meant. [default: the teacher, else the writer]",
-)
-@click.option("-o", "--output", default=None, help="Folder of the scorer.")
+@click.option("-o", "--output", help="Folder of the scorer.")
 @config_option
 @store_options
 @common_options

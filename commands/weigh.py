@@ -21,17 +21,16 @@ from .terminal import echo
 
 
 @click.command(name="weigh", cls=GroupedCommand)
-@click.argument("data", metavar="[PREFS]", required=False, default=None)
-@click.option("--ratings", default=None, help="Examples with human scores to learn from, alone or beside PREFS.")
-@click.option("--checklist", default=None, help="Checklist whose questions are the tests; without it: scores in PREFS.")
-@click.option("--model", default=None, help="Judge that answers the checklist, as provider/model.")
-@click.option("--prompt", default=None, help="Evaluator prompt; default: a neutral one.")
-@click.option("-o", "--output", default=None, help="Write the weights to this JSON file.")
+@click.argument("data", metavar="[PREFS]", required=False)
+@click.option("--ratings", help="Examples with human scores to learn from, alone or beside PREFS.")
+@click.option("--checklist", help="Checklist whose questions are the tests; without it: scores in PREFS.")
+@click.option("--model", help="Judge that answers the checklist, as provider/model.")
+@click.option("--prompt", help="Evaluator prompt; default: a neutral one.")
+@click.option("-o", "--output", help="Write the weights to this JSON file.")
 @buying_options
 @click.option(
     "--method",
     type=click.Choice(list(dict.fromkeys(["auto", *learners(), *learners(rated=True)]))),
-    default=None,
     help=f"Learner (bayes takes minutes); with --ratings one of {', '.join(learners(rated=True))}. [default: auto]",
 )
 @settings_options(WeighOptions, without=("method", *UNUSED))
