@@ -293,13 +293,11 @@ def calls_at_most(
     views: int = 1,
     rich: bool = False,
 ) -> int:
-    """Calls beyond which learning cannot go.
-
-    ``halves`` are the examples that teach: two are cross-fitted, one is tested on ``test`` others. ``asked`` are calls
-    for one question on one example, or where questions are ``grouped`` for all of a group or judge; ``waiting`` are
-    candidates of earlier runs; ``views`` are ways to ask: with everything in view, of the output alone, for a quote.
-    ``rich`` says whether the writer is asked for questions with a definition, too.
-    """
+    """Calls beyond which learning cannot go. ``halves`` are the examples that teach: two are cross-fitted, one is
+    tested on ``test`` others. ``asked`` are calls for one question on one example, or where questions are ``grouped``
+    for all of a group or judge; ``waiting`` are candidates of earlier runs; ``views`` are ways to ask: with everything
+    in view, of the output alone, for a quote. ``rich`` says whether the writer is asked for questions with a
+    definition, too."""
     of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
     every = sum(map(len, halves))
     writing, candidates = 0.0, 0.0
@@ -322,11 +320,9 @@ def calls_at_most(
 
 
 def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
-    """Return what a run typically takes, one entry for each way in which the judge may be asked.
-
-    ``whole`` is judging all examples with the starting prompt, with nothing stored. There is no entry for the papers'
-    loop, since none was measured, nor for a run that only calibrates, since it takes just this judging.
-    """
+    """What a run typically takes, one entry for each way in which the judge may be asked. ``whole`` is judging all
+    examples with the starting prompt, with nothing stored. There is no entry for the papers' loop, since none was
+    measured, nor for a run that only calibrates, since it takes just this judging."""
     options, calls = job.options, whole.calls + whole.stored
     if options.paper or not whole.calls or (isinstance(options, AlignOptions) and options.calibrate):
         return ()

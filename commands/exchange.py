@@ -203,16 +203,7 @@ def export_command(
         for name, text in {Path(output).name: made.text, **made.beside}.items():
             write_whole(Path(output).parent / name, text)
     if as_json:
-        echo_json(
-            {
-                "beside": made.beside,
-                "file": output,
-                "name": made.name,
-                "use": made.use,
-                "notices": made.notices,
-                "text": made.text,
-            }
-        )
+        echo_json({"file": output, **vars(made)})
     elif not output:
         click.echo(made.text, nl=False)
     if not quiet:

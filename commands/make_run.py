@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from .. import runs
+from ..agents.buying import Estimate
 from ..evaluation.kept_judge import SETTINGS
 from ..memory.journal import read_events
 from ..memory.run_directory import RunDirectory
@@ -137,19 +138,13 @@ def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
 def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
     most = estimate.most(iterations)
     if as_json:
-        echo_json(
-            {
-                "calls": estimate.fixed.calls,
-                "stored": estimate.fixed.stored,
-                "tokens": estimate.fixed.tokens,
-                "cost_usd": estimate.fixed.cost_usd,
-                "wording_calls_at_most": estimate.wording_calls,
-                "calls_per_iteration_at_most": estimate.iteration_calls,
-                "last_calls": estimate.last_calls,
-                "calls_at_most": most,
-                **typical_record(estimate.typical),
-            }
-        )
+        of_learning = {
+            "wording_calls_at_most": estimate.wording_calls,
+            "calls_per_iteration_at_most": estimate.iteration_calls,
+            "last_calls": estimate.last_calls,
+            "calls_at_most": most,
+        }
+        echo_json({**_certain(estimate.fixed), **of_learning, **typical_record(estimate.typical)})
         return
     there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
     echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
@@ -158,6 +153,10 @@ def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
             echo(line)
         echo(f"The whole run: never more than {most:,} calls; --call-budget caps it.")
     echo("Nothing was bought.")
+
+
+def _certain(found: Estimate) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("calls", "stored", "tokens", "cost_usd")}
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
@@ -258,9 +257,7 @@ def _tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     tokens = writing.tokens / max(1, writing.calls) * (writing.calls + writing.stored)
     typical = [TypicalRun.like(MOVED, writing.calls + writing.stored, tokens)] if not questions else []
     if as_json:
-        figures = {"calls": writing.calls, "stored": writing.stored, "tokens": writing.tokens}
-        money = {"cost_usd": writing.cost_usd, "calls_per_question": questions}
-        echo_json({**figures, **money, **typical_record(typical)})
+        echo_json({**_certain(writing), "calls_per_question": questions, **typical_record(typical)})
         return
     echo(f"{writing.calls:,} calls ({writing.size}) to write all outputs with the old prompt.")
     for line in typical_lines(typical):

@@ -37,12 +37,11 @@ def enough_for(desk: Desk, opinions: Opinions | None, gain: float) -> Enough:
 
 
 def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
-    """How far the judge's verdicts agree with people's; None without a judge, or as long as no output has both.
-
-    ``all`` is of every labelled output, ``random`` of those that were drawn at random, which stand for all outputs;
-    ``passed`` and ``failed`` are the true positive and true negative rate; ``curve`` is ``all`` as the labels came in;
-    ``questions`` are those that people answered. Outputs of one document are not taken for independent in any of them.
-    """
+    """How far the judge's verdicts agree with people's; None without a judge, or as long as no output has both. ``all``
+    is of every labelled output, ``random`` of those that were drawn at random, which stand for all outputs; ``passed``
+    and ``failed`` are the true positive and true negative rate; ``curve`` is ``all`` as the labels came in;
+    ``questions`` are those that people answered. Outputs of one document are not taken for independent in any of
+    them."""
     if opinions is None:
         return None
     judge, people = opinions.judges[0], desk.people()

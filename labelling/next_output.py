@@ -231,11 +231,9 @@ Places = NDArray[np.intp]
 
 
 class Queue:
-    """Says which output comes next; the same labels always lead to the same output.
-
-    A fixed share of the outputs, drawn by a hash of seed and id, is asked about in random order and for no other
-    reason: they are a random sample of all, whatever is chosen beside them.
-    """
+    """Says which output comes next; the same labels always lead to the same output. A fixed share of the outputs, drawn
+    by a hash of seed and id, is asked about in random order and for no other reason: they are a random sample of all,
+    whatever is chosen beside them."""
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:
         """Prepare the order; raises InputError where it needs judges that are not there."""

@@ -23,15 +23,11 @@ from .verdicts_page import Beside, read_judging
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
-    """Write one HTML file about what a command left behind; returns where it is. Raises InputError where there is
-    nothing that a report can be written of, or a file is damaged. Raises AskanceError where the file cannot be written.
-
-    Args:
-        path: The directory of a run or a migration, a result file, or a directory with one result in it.
-        output: The file; default: beside the input with the same stem, and ``report.html`` in the directory of a run
-            or a migration. It is replaced whole or not at all.
-        beside: What verdicts are about; the other kinds need nothing.
-    """
+    """Write one HTML file about what a command left behind (``path`` is a run, a migration, a result file or a
+    directory with one result) and return where it is: ``output``, by default beside the input with its stem, and
+    ``report.html`` in the directory of a run. It is replaced whole or not at all. ``beside`` says what verdicts are
+    about. Raises InputError where there is nothing to report of or a file is damaged, AskanceError where the file
+    cannot be written."""
     place, wanted = Path(path), None if output is None else Path(output)
     if is_migration(place):
         return write_certificate_page(place, wanted)

@@ -268,9 +268,8 @@ class Answered:
     @property
     def turned(self) -> bool:
         """Whether the answer is another than before."""
-        if self.before is None or self.after is None or self.before.answer is None or self.after.answer is None:
-            return False
-        return self.before.answer != self.after.answer
+        sides = {None if each is None else each.answer for each in (self.before, self.after)}
+        return len(sides) == 2 and None not in sides
 
 
 @dataclass(frozen=True)
@@ -304,23 +303,17 @@ def changes(data: RunData) -> Changes | None:
     if not kept.changed or not moved:
         return None
     before, after = kept.answers(kept.first), kept.answers(kept.best)
-    turned = [
-        (pair, now.answer)
-        for pair, now in after.items()
-        if now.answer is not None
-        and (was := before.get(pair)) is not None
-        and was.answer is not None
-        and was.answer != now.answer
-    ]
+    answered = {
+        pair: Answered(pair[1], data.question(*pair)[0], before.get(pair), after.get(pair))
+        for pair in dict.fromkeys([*before, *after])
+    }
+    turned = [(pair, after[pair].answer) for pair, each in answered.items() if each.turned]
     known = [(answer, kept.wanted[pair]) for pair, answer in turned if pair in kept.wanted]
-    asked = _by_example([*before, *after])
+    asked = _by_example(answered)
 
     def view(each: Scored) -> ExampleView:
-        answers = [
-            Answered(pair[1], data.question(*pair)[0], before.get(pair), after.get(pair))
-            for pair in asked.get(each.example, ())
-        ]
         outputs = [kept.outputs.get((version, each.example)) for version in (kept.first, kept.best)]
+        answers = [answered[pair] for pair in asked.get(each.example, ())]
         return ExampleView(each, answers, (outputs[0], outputs[1]) if any(outputs) else None)
 
     worse = [each for each in worst_first(kept.scored) if (thousandth(each.better) or 0) <= -LEAST]
@@ -328,8 +321,8 @@ def changes(data: RunData) -> Changes | None:
         nearer=sum(each >= LEAST for each in moved),
         further=len(worse),
         same=sum(abs(each) < LEAST for each in moved),
-        to_yes=sum(answer for _, answer in turned),
-        to_no=sum(not answer for _, answer in turned),
+        to_yes=sum(answer is True for _, answer in turned),
+        to_no=sum(answer is False for _, answer in turned),
         away=sum(answer != (wanted >= 0.5) for answer, wanted in known) if known else None,
         worse=[view(each) for each in worse[:SHOWN_WORSE]],
     )

@@ -44,12 +44,9 @@ def edited_judge(
     judge: KeptJudge, edit: JudgeEdit, asked: Sequence[AskedQuestion] = ()
 ) -> tuple[KeptJudge, tuple[str, ...]]:
     """The judge as a person edited it, and what was changed, a sentence each; none where nothing was. ``asked`` are
-    questions that a person worded: they are the judge's where they are on.
-
-    Its figures, its decision and its thresholds between steps are those of another judge, and are left out. Raises
-    InputError where the table has other questions than the judge, nothing is left to ask, or the change cannot be had
-    of stored verdicts.
-    """
+    questions that a person worded: they are the judge's where they are on. Its figures, its decision and its thresholds
+    between steps are those of another judge, and are left out. Raises InputError where the table has other questions
+    than the judge, nothing is left to ask, or stored verdicts do not tell."""
     known = {each.id: each for each in judge.checklist.questions}
     further = {each.question.id: each for each in asked}
     rows = {each.id: each for each in edit.questions}

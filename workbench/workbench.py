@@ -321,18 +321,9 @@ def _report_page(html: str) -> web.Response:
 def workbench(
     directory: str | Path = ".", *, by: str = "me", port: int = 0, ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serve the workbench until Ctrl-C (SIGINT) or SIGTERM.
-
-    Args:
-        directory: The runs below it are shown.
-        by: Name of the person, as a saved judge's history has it.
-        port: Port on this machine; 0 takes a free one.
-        ready: Told the address, once the pages are there; by default it is printed.
-
-    Raises:
-        InputError: There is no such directory.
-        AskanceError: The port is taken.
-    """
+    """Serve the workbench on the runs below a directory until Ctrl-C (SIGINT) or SIGTERM. ``by`` is the name of the
+    person, as a saved judge's history has it. Port 0 is a free one. ``ready`` is told the address; by default it is
+    printed. Raises InputError where there is no such directory, and AskanceError where the port is taken."""
     root = Path(directory)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such directory; name the one that the runs are in.")
