@@ -9,7 +9,7 @@ from functools import reduce
 from math import ceil
 from operator import add
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from .agents.buying import Estimate
 from .agents.comment_questions import MOST_QUESTIONS, MOST_REMARKS
@@ -58,40 +58,6 @@ PRICES_AS_OF = "May 2026"
 
 
 @dataclass(frozen=True)
-class MeasuredRuns:
-    """What measured runs of one kind took."""
-
-    calls: Range
-    """Calls for each call of the yardstick. It is one call an example where questions are learned; otherwise it is
-    judging, or writing, all outputs with the starting prompt."""
-    tokens: Range
-    """Tokens for each token of the yardstick."""
-    written: float
-    """Share of the tokens that models wrote."""
-    basis: str
-
-
-EACH = MeasuredRuns(
-    (30, 80), (30, 120), 0.02, "one question a call: 36 of 44 measured runs on 150 or 300 outputs, a third commented"
-)
-TOGETHER = MeasuredRuns(
-    (7.5, 10), (30, 37), 0.2, "up to eight questions a call: simulated runs on 150 outputs, two thirds commented"
-)
-UNCOMMENTED = MeasuredRuns(
-    (4.5, 16), (4.5, 24), 0.02, "one question a call: all twelve measured runs on 150 outputs without comments"
-)
-JUDGE_EDITS = MeasuredRuns(
-    (1.2, 1.5), (1.2, 1.5), 0.02, "edits of a judge's prompt: all five measured runs on 60 or 120 examples"
-)
-WRITER_EDITS = MeasuredRuns(
-    (1.3, 1.9), (1.3, 1.9), 0.4, "edits of a generator's prompt: all three measured runs on 40 or 70 examples"
-)
-MOVED = MeasuredRuns(
-    (2.3, 2.5), (1.8, 2.4), 0.4, "held to checks alone, one iteration: both measured runs on 114 inputs"
-)
-
-
-@dataclass(frozen=True)
 class TypicalRun:
     """Calls and tokens that a run typically takes, where nothing is stored yet."""
 
@@ -101,12 +67,10 @@ class TypicalRun:
     """Share of the tokens that models write."""
     basis: str
 
-    @classmethod
-    def like(cls, measured: MeasuredRuns, calls: float, tokens: float) -> Self:
-        """Scale measured runs by the calls and tokens of their yardstick."""
-        low, high = measured.calls
-        least, most = measured.tokens
-        return cls((calls * low, calls * high), (tokens * least, tokens * most), measured.written, measured.basis)
+    def times(self, calls: float, tokens: float) -> TypicalRun:
+        """A run whose yardstick takes so many calls and tokens, from what measured runs took for one of each."""
+        (low, high), (least, most) = self.calls, self.tokens
+        return TypicalRun((calls * low, calls * high), (tokens * least, tokens * most), self.written, self.basis)
 
     def __add__(self, other: TypicalRun) -> TypicalRun:
         calls = (self.calls[0] + other.calls[0], self.calls[1] + other.calls[1])
@@ -123,6 +87,26 @@ class TypicalRun:
         calls, tokens = [[_rounded(each) for each in ends] for ends in (self.calls, self.tokens)]
         cost = {each.name: self.dollars(each) for each in PRICE_CLASSES}
         return {"calls": calls, "tokens": tokens, "cost_usd": cost, "basis": self.basis}
+
+
+# Measured runs, by each call and token of a yardstick: one call an example where questions are learned; otherwise
+# judging, or writing, all outputs with the starting prompt.
+EACH = TypicalRun(
+    (30, 80), (30, 120), 0.02, "one question a call: 36 of 44 measured runs on 150 or 300 outputs, a third commented"
+)
+TOGETHER = TypicalRun(
+    (7.5, 10), (30, 37), 0.2, "up to eight questions a call: simulated runs on 150 outputs, two thirds commented"
+)
+UNCOMMENTED = TypicalRun(
+    (4.5, 16), (4.5, 24), 0.02, "one question a call: all twelve measured runs on 150 outputs without comments"
+)
+JUDGE_EDITS = TypicalRun(
+    (1.2, 1.5), (1.2, 1.5), 0.02, "edits of a judge's prompt: all five measured runs on 60 or 120 examples"
+)
+WRITER_EDITS = TypicalRun(
+    (1.3, 1.9), (1.3, 1.9), 0.4, "edits of a generator's prompt: all three measured runs on 40 or 70 examples"
+)
+MOVED = TypicalRun((2.3, 2.5), (1.8, 2.4), 0.4, "held to checks alone, one iteration: both measured runs on 114 inputs")
 
 
 @dataclass(frozen=True)
@@ -329,12 +313,12 @@ def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
     tokens = whole.tokens / whole.calls  # of one call
     if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions"):
         edits = JUDGE_EDITS if job.is_judge else WRITER_EDITS
-        return (TypicalRun.like(edits, calls, calls * tokens),)
+        return (edits.times(calls, calls * tokens),)
     examples = len(job.examples)
     if not any(each.comment for each in job.examples):
-        return (TypicalRun.like(UNCOMMENTED, examples, examples * tokens),)
+        return (UNCOMMENTED.times(examples, examples * tokens),)
     ways = {"each": [EACH], "batched": [TOGETHER]}.get(options.mode, [EACH, TOGETHER])
-    return tuple(TypicalRun.like(way, examples, examples * tokens) for way in ways)
+    return tuple(way.times(examples, examples * tokens) for way in ways)
 
 
 def typical_lines(runs: Sequence[TypicalRun]) -> list[str]:

@@ -39,7 +39,7 @@ from ..optimizer.run_result import RunResult
 from ..prompts.errors import AskanceError, BudgetExceededError, UnapprovedError, as_typed
 from ..prompts.formats.binding import parse_variables
 from ..prompts.tables import read_rows
-from ..run_estimate import MOVED, RunEstimate, TypicalRun, estimate_run, estimate_runs, typical_lines, typical_record
+from ..run_estimate import MOVED, RunEstimate, estimate_run, estimate_runs, typical_lines, typical_record
 from ..settings import flag, load_config
 from .command_options import (
     Function,
@@ -255,7 +255,7 @@ def _tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
     questions = estimate.calls_per_question
     writing = estimate.writing
     tokens = writing.tokens / max(1, writing.calls) * (writing.calls + writing.stored)
-    typical = [TypicalRun.like(MOVED, writing.calls + writing.stored, tokens)] if not questions else []
+    typical = [MOVED.times(writing.calls + writing.stored, tokens)] if not questions else []
     if as_json:
         echo_json({**_certain(writing), "calls_per_question": questions, **typical_record(typical)})
         return

@@ -18,7 +18,6 @@ from askance.run_estimate import (
     TOGETHER,
     UNCOMMENTED,
     WRITER_EDITS,
-    MeasuredRuns,
     TypicalRun,
     together,
     typical_lines,
@@ -42,7 +41,7 @@ def measured(arm: str) -> list[tuple[float, float]]:
     return list(found.values())
 
 
-def share_within(runs: list[tuple[float, float]], said: MeasuredRuns) -> float:
+def share_within(runs: list[tuple[float, float]], said: TypicalRun) -> float:
     calls, tokens = said.calls, said.tokens
     return sum(calls[0] <= run[0] <= calls[1] and tokens[0] <= run[1] <= tokens[1] for run in runs) / len(runs)
 
@@ -79,7 +78,7 @@ WHOLE = Estimate(verdicts=80, calls=60, stored=20, tokens=6000)
 
 def test_a_typical_run_is_scaled_to_the_examples_and_to_their_length(world: Any) -> None:
     [found] = typical_runs(job(world, update="edits"), WHOLE)
-    assert found == TypicalRun.like(JUDGE_EDITS, 80, 8000)
+    assert found == JUDGE_EDITS.times(80, 8000)
     [without] = typical_runs(job(world, update="questions", mode="each"), WHOLE)
     assert without.calls == (len(world.rows) * UNCOMMENTED.calls[0], len(world.rows) * UNCOMMENTED.calls[1])
     longer = Estimate(verdicts=80, calls=60, stored=20, tokens=12000)
@@ -110,7 +109,7 @@ def test_dollars_follow_what_is_sent_and_what_is_written() -> None:
 
 
 def test_runs_of_one_kind_are_added_and_others_stay_beside_them() -> None:
-    edits, moved = TypicalRun.like(JUDGE_EDITS, 100, 1000), TypicalRun.like(MOVED, 100, 1000)
+    edits, moved = JUDGE_EDITS.times(100, 1000), MOVED.times(100, 1000)
     twice, other = together([edits], [edits, moved])
     assert twice.calls == (2 * edits.calls[0], 2 * edits.calls[1]) and other == moved
 
