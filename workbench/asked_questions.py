@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..evaluation.evaluate import EvaluationJob
@@ -28,6 +27,7 @@ from ..prompts.rows import validate_row
 from ..prompts.tables import read_rows
 from ..prompts.text_files import write_whole
 from ..prompts.verdicts import Verdict, dump_verdicts, read_verdicts
+from .found_runs import saving
 
 Split = Literal["development", "validation"]
 ASKED_FOLDER = "asked"
@@ -183,24 +183,20 @@ def keep_question(
     """Keep a question with its verdicts on development; its own file comes last, so that it is there whole or not."""
     before = {each.id: each.text for each in judge.checklist.questions}
     folder = run / ASKED_FOLDER
-    try:
-        folder.mkdir(exist_ok=True)
-        with FileLock(folder / ".lock", timeout=10):
-            number = 1 + max((each.number for each in asked_questions(run)), default=0)
-            record = AskedQuestion(
-                number=number,
-                question=question,
-                instead_of=wording.instead_of,
-                before=before.get(wording.instead_of or ""),
-                model=judge.model,
-                prompt=judge.prompt.hash,
-                by=by,
-                time=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-            keep_verdicts(run, record, "development", verdicts)
-            write_whole(folder / f"{number}-question.jsonl", record.model_dump_json() + "\n")
-    except OSError as error:
-        raise AskanceError(f"{folder}: cannot be written ({error.strerror}).") from None
+    with saving(folder, ".lock"):
+        number = 1 + max((each.number for each in asked_questions(run)), default=0)
+        record = AskedQuestion(
+            number=number,
+            question=question,
+            instead_of=wording.instead_of,
+            before=before.get(wording.instead_of or ""),
+            model=judge.model,
+            prompt=judge.prompt.hash,
+            by=by,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        keep_verdicts(run, record, "development", verdicts)
+        write_whole(folder / f"{number}-question.jsonl", record.model_dump_json() + "\n")
 
 
 def keep_verdicts(run: Path, asked: AskedQuestion, split: Split, verdicts: Sequence[Verdict]) -> None:

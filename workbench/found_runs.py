@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from ..evaluation.judge_file import load_judge
 from ..memory.certificate_file import CERTIFICATE_FILE, TARGETS, is_migration, read_certificate
@@ -24,6 +27,8 @@ MOST_DEEP = 6
 PARTS_OF_A_RUN = ("inputs", "prompts", "verdicts", TARGETS)
 LOCK_EVERY = 5.0
 """Seconds between two looks at whether a process works on a run: its lock is taken for that."""
+WAITS = 10.0
+"""Seconds that a save waits for another one."""
 RUN_FILES = ("config.yaml", "journal.jsonl", "result.json", CERTIFICATE_FILE)
 JUDGE_ALONE = "A judge without a run: it can be looked at, changed and saved, and nothing was measured."
 
@@ -165,3 +170,17 @@ def changed_at(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+@contextmanager
+def saving(folder: Path, lock: str) -> Iterator[None]:
+    """Hold a folder while a numbered file is saved in it, so that two windows that save at once get a file each. Raises
+    AskanceError where another one takes too long, or nothing can be written."""
+    try:
+        folder.mkdir(exist_ok=True)
+        with FileLock(folder / lock, timeout=WAITS):
+            yield
+    except Timeout:
+        raise AskanceError(f"{folder}: another window has been saving for {WAITS:g} seconds. Save again.") from None
+    except OSError as error:
+        raise AskanceError(f"{folder}: cannot be written ({error.strerror}).") from None

@@ -13,7 +13,6 @@ from threading import Lock
 from typing import Any
 
 from aiohttp import web
-from filelock import FileLock, Timeout
 from pydantic import Field
 
 from ..labelling.local_server import PageMessage, add_act, add_read
@@ -23,13 +22,13 @@ from ..memory.decision import decide
 from ..memory.run_directory import RunDirectory, prompt_file
 from ..optimizer.migration.certificate import WORDS, headline, measured
 from ..prompts.checklist import YES_IS_GOOD
-from ..prompts.errors import AskanceError, InputError
+from ..prompts.errors import InputError
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line, write_whole
 from ..report.certificate_data import MigrationData, read_migration, shown_line, side_by_side
 from ..report.run_candidates import Piece, candidates
 from ..report.run_data import RunData, read_run
-from .found_runs import changed_at
+from .found_runs import changed_at, saving
 from .prompt_changes import ChangedPrompt, without
 
 AT_ONCE = 5
@@ -42,8 +41,6 @@ MOST_OPEN = 2
 """Runs that are kept in memory."""
 HISTORY_FILE = "prompt-history.jsonl"
 """Who changed a run's prompt by hand, and how; it only grows."""
-WAITS = 10.0
-"""Seconds that a save waits for another one."""
 
 
 class AskedPrompt(PageMessage):
@@ -322,20 +319,15 @@ def read_history(folder: Path) -> list[dict[str, Any]]:
 
 def _save(folder: Path, text: str, suffix: str, row: Mapping[str, Any]) -> Path:
     """Write the prompt as a new file, and a row about it; two windows that save at once get a file each."""
-    try:
-        with FileLock(folder / ".prompts.lock", timeout=WAITS):
-            read_history(folder)  # a line after a damaged one would be lost
-            names = [re.fullmatch(r"prompt-(\d+)\..*", each.name) for each in folder.glob("prompt-*")]
-            number = max((int(found[1]) for found in names if found), default=0) + 1
-            file = folder / f"prompt-{number}{suffix}"
-            write_whole(file, text)
-            try:
-                append_line(folder / HISTORY_FILE, {"file": file.name, **row})
-            except OSError:
-                file.unlink(missing_ok=True)  # nobody would know where it comes from
-                raise
-    except Timeout:
-        raise AskanceError(f"{folder}: another window has been saving for {WAITS:g} seconds. Save again.") from None
-    except OSError as error:
-        raise AskanceError(f"{folder}: cannot be written ({error.strerror}).") from None
+    with saving(folder, ".prompts.lock"):
+        read_history(folder)  # a line after a damaged one would be lost
+        names = [re.fullmatch(r"prompt-(\d+)\..*", each.name) for each in folder.glob("prompt-*")]
+        number = max((int(found[1]) for found in names if found), default=0) + 1
+        file = folder / f"prompt-{number}{suffix}"
+        write_whole(file, text)
+        try:
+            append_line(folder / HISTORY_FILE, {"file": file.name, **row})
+        except OSError:
+            file.unlink(missing_ok=True)  # nobody would know where it comes from
+            raise
     return file

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from ..evaluation.kept_judge import KeptJudge
 from ..memory.judge_history import JudgeChange
 from ..memory.run_directory import JUDGE_FILE
@@ -24,13 +22,12 @@ from ..prompts.examples import Example
 from ..prompts.tables import read_rows
 from ..prompts.text_files import append_line
 from ..stats.differences import Difference, difference_dict
+from .found_runs import saving
 from .judge_bench import JudgeBench
 
 LOOKS_FILE = "validation-looks.jsonl"
 """The file in the directory of the run; it only grows."""
 SAVED = re.compile(r"judge-(\d+)\.yaml")
-WAITS = 10.0
-"""Seconds that a save waits for another one."""
 USUAL_LEVEL = 0.05
 """Level of the acceptance test where the run's settings have none."""
 
@@ -59,15 +56,10 @@ def save_changed_judge(
         shaped_on_validation=any(each != changed.hash for each in looked_at),
     )
     judge = replace(changed, history=(*before.history, change))
-    try:
-        with FileLock(run / ".judges.lock", timeout=WAITS):
-            numbers = [int(found[1]) for each in judge_files(run) if (found := SAVED.fullmatch(each))]
-            file = run / f"judge-{max(numbers, default=0) + 1}.yaml"
-            judge.save(file)
-    except Timeout:
-        raise AskanceError(f"{run}: another window has been saving for {WAITS:g} seconds. Save again.") from None
-    except OSError as error:
-        raise AskanceError(f"{run}: cannot be written ({error.strerror}).") from None
+    with saving(run, ".judges.lock"):
+        numbers = [int(found[1]) for each in judge_files(run) if (found := SAVED.fullmatch(each))]
+        file = run / f"judge-{max(numbers, default=0) + 1}.yaml"
+        judge.save(file)
     return file
 
 
