@@ -10,15 +10,16 @@ import click
 
 from ..evaluation.options import ScoreOptions
 from ..prompts.errors import InputError
-from ..prompts.human_feedback import parse_label_scale, parse_labels
 from ..report.any_result import kind_of, write_report_of
 from ..report.verdicts_page import Beside
-from ..settings import flag
+from ..settings import flag, parse_options
 from .command_options import config_option, settings, settings_options
 from .output import check_apart, check_output
 from .terminal import echo
 
 logger = logging.getLogger(__name__)
+READING = ("field", "human_scale", "labels", "label_scale")
+"""Settings that say how data are read."""
 
 
 @click.command(name="report")
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 @click.option("--checklist", help="Of verdicts: the checklist, for its texts and dimensions (criteria).")
 @click.option("--model", help="Of verdicts by several models: whose.")
 @config_option
-@settings_options(ScoreOptions, only=("field", "human_scale", "labels", "label_scale"))
+@settings_options(ScoreOptions, only=READING)
 def command(path: str, output: str | None, config: Path | None, **given: Any) -> None:
     """Write the report of PATH as one HTML file that opens offline.
 
@@ -38,15 +39,14 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
     named = [flag(name) for name, value in given.items() if value not in (None, ())]
     model = given.pop("model")
     options, inputs = settings(ScoreOptions, config, given)
-    scale, labels = _pair(options.get("human_scale")), parse_labels(options.get("labels", {}))
     check_output(output)
     check_apart(output, {"PATH": path, "config": config, **{name: inputs[name] for name in ("data", "checklist")}})
     if output and Path(output).is_file() and Path(output).suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"{output}: this file is there and is no page. Name another with -o, or one that ends in .html."
         )
-    words = parse_label_scale(options.get("label_scale"))
-    beside = Beside(inputs["data"], inputs["checklist"], options.get("field"), scale, model, labels, words)
+    reading = {name: options[name] for name in READING if name in options}
+    beside = Beside(inputs["data"], inputs["checklist"], model, parse_options(ScoreOptions, reading))
     echo(str(write_report_of(path, output, beside)))
     if named and (kind := kind_of(path)) != "verdicts":
         logger.warning(
@@ -55,7 +55,3 @@ def command(path: str, output: str | None, config: Path | None, **given: Any) ->
             " ".join(named),
             kind,
         )
-
-
-def _pair(scale: Any) -> tuple[float, float] | None:
-    return None if scale is None else (float(scale[0]), float(scale[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from ..agents.example_questions import DIMENSION
 from ..evaluation.diagnose import diagnose_verdicts
 from ..evaluation.evaluate import score_by_own
 from ..evaluation.evaluation_result import MadeRows
+from ..evaluation.options import ScoreOptions
 from ..evaluation.scoring import (
     ExampleScore,
     Targets,
@@ -30,8 +31,6 @@ from ..evaluation.scoring import (
 from ..prompts.checklist import Checklist, Question, load_checklist
 from ..prompts.errors import InputError
 from ..prompts.examples import Example, ExampleTable, human_dimensions, load_examples
-from ..prompts.field_map import FieldMap
-from ..prompts.human_feedback import Labels
 from ..prompts.rows import column
 from ..prompts.verdicts import VerdictColumns, read_verdicts
 from .judged_page import JudgedFile
@@ -51,14 +50,10 @@ class Beside:
 
     data: str | Path | None = None
     checklist: str | Path | None = None
-    fields: FieldMap | None = None
-    human_scale: tuple[float, float] | None = None
     model: str | None = None
     """The model whose verdicts are taken, where a file holds those of several."""
-    labels: Labels | None = None
-    """Further words that people's labels are in."""
-    label_scale: Sequence[str] | None = None
-    """Words that they are in, from worst to best."""
+    settings: ScoreOptions = field(default_factory=ScoreOptions)
+    """They say how the data are read: ``field``, ``human_scale``, ``labels``, ``label_scale``."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +143,14 @@ def _mean_p_yes(verdicts: VerdictColumns, names: Mapping[str, int]) -> dict[str,
 
 
 def _read(path: Path, beside: Beside) -> _Read:
-    lacking = []
+    lacking: list[str] = []
+    reading = beside.settings
     checklist = None if beside.checklist is None else load_checklist(beside.checklist)
     known = None if checklist is None else [each.id for each in checklist.questions]
     data = None
     if beside.data is not None:
-        data = load_examples(
-            beside.data, fields=beside.fields, need_output=False, labels=beside.labels, label_scale=beside.label_scale
-        )
+        how: dict[str, Any] = {"labels": reading.labels, "label_scale": reading.label_scale}
+        data = load_examples(beside.data, fields=reading.field, need_output=False, **how)
     ids = None if data is None else dict.fromkeys(column(data, "id"))
     verdicts = read_verdicts(path, examples=ids, questions=known)
     if beside.model is not None:
@@ -185,7 +180,7 @@ def _read(path: Path, beside: Beside) -> _Read:
     targets = None
     if human_dimensions(examples, checklist):
         try:
-            targets = human_targets(examples, checklist, beside.human_scale)
+            targets = human_targets(examples, checklist, reading.human_scale)
         except InputError as error:
             lacking.append(f"people's scores are not used: {error}")
             examples = ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
@@ -292,9 +287,9 @@ def _texts(
             break
         example = read.examples[place]
         if read.has_texts:
-            found = [(field, getattr(example, field)) for field in FIELDS]
+            found = [(name, getattr(example, name)) for name in FIELDS]
             texts[example.id] = [
-                [field.capitalize(), clipped(text), *pictures.beside(text)] for field, text in found if text
+                [name.capitalize(), clipped(text), *pictures.beside(text)] for name, text in found if text
             ]
             left -= sum(len(text) for _, text, *_ in texts[example.id])
         why = dict(reasons.get(place, {}))
