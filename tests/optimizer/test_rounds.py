@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import askance
 from askance.cli import cli
-from askance.labelling.run_outputs import outputs_of_run
+from askance.labelling.label_session import outputs_of_run
 from askance.memory.run_directory import RunDirectory
 from askance.models.base import Answer, Request
 from askance.models.budget import CAPS
