@@ -52,7 +52,7 @@ class Beside:
     checklist: str | Path | None = None
     model: str | None = None
     """The model whose verdicts are taken, where a file holds those of several."""
-    settings: ScoreOptions = field(default_factory=ScoreOptions)
+    settings: ScoreOptions = field(default_factory=lambda: ScoreOptions.model_validate({}))
     """They say how the data are read: ``field``, ``human_scale``, ``labels``, ``label_scale``."""
 
 
