@@ -65,14 +65,17 @@ def guarded_application(token: str, most_bytes: int) -> web.Application:
     return web.Application(middlewares=[guard], client_max_size=most_bytes)
 
 
-def page_files(package: str, names: Mapping[str, str]) -> Handler:
-    """A handler of the files in a package's folder ``page``: the path's ``{file}`` to the name of a file."""
+def page_files(package: str, pages: Mapping[str, str]) -> Handler:
+    """A handler of the files in a package's folder ``page``: pages by the path's ``{file}``, and their styles and
+    scripts."""
+    folder = files(package).joinpath("page")
 
     async def page(request: web.Request) -> web.StreamResponse:
-        name = names.get(request.match_info.get("file", ""))
-        if name is None:
+        asked = request.match_info.get("file", "")
+        if asked not in pages and not (asked.endswith((".css", ".js")) and folder.joinpath(asked).is_file()):
             return problem(404, "There is no such page.")
-        text = files(package).joinpath("page", name).read_text("utf-8")
+        name = pages.get(asked, asked)
+        text = folder.joinpath(name).read_text("utf-8")
         return web.Response(text=text, content_type=KINDS[name.rpartition(".")[2]], charset="utf-8")
 
     return page

@@ -31,7 +31,6 @@ from .saved_judges import ValidationLooks, judge_files
 
 logger = logging.getLogger(__name__)
 
-FILES = {name: name for name in ("examples.js", "labels.js", "examples.css")}
 SAVE_EVERY = 0.5
 """Seconds between two looks at whether the labelled data are to be written; the labels themselves are on the disk."""
 MOST_TABLES = 4

@@ -26,21 +26,16 @@ from ..prompts.rows import is_on_hub
 from ..prompts.tables import file_and_sheet
 from ..setting_types import LabelSettings
 from ..settings import parse_options
-from .examples_runs import FILES, FileExamples, add_examples
+from .examples_runs import FileExamples, add_examples
 
 MOST_BYTES = 8 * MOST_COMMENT
-PAGE = {
-    "": "examples.html",
-    **FILES,
-    **{name: name for name in ("bench.css", "bench.js")},
-}
 
 
 def label_application(token: str, session: LabelSession) -> web.Application:
     """The page Examples on one file that is labelled, below a token."""
     app = guarded_application(token, MOST_BYTES)
     add_examples(app, FileExamples(session))
-    app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
+    app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", {"": "examples.html"}))
     return app
 
 

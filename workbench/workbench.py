@@ -48,7 +48,7 @@ from .asked_questions import (
     worded,
 )
 from .disagreement_page import DisagreementPage
-from .examples_runs import FILES, RUN_LABELS, RunExamples, add_examples, add_runs, labelled_examples
+from .examples_runs import RUN_LABELS, RunExamples, add_examples, add_runs, labelled_examples
 from .found_runs import RUN_FILES, FoundRuns, changed_at
 from .judge_bench import JudgeBench, Split, load_bench
 from .judge_edits import JudgeEdit, edited_judge
@@ -58,14 +58,9 @@ from .start_form import StartForm, add_start
 
 Edited = tuple[JudgeBench, Path, KeptJudge, tuple[str, ...]]
 
-PAGE = {
+PAGES = {
     "": "runs.html",
-    **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts")},
-    "start": "start.html",
-    **{name: name for name in ("start.css", "start.js", "ask.js", "ask.css")},
-    **FILES,
-    **{name: name for name in ("bench.css", "bench.js", "runs.js", "judge.js", "compare.js")},
-    **{name: name for name in ("disagreements.js", "disagreements.css", "prompts.js", "prompts.css")},
+    **{name: f"{name}.html" for name in ("judge", "compare", "examples", "disagreements", "prompts", "start")},
 }
 MOST_BYTES = 2_000_000
 MOST_BENCHES = 4
@@ -304,7 +299,7 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
     examples = RunExamples(bench.by, bench.folder, bench.bench)
     add_examples(app, examples)
     add_runs(app, examples)
-    app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGE))
+    app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", PAGES))
     return app
 
 

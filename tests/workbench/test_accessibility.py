@@ -12,13 +12,13 @@ from urllib.parse import urlencode
 import pytest
 
 from askance.memory.wanted_questions import WantedQuestion, add_wanted
-from askance.workbench.workbench import PAGE
+from askance.workbench.workbench import PAGES as SERVED
 
 from ..migrated import TESTS, Target, write_migration
 from .test_workbench_browser import RUN, opened, until
 
 AXE = Path(__file__).parent.parent / "vendor" / "axe-core"
-PAGES = sorted(name for name, file in PAGE.items() if file.endswith(".html"))
+PAGES = sorted(SERVED)
 WIDTHS, SCHEMES = (390, 1600), ("light", "dark")
 STATES = {
     "judge": "document.querySelector('#questions input').click(); document.getElementById('validation').click();"

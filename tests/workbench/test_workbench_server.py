@@ -12,7 +12,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from askance.workbench.workbench import PAGE, Workbench, workbench_application
+import askance
+from askance.workbench.workbench import PAGES, Workbench, workbench_application
 
 from ..said import says
 
@@ -41,7 +42,9 @@ async def send(runs: Path) -> AsyncIterator[Callable[..., Any]]:
 async def test_every_file_of_the_pages_is_served_under_the_token_with_a_policy_and_names_no_other_place(
     send: Any,
 ) -> None:
-    for file in PAGE:
+    folder = Path(askance.__file__).parent / "workbench" / "page"
+    parts = [each.name for each in folder.iterdir() if each.suffix in (".css", ".js")]
+    for file in [*PAGES, *parts]:
         status, text, headers = await send("GET", f"{TOKEN}/{file}")
         assert status == 200 and text
         assert "http://" not in text.replace(SVG, "") and "https://" not in text
