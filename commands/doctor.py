@@ -218,6 +218,7 @@ async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_
     key = os.environ.get(variable, "").strip()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     shown = shown_address(base)
+    checked = partial(Checked, "models", shown)
     url = f"{base.rstrip('/')}/models"
     try:
         async with (
@@ -232,22 +233,22 @@ async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_
             listed = _listed(await reply.json(content_type=None)) if status == 200 else []
     except (TimeoutError, aiohttp.ClientError, ValueError) as error:
         if problem := certificate_problem(str(error)):
-            return [Checked("models", shown, "broken", problem.partition(". ")[0], "set SSL_CERT_FILE")]
+            return [checked("broken", problem.partition(". ")[0], "set SSL_CERT_FILE")]
         said = f"does not answer ({type(error).__name__})"
-        return [Checked("models", shown, "broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
+        return [checked("broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):
-        return [Checked("models", shown, "broken", f"refuses the key (HTTP {status})", f"correct {variable}")]
+        return [checked("broken", f"refuses the key (HTTP {status})", f"correct {variable}")]
     if status in REDIRECTS:
         there = "redirects to another address, where no text is sent"
-        return [Checked("models", shown, "broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
+        return [checked("broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
     if status >= 500:
         said = f"fails (HTTP {status}), as while it loads a model"
-        return [Checked("models", shown, "broken", said, "wait until it is ready, or look into its log")]
+        return [checked("broken", said, "wait until it is ready, or look into its log")]
     if not listed:
         said = f"answers (HTTP {status}), but does not say which models it has"
         ends = None if url.endswith("/v1/models") else "if it knows no model: an address ends with /v1 at most servers"
-        return [Checked("models", shown, "ok", said, ends)]
-    lines = [Checked("models", shown, "ok", f"answers and lists {len(listed)} models")]
+        return [checked("ok", said, ends)]
+    lines = [checked("ok", f"answers and lists {len(listed)} models")]
     for name in wanted:
         if name not in listed:
             said = f"the server does not list it; many take any name.{did_you_mean(name, listed)}".rstrip(".")
@@ -274,15 +275,15 @@ def check_files() -> list[Checked]:
 
 def check_store(path: Place) -> Checked:
     """Whether the answers that were bought before can be read; nothing is written."""
+    checked, bad = partial(Checked, "files", "verdict cache"), "move it away; answers are then bought again"
     if isinstance(path, PostgresAddress):
         try:
             with open_store(path) as store:
-                return Checked("files", "verdict cache", "ok", f"{path}: {len(store):,} answers")
+                return checked("ok", f"{path}: {len(store):,} answers")
         except AskanceError as error:
-            said, do = str(error).rstrip("."), "start the server, or correct ASKANCE_STORE"
-            return Checked("files", "verdict cache", "broken", said, do)
+            return checked("broken", str(error).rstrip("."), "start the server, or correct ASKANCE_STORE")
     if not path.exists():
-        return Checked("files", "verdict cache", "ok", f"{path}: none yet, it is made with the first answer")
+        return checked("ok", f"{path}: none yet, it is made with the first answer")
     try:
         size = path.stat().st_size
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
@@ -293,13 +294,12 @@ def check_store(path: Place) -> Checked:
         finally:
             db.close()
     except (sqlite3.Error, OSError) as error:
-        return _bad_store(f"{path}: cannot be read ({error})")
+        return checked("broken", f"{path}: cannot be read ({error})", bad)
     if version > SCHEMA_VERSION:
-        said = f"{path}: written by a newer askance (schema {version})"
-        return Checked("files", "verdict cache", "broken", said, "update askance")
+        return checked("broken", f"{path}: written by a newer askance (schema {version})", "update askance")
     if whole != "ok":
-        return _bad_store(f"{path}: damaged ({whole})")
-    return Checked("files", "verdict cache", "ok", f"{path}: {count:,} answers, {_size(size)}")
+        return checked("broken", f"{path}: damaged ({whole})", bad)
+    return checked("ok", f"{path}: {count:,} answers, {_size(size)}")
 
 
 def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
@@ -319,10 +319,6 @@ def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
     if known != model.sha256:
         return checked("broken", f"{path}: its hash is not that of the model", again)
     return checked("ok", f"{path}: size and hash are right")
-
-
-def _bad_store(said: str) -> Checked:
-    return Checked("files", "verdict cache", "broken", said, "move it away; answers are then bought again")
 
 
 def _folder(name: str, folder: Path, do: str) -> Checked:
