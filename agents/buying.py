@@ -227,11 +227,9 @@ Result = TypeVar("Result")
 
 
 async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitable[object]], workers: int) -> None:
-    """Do all items, ``workers`` of them at once; each is taken when a worker is free for it.
-
-    Raises BudgetExceededError where a cap was reached: no further item is begun, and those under way are brought to
-    their end, as their calls are paid for. Raises the first other error of any item; the others are then cancelled.
-    """
+    """Do all items, ``workers`` of them at once; each is taken when a worker is free for it. Raises BudgetExceededError
+    where a cap was reached: no further item is begun, and those under way are brought to their end, as their calls are
+    paid for. Raises the first other error of any item; the others are then cancelled."""
     turn = asyncio.Lock()
     over_budget: list[BudgetExceededError] = []
     nothing_left = object()

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..agents.checks import versions_of
 from ..agents.own_words import own_checklist
+from ..memory.by_hand import JudgeChange, shaped_said
 from ..memory.certificate_file import TARGETS, target_folder
 from ..memory.decision import decide
 from ..memory.embedders import shown_by
-from ..memory.judge_history import JudgeChange, shaped_said
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
 from ..models.named import NamedModel, read_named
 from ..models.replies.own_formats import parse_reads

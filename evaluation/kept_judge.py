@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..agents.checks import versions_of
 from ..agents.evaluator import Evaluator
-from ..memory.judge_history import JudgeChange
+from ..memory.by_hand import JudgeChange
 from ..memory.records import MeasureRecord, Origin
 from ..memory.run_directory import JUDGE_FILE
 from ..models.event_loops import awaited

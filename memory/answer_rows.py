@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from ..models.base import Answer
+from ..models.base import Answer, ThinkingFacts
 
 COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, finish"
 """Columns of the table of answers; a row holds them in this order."""
@@ -53,6 +53,19 @@ def answer_of(row: Row) -> Answer:
 def _pairs(flat: list[Any]) -> tuple[tuple[str, float], ...]:
     """Put each two neighbouring numbers of a flat list into a pair."""
     return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+class ReadableStore(Protocol):
+    """A store that is looked into."""
+
+    def rows(self, keys: Sequence[bytes]) -> list[Row]:
+        """The answers that are there, as they are written down."""
+
+    def learned(self, identity: str) -> ThinkingFacts | None:
+        """Facts of a model that thinks; None where there are none."""
+
+    def close(self) -> None:
+        """End, and let go of what is still claimed."""
 
 
 class KeptAnswers(Mapping[bytes, Answer]):

@@ -268,10 +268,8 @@ class MemoryContents:
         )
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
-        """Remove an entry with all its words, which are not to be learned again. Returns the rest and the entry.
-
-        Raises InputError where there is none with this id.
-        """
+        """Remove an entry with all its words, which are not to be learned again. Returns the rest and the entry. Raises
+        InputError where there is none with this id."""
         gone = next((entry for entry in self.entries if entry.id == entry_id), None)
         if gone is None:
             if any(entry.id == entry_id for entry in self.removed):
@@ -286,10 +284,8 @@ class MemoryContents:
         return self._but(entry_id, (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
-        """Remove the mark of a removal, so that the entry may be learned again.
-
-        Raises InputError where nothing with this id was removed.
-        """
+        """Remove the mark of a removal, so that the entry may be learned again. Raises InputError where nothing with
+        this id was removed."""
         if all(mark.id != entry_id for mark in self.removed):
             hint = did_you_mean(entry_id, [mark.id for mark in self.removed])
             raise InputError(f"Nothing with the id '{entry_id}' was removed.{hint}")

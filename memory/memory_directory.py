@@ -36,10 +36,7 @@ PATIENCE = 30.0
 
 
 def read_memory(file: Path) -> MemoryContents:
-    """Read a ``memory.jsonl``.
-
-    Raises InputError with the line and field at fault where it is missing or damaged.
-    """
+    """Read a ``memory.jsonl``. Raises InputError with the line and field at fault where it is missing or damaged."""
     entries: list[Any] = []
     ids: set[str] = set()
     for number, row in read_rows(file):
@@ -129,10 +126,8 @@ class MemoryDirectory:
         return before, after
 
     def remove(self, entry_id: str) -> Entry:
-        """Remove an entry with all its words and mark it as not to be learned again. Returns the entry.
-
-        Raises InputError where there is none with this id.
-        """
+        """Remove an entry with all its words and mark it as not to be learned again. Returns the entry. Raises
+        InputError where there is none with this id."""
         with self._locked():
             after, gone = self.read().without(entry_id)
             write_whole(self.file, after.to_text())
@@ -181,10 +176,8 @@ def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def contents_of_run(directory: RunDirectory) -> MemoryContents:
-    """Read the lessons and questions of one run in the form of a memory; ids are the run's own.
-
-    Raises InputError where there is no run, or a file of it is damaged.
-    """
+    """Read the lessons and questions of one run in the form of a memory; ids are the run's own. Raises InputError where
+    there is no run, or a file of it is damaged."""
     facts, lessons, questions = facts_of_run(directory), [], []
     _, checklist, _ = directory.read_inputs()
     asked = {question.id: question.text for question in checklist.questions} if checklist else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 from time import monotonic, sleep
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..models.base import Answer, StoreAwayError, ThinkingFacts
 from ..prompts.errors import AskanceError, InputError, import_optional
-from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, Row, is_empty, left_of, row_of, storable
+from .answer_rows import COLUMNS, UNKNOWN, KeptAnswers, ReadableStore, Row, is_empty, left_of, row_of, storable
 from .claims import LEASE, Claimant
 
 Result = TypeVar("Result")
@@ -84,28 +85,7 @@ _CONNECTED = 3
 """Connections on which the same is said before it is given up: one may be cut as soon as it is made."""
 _OPENING = 3.0
 """Seconds for which a server that breaks off, or restarts, is tried again when a store is opened."""
-_REFUSED = (
-    "authentication",
-    "no password",
-    "does not exist",
-    "no pg_hba",
-    "not translate host",
-    "invalid",
-    "not permitted",
-)
-
-
-class ReadableStore(Protocol):
-    """A store that is looked into and never written to."""
-
-    def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are there, as they are written down."""
-
-    def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of a model that thinks; None where there are none."""
-
-    def close(self) -> None:
-        """End."""
+_REFUSED = re.compile("authentication|no password|does not exist|no pg_hba|not translate host|invalid|not permitted")
 
 
 @dataclass(frozen=True)
@@ -116,10 +96,8 @@ class PostgresAddress:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """The parts of the address, by libpq's names.
-
-        Raises InputError where it is no such address, and MissingExtraError where psycopg is not installed.
-        """
+        """The parts of the address, by libpq's names. Raises InputError where it is no such address, and
+        MissingExtraError where psycopg is not installed."""
         conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
         try:
             parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
@@ -148,20 +126,14 @@ class PostgresStore:
     """Answers by request key, as :class:`~askance.memory.verdict_store.VerdictStore` keeps them, for many machines.
 
     Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said
-    again:
-    each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the answers
-    of the
-    last 0.6 s of processes that end at the same time, as a power failure may from a file. Each method raises
-    :class:`StoreAwayError` where the server does not answer now, after which the same can be said again, and
+    again: each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the
+    answers of the last 0.6 s of processes that end at the same time, as a power failure may from a file. Each method
+    raises :class:`StoreAwayError` where the server does not answer now, after which the same can be said again, and
     :class:`AskanceError` where the store cannot be used, e.g. because the disk is full.
     """
 
     def __init__(self, address: PostgresAddress, beside: ReadableStore | None = None) -> None:
-        """Connect.
-
-        Args:
-            address: Where; a password is better in ``PGPASSWORD`` or ``~/.pgpass``.
-            beside: Another store, which is looked into where an answer is not here; closed with this one.
+        """Connect; the store ``beside`` is looked into where an answer is not here, and closed with this one.
 
         Raises:
             InputError: The address is none, or the database refuses the user or is not there.
@@ -298,7 +270,7 @@ class PostgresStore:
             try:
                 return self._do(_version) > 0
             except StoreAwayError as error:
-                is_refused = any(word in str(error) for word in _REFUSED)
+                is_refused = _REFUSED.search(str(error)) is not None
                 if is_refused or monotonic() > until:
                     raise (InputError if is_refused else AskanceError)(str(error)) from None
             sleep(max(0.1, self._not_before - monotonic()))
@@ -357,15 +329,13 @@ class PostgresStore:
         self._db = None
 
     def _explain(self, error: Any) -> AskanceError:
+        said = f"the store cannot be used ({_said(error)})"
         if error.sqlstate == "53100":
             said = "the disk of the database is full. "
             said += "Everything bought before is kept; free some space and run the command again"
         elif error.sqlstate == "42501":
-            said = (
-                f"the user may not do what a store needs ({_said(error)}). Grant it, or let its owner begin the store"
-            )
-        else:
-            said = f"the store cannot be used ({_said(error)})"
+            said = f"the user may not do what a store needs ({_said(error)}). "
+            said += "Grant it, or let its owner begin the store"
         return AskanceError(f"{self.address}: {said}.")
 
 

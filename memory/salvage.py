@@ -49,16 +49,11 @@ def _page_size(header: bytes) -> int:
 
 
 def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
-    """Put a store with what can be read in the place of a damaged one, which is kept beside it. Raises AskanceError
-    where the new file cannot be written; the damaged one stays where it is.
+    """Put a store with what can be read in the place of a damaged one, which is kept beside it; False where not one
+    answer can be read, and then nothing is changed. Raises AskanceError where the new file cannot be written.
 
-    Args:
-        schema: Makes the tables ``answers`` and ``brought``, both under a key that is a hash.
-        columns: Of ``answers``.
-        version: Of the schema; a file of another one is left alone.
-
-    Returns:
-        Whether that was done; False where not one answer can be read, and then nothing is changed.
+    ``schema`` makes the tables ``answers``, with these ``columns``, and ``brought``, both under a key that is a hash. A
+    file of another ``version`` is left alone.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.salvaged")
     copy = path.with_name(f"{path.name}.{os.getpid()}.pages")
@@ -81,13 +76,8 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
     finally:
         for made in (new, *(copy.with_name(copy.name + end) for end in ("", *_BESIDE))):
             made.unlink(missing_ok=True)
-    logger.warning(
-        "%s was damaged. The %d answers that could be read are kept; missing ones are asked again. The damaged file "
-        "is %s.",
-        path,
-        count,
-        aside.name,
-    )
+    kept = f"The {count} answers that could be read are kept; missing ones are asked again"
+    logger.warning("%s was damaged. %s. The damaged file is %s.", path, kept, aside.name)
     return True
 
 
@@ -139,12 +129,10 @@ def _is_readable(old: sqlite3.Connection, version: int) -> bool:
     """Whether the table can be read. Pages that its header names and that are missing are put up with."""
     try:
         old.execute("PRAGMA writable_schema=ON")
-        if old.execute("PRAGMA user_version").fetchone()[0] != version:
-            return False
         old.execute("SELECT key FROM answers WHERE 0")
+        return bool(old.execute("PRAGMA user_version").fetchone()[0] == version)
     except sqlite3.DatabaseError:
         return False
-    return True
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
@@ -166,8 +154,5 @@ def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
 
 
 def _free_name(path: Path) -> Path:
-    name, number = path.with_name(f"{path.name}.damaged"), 1
-    while name.exists():
-        number += 1
-        name = path.with_name(f"{path.name}.damaged-{number}")
-    return name
+    ends = ("", *(f"-{number}" for number in range(2, 1000)))
+    return next(name for end in ends if not (name := path.with_name(f"{path.name}.damaged{end}")).exists())

@@ -14,7 +14,7 @@ from ..models.base import Answer, AnswerStore, ThinkingFacts
 from ..models.files import cache_directory
 from ..prompts.errors import AskanceError, InputError
 from . import claims
-from .answer_rows import COLUMNS, KeptAnswers, Row, is_empty, left_of, row_of
+from .answer_rows import COLUMNS, KeptAnswers, ReadableStore, Row, is_empty, left_of, row_of
 from .postgres_store import PostgresAddress, PostgresStore
 from .salvage import is_cut_off, salvage
 
@@ -49,14 +49,8 @@ Place = Path | PostgresAddress
 """Place of a store: a file, or a PostgreSQL database."""
 
 
-class SharedStore(AnswerStore, Protocol):
+class SharedStore(AnswerStore, ReadableStore, Protocol):
     """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
-
-    def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are there, as they are written down."""
-
-    def close(self) -> None:
-        """Let go of what is still claimed, and end."""
 
     def __len__(self) -> int: ...
 
@@ -66,10 +60,8 @@ class SharedStore(AnswerStore, Protocol):
 
 
 def place_of(named: str | Place) -> Place:
-    """Place of a store from its name: an address that begins with ``postgresql:``, else a file.
-
-    Raises InputError for an address of another kind, or one that PostgreSQL does not take.
-    """
+    """Place of a store from its name: an address that begins with ``postgresql:``, else a file. Raises InputError for
+    an address of another kind, or one that PostgreSQL does not take."""
     text = str(named) if isinstance(named, str) else ""
     if text.startswith(("postgresql:", "postgres:")):
         return PostgresAddress(text)
@@ -82,9 +74,7 @@ def place_of(named: str | Place) -> Place:
 
 def store_path(store: str | Place | None = None) -> Place:
     """Place of the answers of all commands: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
-
-    Raises InputError as :func:`place_of`.
-    """
+    Raises InputError as :func:`place_of`."""
     return place_of(store or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
@@ -114,8 +104,7 @@ class VerdictStore:
     Each answer is committed when it arrives. In WAL mode without a sync on every commit that costs some 20 µs and
     survives the process being killed; a power failure may lose the last answers, never the file. Each method raises
     :class:`InputError` where the file is damaged, and :class:`AskanceError` where it cannot be written, e.g. because
-    the
-    disk is full.
+    the disk is full.
     """
 
     def __init__(
@@ -133,7 +122,6 @@ class VerdictStore:
         AskanceError where the disk is full or the folder cannot be written.
 
         Args:
-            path: Its file.
             beside: Another store, which is looked into where an answer is not here, and never written to.
             shared: A store of many commands, or one that is open, which is closed with this one. An answer that is
                 there and not here is copied, so that this file has all that was asked of it and can be moved; a new

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..prompts.errors import InputError
+from ..prompts.formatting import names_text
 from ..prompts.prompt import EditRefusedError, Prompt
 from ..prompts.text import sentences
 from .provenance import edit_of, linked
@@ -327,10 +328,9 @@ def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:
     measured = []
     for version in graph[node]:
         if graph.edges[node, version]["kind"] == "applied":
-            together = [graph.nodes[applied_edit]["number"] for applied_edit in linked(graph, version, "applied")]
-            other_edits = tuple(number_there for number_there in together if number_there != number)
+            others = tuple(graph.nodes[each]["number"] for each in linked(graph, version, "applied") if each != node)
             row = graph.nodes[version]
-            measured.append(_story(VersionStory, row, version=row["number"], with_edits=other_edits))
+            measured.append(_story(VersionStory, row, version=row["number"], with_edits=others))
     lessons.sort(key=lambda story: -story.said)
     return _story(EditStory, graph.nodes[node], measured=tuple(measured), lessons=tuple(lessons))
 
@@ -339,15 +339,10 @@ def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] |
     """``then`` is the evidence at the time of the edit; None where there is no edit."""
     row = graph.nodes[node]
     mine, theirs = set(words_of(text)), set(words_of(said_in))
-    cases = [
-        _story(
-            CaseStory,
-            graph.nodes.get(f"disagreement:{key}", {}),
-            key=key,
-            later=then is not None and key not in then,
-        )
-        for key in dict.fromkeys([*(then or ()), *row.get("evidence", [])])
-    ]
+    cases = []
+    for key in dict.fromkeys([*(then or ()), *row.get("evidence", [])]):
+        case = graph.nodes.get(f"disagreement:{key}", {})
+        cases.append(_story(CaseStory, case, key=key, later=then is not None and key not in then))
     return _story(
         LessonStory,
         row,
@@ -416,11 +411,8 @@ class QuestionStory:
 
 
 def find_question(graph: nx.DiGraph, asked: str) -> str | None:
-    """The id of the question that is meant; None where none is.
-
-    Every question can be named by its id. A question that was proposed in the run can also be named by the beginning of
-    its id, or by neighbouring words of its text. Raises InputError where several are meant.
-    """
+    """The id of the question that is meant, by its id; one that was proposed in the run also by the beginning of it, or
+    by neighbouring words of its text. None where none is meant; raises InputError where several are."""
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))
@@ -429,13 +421,9 @@ def find_question(graph: nx.DiGraph, asked: str) -> str | None:
         name for name, text in known.items() if wanted and f" {wanted} " in f" {' '.join(words_of(text))} "
     ]
     if len(matches) > 1:
-        raise InputError(f"{asked!r} may be one of these questions: {_listed(matches)}. Give the whole id.")
+        listed = names_text(matches, MOST_LISTED)
+        raise InputError(f"{asked!r} may be one of these questions: {listed}. Give the whole id.")
     return matches[0] if matches else None
-
-
-def learned_ids(graph: nx.DiGraph) -> str:
-    """Ids of the questions that were proposed in the run, in a sentence; empty where there are none."""
-    return _listed([*_proposed(graph)])
 
 
 def _proposed(graph: nx.DiGraph) -> dict[str, str]:
@@ -444,24 +432,15 @@ def _proposed(graph: nx.DiGraph) -> dict[str, str]:
     return {name: row["text"] for name, row in rows.items() if row["origin"] != "start"}
 
 
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_LISTED
-    return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
 def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
     """The history of a question."""
     node = f"question:{question}"
     row = graph.nodes[node]
     measured = []
     for there in graph[node]:
-        other_questions = tuple(
-            question_node.removeprefix("question:")
-            for question_node in linked(graph, there, "asked")
-            if question_node != node
-        )
+        others = tuple(each.removeprefix("question:") for each in linked(graph, there, "asked") if each != node)
         version = graph.nodes[there]
-        measured.append(_story(AcceptanceStory, version, version=version["number"], together=other_questions))
+        measured.append(_story(AcceptanceStory, version, version=version["number"], together=others))
     return _story(
         QuestionStory,
         row,
@@ -485,7 +464,7 @@ def reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
     except InputError as error:
         question = find_question(graph, sentence)
         if question is None:
-            known = learned_ids(graph)
+            known = names_text([*_proposed(graph)], MOST_LISTED)
             raise InputError(f"{error}{f' Questions that were proposed: {known}.' if known else ''}") from None
         return why_question(graph, question)
     question = find_question(graph, sentence)

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict
 
 from ..evaluation.judge_file import load_judge, parse_judge
 from ..evaluation.kept_judge import KeptJudge
+from ..memory.by_hand import read_wanted
 from ..memory.journal import has_ended, read_events
 from ..memory.records import CriterionRecord
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import JUDGE_FILE, RunDirectory
-from ..memory.wanted_questions import read_wanted
 from ..models.budget import CAPS
 from ..prompts.errors import InputError, as_typed
 from ..prompts.examples import Example, document_of, load_examples

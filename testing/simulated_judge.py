@@ -10,7 +10,7 @@ import json
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -39,6 +39,8 @@ from .simulated_texts import (
 
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
 REASON = "Its words decide."
+PROMPTABLE = {"reason": "It has to look for one thing.", "kind": "promptable"}
+"""The kind of every lesson: none of these worlds' has a program do what a model cannot."""
 _EXPLAIN = "what in the output decides"
 _RULE_FIELDS = {"answer_no_if": True, "answer_yes_even_if": False}
 _TOGETHER = re.compile(r"^\[([\w-]+)\] (?=Question: )", re.MULTILINE)
@@ -81,10 +83,8 @@ class AnsweringJudge(ABC):
         """P(yes) of the question that a request asks."""
 
     async def answer(self, request: Request) -> Answer:
-        """Return a verdict, an explanation, or the reply of a helper, depending on the request.
-
-        Raises ValueError for a request that its world does not know; the message says what it holds.
-        """
+        """Return a verdict, an explanation, or the reply of a helper, depending on the request. Raises ValueError for a
+        request that its world does not know; the message says what it holds."""
         self.calls += 1
         fields = (request.parameters.schema or {}).get("properties", {})
         reply = self.helped(request, fields)
@@ -218,19 +218,15 @@ def _reply(
         return {"requirements": [topic.question for topic in TOPICS]}
     if "questions" in fields:
         return {"questions": [{"text": _topic(case).question, "violation": "It is not so."}]}
-    if "rules" in fields:
-        return {"rules": _batch(world, case, chance)}
     if "relation" in fields:
-        return _relation(world, case, chance)
-    if fields.keys() == {"reason", "kind"}:  # of lessons: none of these worlds' has a program do what a model cannot
-        return {"reason": "It has to look for one thing.", "kind": "promptable"}
+        return on_the_list(
+            case, lambda one, known: says_the_same(one, known) and chance.random() >= world.deduplicator_wrong
+        )
+    if fields.keys() == {"reason", "kind"}:
+        return PROMPTABLE
     if "contradicts" in fields:
         first, second = re.findall(r"instruction: (.*)", case)[:2]
         return {"reason": "One calls fine what the other forbids, or not.", "contradicts": contradict(first, second)}
-    if "settles" in fields:
-        rule = re.findall(r"Proposed rule for the judge: (.*)", case)[0]
-        tells = not any(truism in rule for truism in TRUISMS.values())
-        return {"settles": True, "hits_other": False, "says_more": tells, "reason": "none", "better": rule}
     if "part" in fields and "The parts that order the opposite: " in case:
         lesson = case.split("The lesson that has proved right: ")[1].split("\n")[0]
         place = int(case.split("The parts that order the opposite: ")[1].split(",")[0])
@@ -297,21 +293,6 @@ def _named(kind: Kind, chance: random.Random) -> tuple[str, str]:
     return f"has {phrase}{chance.choice(TAILS)}", phrase
 
 
-def _batch(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
-    """Up to three rules that hold for most of the outputs, each wrong as often as a single note."""
-    strict = "answer_no_if" in case
-    topic = _topic(case)
-    shown = [found.split() for found in SIGNS.findall(case)]
-    rules: dict[str, dict[str, Any]] = {}
-    for number, signs in enumerate(shown, 1):
-        ending, kind = _rule(world, topic, signs, strict, chance)
-        same = next((key for key in rules if says_the_same(key, ending)), ending)
-        field = "answer_no_if" if strict else "answer_yes_even_if"
-        new = {"items": [], "quote": "these words", "kind": kind, field: same}
-        rules.setdefault(same, new)["items"].append(number)
-    return sorted(rules.values(), key=lambda rule: -len(rule["items"]))[:3]
-
-
 def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
     """Up to three lessons a case, one for each question that went wrong. Lessons that say the same become one."""
     lessons: list[dict[str, Any]] = []
@@ -331,11 +312,12 @@ def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> li
     return sorted(lessons, key=lambda lesson: -len(lesson["cases"]))
 
 
-def _relation(world: SimulatedWorld, case: str, chance: random.Random) -> dict[str, Any]:
+def on_the_list(case: str, is_same: Callable[[str, str], bool]) -> dict[str, Any]:
+    """The reply of a deduplicator: the first lesson on the list that is the same as the new one, or that none is."""
     lesson, listed = case.removeprefix("New lesson: ").split("\n\nOn the list:\n")
     for line in listed.strip().splitlines():
         number, known = line.split(". ", 1)
-        if says_the_same(lesson, known) and chance.random() >= world.deduplicator_wrong:
+        if is_same(lesson, known):
             return {"relation": "duplicate", "of": int(number), "merged": ""}
     return {"relation": "new", "of": 0, "merged": ""}
 

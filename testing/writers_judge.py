@@ -9,9 +9,8 @@ from typing import Any
 
 from ..models.base import Request
 from ..prompts.templates import render
-from .simulated_judge import AnsweringJudge
-from .simulated_writer import WritersWorld
-from .writing_rules import WritingRule
+from .simulated_judge import PROMPTABLE, AnsweringJudge, on_the_list
+from .simulated_writer import WritersWorld, WritingRule
 
 _TURNED = re.compile(r"\b(?:not|without|avoid\w*|free of|leave out)\b", re.IGNORECASE)
 _QUESTION = re.compile(r"[^\n?]*\?")
@@ -93,14 +92,9 @@ class WritersJudge(AnsweringJudge):
             [rule, *_] = [*self._spoken_of(case.partition("fails this check: ")[2].partition("\n")[0]), *spoken]
             return {"quote": "nothing", "missed": "a rule", "instruction": rule.order}
         if "relation" in fields:
-            lesson, listed = last.removeprefix("New lesson: ").split("\n\nOn the list:\n")
-            for line in listed.strip().splitlines():
-                number, known = line.split(". ", 1)
-                if self._spoken_of(known) == self._spoken_of(lesson):
-                    return {"relation": "duplicate", "of": int(number), "merged": ""}
-            return {"relation": "new", "of": 0, "merged": ""}
+            return on_the_list(last, lambda one, known: self._spoken_of(known) == self._spoken_of(one))
         if fields.keys() == {"reason", "kind"}:
-            return {"reason": "It has to look for one thing.", "kind": "promptable"}
+            return PROMPTABLE
         if "contradicts" in fields:
             return {"reason": "They are about different things.", "contradicts": False}
         if "part" in fields:

@@ -168,7 +168,7 @@ async def test_questions_that_are_asked_together_are_answered_as_each_alone(expl
     judge, example = SimulatedJudge(world), Example.model_validate(world.rows[3])
     how: dict[str, Any] = {"prompt": world.prompt, "questions": world.checklist.questions, "explained": explained}
     how |= {"logprobs": True, "temperature": 0.0, "seed": 1}
-    batched, each = BatchedAsking(**how, order_seed=1), EachAsking(**how)
+    batched, each = BatchedAsking(**how), EachAsking(**how)
     [together] = batched.asks(judge.identity, example, 0, 0)
     found = batched.read(together, await judge.answer(together.request()))
     for ask in each.asks(judge.identity, example, 0, 0):
@@ -252,16 +252,6 @@ async def test_a_rewrite_holds_the_prompt_and_every_lesson() -> None:
     case = f"The prompt:\n{world.prompt.text}\n\nThe lessons that it must say:\n" + "\n".join(lessons)
     reply = await ask(world, "Rewrite.", case, schema=fields("prompt"))
     assert json.loads(reply.text)["prompt"] == "\n".join([world.prompt.text, *lessons])
-
-
-async def test_notes_in_a_batch_join_what_several_outputs_have_in_common() -> None:
-    kind = TOPICS[0].kinds[0]
-    items = "\n\n".join(f"[{n}] Output:\nSummary [e{n}]: {kind.sign}.\nFrom its input: Article" for n in (1, 2, 3))
-    case = f"Asked: {TOPICS[0].question}\n{items}\nanswer_no_if"
-    world = SimulatedWorld(note_taker_wrong=0.0)
-    reply = json.loads((await ask(world, "Notes.", case, schema=fields("rules"))).text)
-    assert sorted(reply["rules"][0]["items"]) == [1, 2, 3]
-    assert any(phrase in reply["rules"][0]["answer_no_if"] for phrase in kind.phrases)
 
 
 async def test_every_request_is_counted() -> None:

@@ -19,9 +19,9 @@ from ..labelling.label_options import LabelOptions, LabelSteps
 from ..labelling.labels_file import LabelsFile
 from ..labelling.local_server import PageMessage, add_act, add_read
 from ..labelling.next_output import WORDS, Queue, load_opinions
+from ..memory.by_hand import WantedQuestion, add_wanted, question_of, read_wanted
 from ..memory.result_file import RunRecord
 from ..memory.run_directory import RunDirectory
-from ..memory.wanted_questions import WantedQuestion, add_wanted, question_of, read_wanted
 from ..optimizer.options import AlignOptions
 from ..prompts.checklist import Checklist
 from ..prompts.errors import InputError, as_typed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.kept_judge import KeptJudge
-from ..memory.judge_history import JudgeChange
+from ..memory.by_hand import JudgeChange
 from ..memory.run_directory import JUDGE_FILE
 from ..optimizer.acceptance import BiasGuard, CorrelationYardstick, PairedAcceptance, Scores
 from ..optimizer.options import LoopOptions

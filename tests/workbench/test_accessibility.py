@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from askance.memory.wanted_questions import WantedQuestion, add_wanted
+from askance.memory.by_hand import WantedQuestion, add_wanted
 from askance.workbench.workbench import PAGES as SERVED
 
 from ..migrated import TESTS, Target, write_migration

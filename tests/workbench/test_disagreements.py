@@ -14,7 +14,7 @@ import pytest
 
 import askance
 from askance.evaluation.kept_judge import KeptJudge, QuestionOrigin
-from askance.memory.wanted_questions import WANTED_FILE, read_wanted
+from askance.memory.by_hand import WANTED_FILE, read_wanted
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import InputError, MissingExtraError
 from askance.prompts.examples import Example

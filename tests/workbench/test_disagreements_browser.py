@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from askance.memory.wanted_questions import read_wanted
+from askance.memory.by_hand import read_wanted
 from askance.workbench.saved_judges import ValidationLooks
 
 from ..optimizer.questions.conftest import RULES

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import askance
+from askance.memory.by_hand import WANTED_FILE, WantedQuestion, add_wanted, question_of, read_wanted
 from askance.memory.journal import read_events
-from askance.memory.wanted_questions import WANTED_FILE, WantedQuestion, add_wanted, question_of, read_wanted
 from askance.prompts.errors import InputError
 from tests.said import says
 

@@ -1,12 +1,12 @@
-"""Questions that a person wants a run to try: ``wanted-questions.jsonl`` beside an earlier run's result.
+"""Changes that people make by hand: questions that a run is to try, and changes of a judge.
 
-The run that goes on from the earlier one (``align --from``) tries them among its own candidates. The file only grows:
-the last line about a comment stands.
+``wanted-questions.jsonl`` stands beside an earlier run's result. The run that goes on from it (``align --from``) tries
+the questions among its own candidates. The file only grows: the last line about a comment stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -90,3 +90,33 @@ def add_wanted(run: Path, wanted: WantedQuestion) -> None:
         raise AskanceError(f"{file}: another window has been writing for {WAITS:g} seconds. Try again.") from None
     except OSError as error:
         raise AskanceError(f"{file}: cannot be written ({error.strerror}). What was there before is kept.") from None
+
+
+class JudgeChange(BaseModel):
+    """One change that a person made of a judge, as ``judge.yaml`` keeps it under ``history``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: str = Field(min_length=1)
+    """Name of the person."""
+    time: str
+    """When it was saved, in ISO format."""
+    of: str
+    """The :attr:`~askance.evaluation.kept_judge.KeptJudge.hash` of the judge before the change."""
+    what: tuple[str, ...] = Field(min_length=1)
+    """Sentences, one a change."""
+    looks: int = Field(0, ge=0)
+    """Changed judges whose agreement on validation had been looked at when this one was saved, itself among them."""
+    shaped_on_validation: bool = False
+    """Whether validation had been looked at for another judge before this one was saved: it says nothing of it now."""
+
+
+def shaped_said(history: Sequence[JudgeChange]) -> str | None:
+    """A sentence on a judge that a person shaped on validation; None where nobody did."""
+    shaped = [each for each in history if each.shaped_on_validation]
+    if not shaped:
+        return None
+    return (
+        f"{shaped[-1].by} shaped this judge on validation examples ({shaped[-1].looks} looks), so its agreement there "
+        "is too good. Measure it on other labelled examples."
+    )
