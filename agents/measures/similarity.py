@@ -86,59 +86,44 @@ def pieces_of(text: str) -> tuple[str, ...]:
     return tuple(map(" ".join, pieces))
 
 
-def similarity(output: str, text: str, vectors: KeptVectors) -> float | None:
+Found = tuple[float, str | None]
+"""A similarity, and the sentence of the output that it is of; None where it is of the whole output."""
+
+
+def similarity(output: str, text: str, vectors: KeptVectors) -> Found | None:
     """Cosine of the output and the text."""
     mine, theirs = _whole(output, vectors), _whole(text, vectors)
-    return None if mine is None or theirs is None else float(mine @ theirs)
+    return None if mine is None or theirs is None else (float(mine @ theirs), None)
 
 
-def nearest_sentence(output: str, text: str, vectors: KeptVectors) -> float | None:
+def nearest_sentence(output: str, text: str, vectors: KeptVectors) -> Found | None:
     """Cosine of the text and the output's nearest sentence."""
     theirs = _whole(text, vectors)
     if theirs is None or not (mine := sentences_of(output)):
         return None
-    return float((vectors.of(mine) @ theirs).max())
+    near = vectors.of(mine) @ theirs
+    return float(near.max()), mine[int(near.argmax())]
 
 
-def least_supported(output: str, text: str, vectors: KeptVectors) -> float | None:
+def least_supported(output: str, text: str, vectors: KeptVectors) -> Found | None:
     """Least cosine of a sentence of the output and its nearest sentence of the text."""
     found = _supports(output, text, vectors)
-    return None if found is None else float(found.min())
+    return None if found is None else (float(found.min()), sentences_of(output)[int(found.argmin())])
 
 
-def mean_supported(output: str, text: str, vectors: KeptVectors) -> float | None:
+def mean_supported(output: str, text: str, vectors: KeptVectors) -> Found | None:
     """Mean cosine of the output's sentences, each with its nearest sentence of the text."""
     found = _supports(output, text, vectors)
-    return None if found is None else float(found.mean())
+    return None if found is None else (float(found.mean()), None)
 
 
-Similarity = Callable[[str, str, KeptVectors], float | None]
-SIMILARITIES: dict[str, tuple[Similarity, Parts, Parts]] = {
+SIMILARITIES: dict[str, tuple[Callable[[str, str, KeptVectors], Found | None], Parts, Parts]] = {
     "similarity": (similarity, pieces_of, pieces_of),
     "nearest_sentence": (nearest_sentence, sentences_of, pieces_of),
     "least_supported": (least_supported, sentences_of, sentences_of),
     "mean_supported": (mean_supported, sentences_of, sentences_of),
 }
 """By name: the function, and the parts of the output and of the text whose vectors it needs."""
-
-
-def _nearest(output: str, text: str, vectors: KeptVectors) -> str | None:
-    theirs = _whole(text, vectors)
-    if theirs is None or not (mine := sentences_of(output)):
-        return None
-    return mine[int((vectors.of(mine) @ theirs).argmax())]
-
-
-def _least(output: str, text: str, vectors: KeptVectors) -> str | None:
-    found = _supports(output, text, vectors)
-    return None if found is None else sentences_of(output)[int(found.argmin())]
-
-
-DECIDING: dict[str, Callable[[str, str, KeptVectors], str | None]] = {
-    "nearest_sentence": _nearest,
-    "least_supported": _least,
-}
-"""By name: the sentence of the output that a similarity is of."""
 
 
 def _supports(output: str, text: str, vectors: KeptVectors) -> Vectors | None:

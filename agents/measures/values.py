@@ -18,7 +18,7 @@ from ...prompts.conversations.chat import at_last_user, reply_text
 from ...prompts.criteria.measures import SIMILAR, Against
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.messages import StructuredText, content_text, fields_of
-from .similarity import DECIDING, SIMILARITIES, kept_vectors
+from .similarity import SIMILARITIES, kept_vectors
 from .words import BETWEEN, OF_FORM, PARTS
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ def part_that_decides(measure: ComputedMeasure, example: Example) -> str | None:
     if measure.names_function or measure.against is None or not output.strip():
         return None
     text = text_of(example, measure.against)
-    if measure.name in DECIDING:
-        return DECIDING[measure.name](output, text, kept_vectors())
+    if measure.name in SIMILAR:
+        found = SIMILARITIES[measure.name][0](output, text, kept_vectors())
+        return None if found is None else found[1]
     return PARTS[measure.name](output, text) if measure.name in PARTS else None
 
 
@@ -111,7 +112,8 @@ def _value(measure: ComputedMeasure, example: Example) -> Value:
     if not text.strip():
         return f"the example has no {measure.against} to hold the output against"
     if measure.name in SIMILAR:
-        found = SIMILARITIES[measure.name][0](output, text, kept_vectors())
+        similar = SIMILARITIES[measure.name][0](output, text, kept_vectors())
+        found = None if similar is None else similar[0]
     else:
         found = BETWEEN[measure.name](output, text)
     return f"the output or the {measure.against} has no words" if found is None else found
