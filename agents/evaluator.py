@@ -239,7 +239,7 @@ class Evaluator:
         if judging.score_scale is not None:
             return self._asking_for_scores(self.checklist.asked, explained=judging.explain == "always")
         if judging.reads is not None:
-            return OwnWordsAsking(self.prompt, self.checklist.asked[0], judging)
+            return OwnWordsAsking(self.prompt, self.checklist.asked[:1], judging)
         form = judging.form(provenance, len(self.checklist.asked), thinks=thinks)
         temperature = judging.temperature_of(provenance)
         asked = (self.prompt, self.checklist.asked, form.explained, form.logprobs, temperature, judging.seed)
@@ -348,7 +348,7 @@ class Evaluator:
         """The question asked alone, and what the judge as good as said."""
         judging = self.judging
         if judging.reads is not None:
-            own = OwnWordsAsking(self.prompt, question, judging)
+            own = OwnWordsAsking(self.prompt, (question,), judging)
             return own, own.nearest(verdict.p_yes or 0.0)
         if judging.score_scale is None or verdict.p_yes is None:
             yes, no = self.answers or ("Yes", "No")

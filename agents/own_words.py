@@ -6,20 +6,19 @@ It is a checklist of one question, whose verdict holds the score: P(yes) is its 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..models.base import Answer, Parameters, RequestKey
+from ..models.base import Answer, Parameters
 from ..models.replies.own_scores import Reads
-from ..prompts.checklist import Checklist, Question
+from ..prompts.checklist import Checklist, Question, Sees
 from ..prompts.conversations.chat import images_of
 from ..prompts.examples import Example
 from ..prompts.prompt import PLACEHOLDERS, Framing, Prompt, frame
 from ..prompts.text import fill
 from .judging import Judging
 from .replies import Reading
-from .requests import Ask, for_replicate, opening
+from .requests import Ask, OneByOne
 
 _ASKED = "Is the output good by the judge's own prompt"
 
@@ -40,14 +39,18 @@ def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
 
 
 @dataclass(frozen=True)
-class OwnWordsAsking:
+class OwnWordsAsking(OneByOne):
     """One call an example: the prompt with the example in it, and not a word more."""
 
     prompt: Prompt
-    question: Question
+    questions: tuple[Question, ...]
+    """The one question that stands for the score."""
     judging: Judging
-    form: str = ""
-    """The prompt says itself how to answer."""
+
+    @property
+    def form(self) -> str:
+        """Empty: the prompt says itself how to answer."""
+        return ""
 
     @cached_property
     def reads(self) -> Reads:
@@ -59,25 +62,21 @@ class OwnWordsAsking:
     def _parameters(self) -> Parameters:
         return Parameters(self.judging.reply_tokens, self.judging.temperature, self.judging.seed)
 
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """The one call."""
-        framing, parameters = as_it_stands(self.prompt, example), for_replicate(self._parameters, replicate)
-        key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key("")
-        yield Ask(position, example, (self.question,), replicate, key, framing, "", parameters)
+    def _block(self, question: Question) -> str:
+        return ""
+
+    def _frame(self, example: Example, sees: Sees) -> Framing:
+        return as_it_stands(self.prompt, example)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """The score; whether it is at least the middle of the scale is the answer."""
         value, share, reason = self.reads.read(answer.text, ended=answer.finish != "length")
-        return {self.question.id: Reading(share >= 0.5, share, reason, value)}
+        return {ask.questions[0].id: Reading(share >= 0.5, share, reason, value)}
 
     def nearest(self, share: float) -> str:
         """The score that lies next to a place on the scale: what the judge as good as said."""
         value = self.reads.low + share * (self.reads.high - self.reads.low)
         return self.reads.labels[round(value) - 1] if self.reads.labels else f"{value:g}"
-
-    def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Never: there is room for a reason."""
-        return False
 
 
 def as_it_stands(prompt: Prompt, example: Example) -> Framing:

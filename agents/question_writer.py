@@ -110,57 +110,50 @@ class QuestionWriter(Agent):
 
     role = "writer"
 
-    def __init__(self, gateway: Gateway, model: Model, embedder: Embedder, *, seed: int | None = None) -> None:
-        """``embedder`` finds questions that repeat each other."""
-        super().__init__(gateway, model, seed=seed)
-        self._embedder = embedder
-
-    async def write(
+    def __init__(
         self,
-        task: str,
-        dimensions: Sequence[str] = (),
+        gateway: Gateway,
+        model: Model,
+        embedder: Embedder,
         *,
+        seed: int | None = None,
         most_requirements: int = MOST_REQUIREMENTS,
         on_progress: Callable[[str], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
-    ) -> Checklist:
-        """Write a checklist for a task. Raises ParseError where the model's replies cannot be used, those about all
-        requirements where ``on_lost`` is there; a question that it cannot take apart is kept whole.
+    ) -> None:
+        """Set it up.
 
         Args:
-            dimensions: Allowed dimensions; where there are none, the model proposes a word for each question.
+            embedder: Finds questions that repeat each other.
             most_requirements: How many requirements step 1 may list.
             on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
                 that is an error.
         """
-        tell = on_progress or (lambda _: None)
-        tell("reading the task's requirements")
+        super().__init__(gateway, model, seed=seed)
+        self._embedder = embedder
+        self._most = most_requirements
+        self._tell = on_progress or (lambda _: None)
+        self._on_lost = on_lost
+
+    async def write(self, task: str, dimensions: Sequence[str] = ()) -> Checklist:
+        """Write a checklist for a task; without ``dimensions`` that are allowed, the model proposes a word for each
+        question. Raises ParseError where the model's replies cannot be used, those about all requirements where
+        ``on_lost`` is there; a question that it cannot take apart is kept whole."""
+        self._tell("reading the task's requirements")
         read = await self._ask(
-            render("requirements", most=str(most_requirements)),
+            render("requirements", most=str(self._most)),
             render("requirements_case", task=task),
             Requirements,
-            max_tokens=60 * most_requirements,
+            max_tokens=60 * self._most,
         )
-        requirements = [text.strip() for text in read.requirements[:most_requirements] if text.strip()]
-        found = await self._about(task, requirements, dimensions, tell, on_lost)
+        requirements = [text.strip() for text in read.requirements[: self._most] if text.strip()]
+        found = await self._about(task, requirements, dimensions)
         return self._checklist(task.strip(), [draft for drafts in found for draft in drafts])
 
-    async def take_apart(
-        self,
-        prompt: Prompt,
-        dimensions: Sequence[str] = (),
-        *,
-        most_requirements: int = MOST_REQUIREMENTS,
-        on_progress: Callable[[str], None] | None = None,
-        on_lost: Callable[[str], None] | None = None,
-    ) -> TakenApart:
-        """Write the checklist of a judge's prompt: the criteria of its parts, then questions about each.
-
-        Every question has the part that it comes from as its ``clause``. Arguments and errors are those of
-        :meth:`write`.
-        """
-        tell = on_progress or (lambda _: None)
-        tell("reading the criteria of the prompt")
+    async def take_apart(self, prompt: Prompt, dimensions: Sequence[str] = ()) -> TakenApart:
+        """Write the checklist of a judge's prompt: the criteria of its parts, then questions about each, with the part
+        that it comes from as its ``clause``. Errors are those of :meth:`write`."""
+        self._tell("reading the criteria of the prompt")
         parts = [prompt.text[start:end].strip() for start, end in split_parts(prompt)]
 
         def are_parts(read: Criteria) -> None:
@@ -168,49 +161,42 @@ class QuestionWriter(Agent):
                 raise ValueError(f'"part" must be a number from 1 to {len(parts)}')
 
         read = await self._ask(
-            render("clauses", most=str(most_requirements)),
+            render("clauses", most=str(self._most)),
             render("clauses_case", parts="\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))),
             Criteria,
-            max_tokens=70 * most_requirements,
+            max_tokens=70 * self._most,
             check=are_parts,
         )
-        criteria = read.criteria[:most_requirements]
-        found = await self._about(prompt.text, [each.criterion.strip() for each in criteria], dimensions, tell, on_lost)
+        criteria = read.criteria[: self._most]
+        found = await self._about(prompt.text, [each.criterion.strip() for each in criteria], dimensions)
         clauses = [parts[each.part - 1] for each in criteria]
         drafts = [replace(draft, clause=clause) for clause, some in zip(clauses, found, strict=True) for draft in some]
         asked = {draft.clause for draft in drafts}
         return TakenApart(self._checklist("", drafts), tuple(part for part in parts if part not in asked))
 
     async def _about(
-        self,
-        task: str,
-        requirements: Sequence[str],
-        dimensions: Sequence[str],
-        tell: Callable[[str], None],
-        on_lost: Callable[[str], None] | None,
+        self, task: str, requirements: Sequence[str], dimensions: Sequence[str]
     ) -> list[list[ProposedQuestion]]:
         """Questions about each requirement; none where the replies about one cannot be used, as ``on_lost`` is told."""
         drafts: list[list[ProposedQuestion]] = []
         unusable: CallError | None = None
         for number, requirement in enumerate(requirements, 1):
-            tell(f"requirement {number} of {len(requirements)}: {requirement}")
+            self._tell(f"requirement {number} of {len(requirements)}: {requirement}")
             drafts.append([])
             try:
                 found = await self._decompose(task, requirement, dimensions)
             except (ParseError, EmptyAnswerError) as error:
-                if on_lost is None or error.fatal:
+                if self._on_lost is None or error.fatal:
                     raise
                 unusable = error
-                on_lost(f"No question was written about the requirement '{requirement}'; write one by hand. {error}")
+                lost = f"No question was written about the requirement '{requirement}'; write one by hand."
+                self._on_lost(f"{lost} {error}")
                 continue
             for draft in found:
-                drafts[-1] += await self._parts(draft, tell)
-        if unusable is not None and not any(drafts):
-            raise unusable
+                drafts[-1] += await self._parts(draft)
         if not any(drafts):
-            raise AskanceError(
-                "The model wrote no questions for this task. Say more in the task, or use another model."
-            )
+            none = "The model wrote no questions for this task. Say more in the task, or use another model."
+            raise unusable or AskanceError(none)
         return drafts
 
     def _checklist(self, task: str, drafts: Sequence[ProposedQuestion]) -> Checklist:
@@ -231,7 +217,7 @@ class QuestionWriter(Agent):
         )
         return _proposed(reply, dimensions)
 
-    async def _parts(self, draft: ProposedQuestion, tell: Callable[[str], None]) -> list[ProposedQuestion]:
+    async def _parts(self, draft: ProposedQuestion) -> list[ProposedQuestion]:
         """Have a question that looks compound taken apart; others, and those that cannot be, are kept."""
         if not _COMPOUND.search(draft.text):
             return [draft]
@@ -240,7 +226,7 @@ class QuestionWriter(Agent):
             record = questions_record(_Draft, MOST_PARTS)
             reply: Any = await self._ask(template("split_question"), case, record, max_tokens=400)
         except ParseError as error:
-            tell(f"kept whole, as it could not be taken apart ({error}): {draft.text}")
+            self._tell(f"kept whole, as it could not be taken apart ({error}): {draft.text}")
             return [draft]
         return [replace(draft, text=part.text, violation=part.violation) for part in reply.questions]
 

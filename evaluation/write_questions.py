@@ -31,7 +31,8 @@ from .own_judge import found_reads
 from .scoring import human_targets
 
 if TYPE_CHECKING:
-    from ..models.base import AnswerStore
+    from ..models.base import AnswerStore, Model
+    from ..models.gateway import Gateway
     from ..models.progress import Watcher
     from ..prompts.verdicts import Verdict
     from .evaluation_result import Evaluation
@@ -74,15 +75,7 @@ def write_questions(
     async def write(store: AnswerStore, watcher: Watcher) -> Checklist:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
-            same = embedder(settings.embedder or DEFAULT_EMBEDDER)
-            writer = QuestionWriter(gateway, models.get(asked), same, seed=settings.seed)
-            return await writer.write(
-                task,
-                dimensions,
-                most_requirements=settings.max_requirements,
-                on_progress=watcher.phase,
-                on_lost=logger.warning,
-            )
+            return await _writer(gateway, models.get(asked), settings, watcher).write(task, dimensions)
 
     with watching(watcher, progress) as shown, settings.open_store() as store:
         return run_sync(write(store, shown))
@@ -163,11 +156,7 @@ def questions_from(
     async def write(store: AnswerStore, watcher: Watcher) -> TakenApart:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
-            same = embedder(settings.embedder or DEFAULT_EMBEDDER)
-            writer = QuestionWriter(gateway, models.get(asked), same, seed=settings.seed)
-            most = settings.max_requirements
-            told: dict[str, Any] = {"on_progress": watcher.phase, "on_lost": logger.warning}
-            return await writer.take_apart(own, dimensions, most_requirements=most, **told)
+            return await _writer(gateway, models.get(asked), settings, watcher).take_apart(own, dimensions)
 
     with watching(watcher, progress) as shown:
         with settings.open_store() as store:
@@ -184,6 +173,18 @@ def questions_from(
 
 
 aquestions_from = awaited(questions_from)
+
+
+def _writer(gateway: Gateway, model: Model, settings: WriterOptions, watcher: Watcher) -> QuestionWriter:
+    return QuestionWriter(
+        gateway,
+        model,
+        embedder(settings.embedder or DEFAULT_EMBEDDER),
+        seed=settings.seed,
+        most_requirements=settings.max_requirements,
+        on_progress=watcher.phase,
+        on_lost=logger.warning,
+    )
 
 
 def _judging(settings: WriterOptions) -> dict[str, Any]:

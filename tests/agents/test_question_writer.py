@@ -54,7 +54,7 @@ class Writer:
         return json.dumps({"questions": self.drafts[requirement]})
 
     async def write(self, *dimensions: str, **options: Any) -> Checklist:
-        return await QuestionWriter(Gateway(), self.model, Letters()).write(TASK, dimensions, **options)
+        return await QuestionWriter(Gateway(), self.model, Letters(), **options).write(TASK, dimensions)
 
     def schemas(self) -> list[str]:
         return [json.dumps(request.parameters.schema) for request in self.model.requests]
