@@ -1,6 +1,6 @@
 """Requests to a judge: one call a question (the paper's), or one call an example.
 
-A way to ask (:class:`Asking`) makes the calls for an example: for yes or no, for a number of a scale, or, in
+A way to ask (:data:`Asking`) makes the calls for an example: for yes or no, for a number of a scale, or, in
 :mod:`.pairwise`, for the better of two outputs. :mod:`.replies` reads what is answered.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from ..models.base import Answer, Message, Parameters, Request, RequestKey, make_request
 from ..models.replies.yes_no import NUMBER, PROBABILITY, ROOM, wants_room
@@ -141,31 +141,6 @@ class Ask:
         return make_request(identity, messages, self.parameters, self.replicate, framing=self.framing)
 
 
-class Asking(Protocol):
-    """A way to ask a checklist about an example."""
-
-    @property
-    def form(self) -> str:
-        """The sentence that says how to answer; empty where the prompt alone says it, and nobody is asked again."""
-        ...
-
-    def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """The calls for one example whose verdicts begin at ``position``."""
-        ...
-
-    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Read the answer, by question id; ids that are missing have to be asked alone.
-
-        Raises:
-            ValueError: It says nothing usable; the message is the problem.
-        """
-        ...
-
-    def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Whether only the beginning of an answer came, because too few tokens were asked for."""
-        ...
-
-
 class OneByOne(ABC):
     """One call a question; the keys share one hash of all that comes before the question."""
 
@@ -175,11 +150,20 @@ class OneByOne(ABC):
     @property
     @abstractmethod
     def form(self) -> str:
-        """The sentence that says how to answer."""
+        """The sentence that says how to answer; empty where the prompt alone says it, and nobody is asked again."""
 
     @property
     @abstractmethod
     def _parameters(self) -> Parameters: ...
+
+    @abstractmethod
+    def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
+        """Read the answer, by question id; ids that are missing have to be asked alone. Raises ValueError where it says
+        nothing usable; the message is the problem."""
+
+    def wants_room(self, ask: Ask, answer: Answer) -> bool:
+        """Whether only the beginning of an answer came, because too few tokens were asked for."""
+        return False
 
     def _parameters_of(self, sees: Sees) -> Parameters:
         return self._parameters
@@ -203,10 +187,6 @@ class OneByOne(ABC):
             found.setdefault(self._view(question), []).append((place, question, block))
         return found
 
-    def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Never: there is room for more than a word."""
-        return False
-
     def _view(self, question: Question) -> Sees:
         return question.shown
 
@@ -218,7 +198,7 @@ class OneByOne(ABC):
         return frame(self.prompt, example, sees)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for each question; those that see the same stand together."""
+        """The calls for one example whose verdicts begin at ``position``; those that see the same stand together."""
         word = self.wants_a_word
         for sees, asked in self._by_view.items():
             seen = self._seen(example, sees)
@@ -287,8 +267,8 @@ class EachAsking(YesNoForm, OneByOne):
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether what stands before the answer took the few tokens that were asked for."""
         most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
-        how: dict[str, Any] = {"most": most, "ended": ended, "quotes": ask.wants_a_quote}
-        return ask.is_short and wants_room(answer.text, tokens, self.words, **how)
+        quotes = ask.wants_a_quote
+        return ask.is_short and wants_room(answer.text, tokens, self.words, most=most, ended=ended, quotes=quotes)
 
 
 @dataclass(frozen=True)
@@ -366,6 +346,10 @@ class BatchedAsking(YesNoForm):
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
         """Whether only the beginning of a quote came."""
         return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
+
+
+Asking = OneByOne | BatchedAsking
+"""A way to ask a checklist about an example."""
 
 
 def for_replicate(parameters: Parameters, replicate: int) -> Parameters:
