@@ -158,10 +158,7 @@ SIGNATURES = {
 
 
 def signature(
-    name: str,
-    instructions: str,
-    inputs: Mapping[str, tuple[Any, str]],
-    outputs: Mapping[str, tuple[Any, str]],
+    name: str, instructions: str, inputs: Mapping[str, tuple[Any, str]], outputs: Mapping[str, tuple[Any, str]]
 ) -> Any:
     """A ``dspy.Signature`` from fields as (type, description)."""
     fields = {field: (kind, dspy.InputField(desc=said)) for field, (kind, said) in inputs.items()}
