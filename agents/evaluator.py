@@ -47,7 +47,7 @@ class Evaluator:
     """Whether its answers can come with a probability, and several in one reply."""
 
     def __post_init__(self) -> None:
-        """Load what checks need; InputError where that is not known, or words for yes and no are the wrong way round."""
+        """Load what checks need; InputError where that is not known, or the words for yes and no are swapped."""
         words_read(self.prompt, (), self.answers)
         make_ready(self.checklist.computed)
 

@@ -183,7 +183,7 @@ class ReplayTurn:
         return make_request(self._identity, [*self._first.messages, *sent], self._parameters)
 
     def take(self, answer: Answer) -> None:
-        """Take the answer to the request, and give its calls their results. Raises ValueError where it is no message."""
+        """Take the answer to the request, and give its calls their results. Raises ValueError where it is none."""
         message = message_in(sendable(answer.text))
         calls = message.get("tool_calls", [])
         before = len(calls_in_turn(told(self.messages))) if self.messages else 0
