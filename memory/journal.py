@@ -40,10 +40,8 @@ class Journal:
         """Add an event, or check it against the event that an earlier process wrote here. Returns whether it is new.
 
         The two may differ: a failed answer is there now, or a budget is larger. Then an event ``diverged`` says so, the
-        journal goes on from here, and the earlier events from here on no longer stand.
-
-        Raises:
-            AskanceError: The journal cannot be written.
+        journal goes on from here, and the earlier events from here on no longer stand. Raises AskanceError where it
+        cannot be written.
         """
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:

@@ -175,11 +175,8 @@ def remembered_lesson(
     edits: Sequence[Edit],
     refused: Sequence[RefusedEdit] = (),
 ) -> RememberedLesson:
-    """Return a run's lesson as an entry.
-
-    ``facts`` come from :func:`facts_of_run`, ``questions`` has the words of the run's questions by id, ``edits`` all
-    that it accepted, ``refused`` the refused edits of this lesson.
-    """
+    """Return a run's lesson as an entry. ``facts`` come from :func:`facts_of_run`, ``questions`` has the words of the
+    run's questions by id, ``edits`` all that it accepted, ``refused`` the refused edits of this lesson."""
     behind = {
         # The longest id that fits: the key of "style/names" also ends with "/names".
         max((question for question in questions if key.endswith(f"/{question}")), key=len, default=None)

@@ -120,12 +120,8 @@ class RunDirectory:
         if config.get("memory"):
             header["memory"] = str(Path(config["memory"]).absolute())
         computed = () if checklist is None else checklist.computed
-        if (
-            config.get("checker")
-            or config.get("program")
-            or config.get("measure")
-            or any(each.names_function for each in computed)
-        ):
+        names_code = any(config.get(name) for name in ("checker", "program", "measure"))
+        if names_code or any(each.names_function for each in computed):
             header["began_in"] = str(Path.cwd())
         self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
         return False
@@ -216,17 +212,14 @@ class RunDirectory:
 
     def memory(self, given: Path) -> Path:
         """The lesson memory of the run that is here: where it was when the run began, whatever directory it is gone on
-        with
-        from; as it was ``given`` where it is there no more."""
+        with from; as it was ``given`` where it is there no more."""
         kept = Path(self.read_config().get("memory", given))
         return kept if kept.is_dir() and kept != given.absolute() else given
 
     @property
     def began_in(self) -> Path:
-        """The directory in which the run was begun: names of its checker and note-taker program are relative to it.
-
-        Returns the present directory if that one is gone, or if an older run did not record it.
-        """
+        """The directory in which the run was begun, to which the names of its functions are relative. It is the present
+        one if that is gone, or if an older run did not record it."""
         if not self.config_file.is_file():
             return Path()
         kept = Path(self.read_config().get("began_in", ""))
@@ -276,15 +269,10 @@ class RunDirectory:
         return sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
 
     def read_start(self) -> Prompt:
-        """The prompt that the run began with.
-
-        Raises:
-            InputError: Its file is missing or damaged.
-        """
-        start = _prompts_in(self.path / "inputs").get("prompt")
-        if start is None:
-            path = self.path / "inputs" / "prompt.md"
-            raise InputError(f"{path}: missing, so the starting prompt is not known.")
+        """The prompt that the run began with. Raises InputError where its file is missing or damaged."""
+        inputs = self.path / "inputs"
+        if (start := _prompts_in(inputs).get("prompt")) is None:
+            raise InputError(f"{inputs / 'prompt.md'}: missing, so the starting prompt is not known.")
         return start
 
     def read_versions(self, number: int, start: Prompt) -> list[Prompt]:

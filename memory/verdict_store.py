@@ -79,10 +79,9 @@ def store_path(store: str | Place | None = None) -> Place:
 
 
 def open_store(store: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
-    """Open the store of a command that buys answers.
+    """Open the store of a command that buys answers; by default that of :func:`store_path`.
 
     Args:
-        store: Its file or address; by default as :func:`store_path`.
         no_cache: Reuse no answer of an earlier command, and keep none for a later one.
         beside: Another store, e.g. a run's, whose answers are reused too; nothing is written to it.
 
@@ -141,11 +140,9 @@ class VerdictStore:
         self._shared = _open_shared(shared) if isinstance(shared, (Path, PostgresAddress)) else shared
 
     def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
-        """The file with its tables, and the keys that were brought.
-
-        SQLite does not wait where several processes make the same file at once, so it is tried ``again``; where it has
-        waited, that is it.
-        """
+        """The file with its tables, and the keys that were brought."""
+        # SQLite does not wait where several processes make the same file at once, so it is tried again; where it has
+        # waited, that is it.
         began = time.monotonic()
         db = None
         try:
