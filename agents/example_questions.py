@@ -50,8 +50,6 @@ class ExampleQuestions(Agent):
 
     def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = MOST, seed: int | None = None) -> None:
         """``max_questions``: at least 1, for each example."""
-        if max_questions < 1:
-            raise ValueError(f"max_questions must be at least 1, not {max_questions}.")
         super().__init__(gateway, model, seed=seed)
         self._most = max_questions
 

@@ -74,11 +74,6 @@ class Rater:
     (:func:`~askance.models.replies.numbers.scale_of`)."""
     role: str = "rater"
 
-    def __post_init__(self) -> None:
-        """Check the levels; raises ValueError where they are not 2 to 10."""
-        if not 2 <= self.levels <= 10:
-            raise ValueError(f"A rating has 2 to 10 levels, not {self.levels}.")
-
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
     ) -> list[Rating]:

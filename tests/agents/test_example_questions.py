@@ -129,8 +129,3 @@ async def test_questions_are_paid_for_once() -> None:
         assert await ExampleQuestions(again, model, seed=1).write(EXAMPLES) == first
     assert len(model.requests) == 4
     assert (again.budget.role("writer").calls, again.budget.role("writer").cached_calls) == (0, 4)
-
-
-def test_at_least_one_question_must_be_allowed() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        ExampleQuestions(gateway(), ScriptedModel([]), max_questions=0)

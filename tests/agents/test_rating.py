@@ -166,8 +166,3 @@ async def test_a_cap_ends_it_and_what_was_bought_is_kept() -> None:
         await one.rate([ToRate(example) for example in EXAMPLES])
     assert len(model.requests) == 2
     assert one.estimate([ToRate(example) for example in EXAMPLES])[:2] == (2, 2)
-
-
-def test_a_scale_of_ten_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 to 10 levels"):
-        Rater(Gateway(), ScriptedModel([]), PROMPT, Judging(), levels=11)
