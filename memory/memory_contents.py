@@ -210,14 +210,19 @@ ID_DIGITS = 6
 class MemoryContents:
     """Everything that a memory holds."""
 
-    lessons: tuple[RememberedLesson, ...] = ()
-    questions: tuple[RememberedQuestion, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    """Lessons, then questions."""
     removed: tuple[RemovedEntry, ...] = ()
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
-        """Lessons and questions."""
-        return (*self.lessons, *self.questions)
+    def lessons(self) -> tuple[RememberedLesson, ...]:
+        """The lessons alone."""
+        return tuple(each for each in self.entries if isinstance(each, RememberedLesson))
+
+    @property
+    def questions(self) -> tuple[RememberedQuestion, ...]:
+        """The questions alone."""
+        return tuple(each for each in self.entries if isinstance(each, RememberedQuestion))
 
     def to_text(self) -> str:
         """The content of ``memory.jsonl``."""
@@ -257,12 +262,8 @@ class MemoryContents:
         for entry in kept.entries.values():
             # Entries that the run added on an earlier way, and not again, are dropped.
             runs = [run for run in entry.runs if run.fingerprint != fingerprint or (entry.id, run.name) in fresh]
-            now.append(entry.model_copy(update={"runs": tuple(runs)}))
-        return MemoryContents(
-            tuple(entry for entry in now if isinstance(entry, RememberedLesson) and entry.runs),
-            tuple(entry for entry in now if isinstance(entry, RememberedQuestion) and entry.runs),
-            self.removed,
-        )
+            now += [entry.model_copy(update={"runs": tuple(runs)})] if runs else []
+        return MemoryContents(tuple(sorted(now, key=lambda entry: entry.entry)), self.removed)
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
         """Remove an entry with all its words, which are not to be learned again. Returns the rest and the entry. Raises
@@ -278,7 +279,7 @@ class MemoryContents:
         mark = RemovedEntry(id=gone.id, key=gone.key, texts=texts)
         if isinstance(gone, RememberedLesson):
             mark = mark.model_copy(update=gone.model_dump(include={"requirement", "requirement_text"}))
-        return self._but(entry_id, (*self.removed, mark)), gone
+        return MemoryContents(tuple(each for each in self.entries if each is not gone), (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
         """Remove the mark of a removal, so that the entry may be learned again. Raises InputError where nothing with
@@ -286,7 +287,7 @@ class MemoryContents:
         if all(mark.id != entry_id for mark in self.removed):
             hint = did_you_mean(entry_id, [mark.id for mark in self.removed])
             raise InputError(f"Nothing with the id '{entry_id}' was removed.{hint}")
-        return self._but(entry_id, tuple(mark for mark in self.removed if mark.id != entry_id))
+        return MemoryContents(self.entries, tuple(mark for mark in self.removed if mark.id != entry_id))
 
     def search(self, text: str, embedder: Embedder) -> list[tuple[Entry, float]]:
         """Lessons and questions with the cosine of their words to a text, in [-1, 1], the nearest first. Raises
@@ -297,13 +298,6 @@ class MemoryContents:
         cosines = embedder.embed([each.text for each in self.entries]) @ wanted
         found = zip(self.entries, (min(1.0, max(-1.0, float(each))) for each in cosines), strict=True)
         return sorted(found, key=lambda each: -each[1])
-
-    def _but(self, entry_id: str, removed: tuple[RemovedEntry, ...]) -> MemoryContents:
-        return MemoryContents(
-            tuple(each for each in self.lessons if each.id != entry_id),
-            tuple(each for each in self.questions if each.id != entry_id),
-            removed,
-        )
 
 
 class _Homes:

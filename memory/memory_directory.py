@@ -26,6 +26,7 @@ from .memory_contents import (
     MemoryContents,
     QuestionInRun,
     RememberedQuestion,
+    RemovedEntry,
     remembered_lesson,
 )
 from .run_directory import RunDirectory
@@ -51,9 +52,8 @@ def read_memory(file: Path) -> MemoryContents:
             ids.add(entries[-1].id)
         else:
             raise InputError(f"{where}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
-    return MemoryContents(
-        *(tuple(entry for entry in entries if isinstance(entry, kind)) for kind in ENTRIES.values())  # type: ignore[arg-type]
-    )
+    removed = tuple(entry for entry in entries if isinstance(entry, RemovedEntry))
+    return MemoryContents(tuple(entry for entry in entries if not isinstance(entry, RemovedEntry)), removed)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,8 @@ def contents_of_run(directory: RunDirectory) -> MemoryContents:
         for question in result.learned:
             kept = question.model_dump(include={"iteration", "origin", "sources", "comments", "joined", "worth"})
             record = QuestionInRun.model_validate({**facts, **kept, "name": question.id})
-            entry = {
-                "id": question.id,
-                "text": question.text,
-                "dimension": question.dimension,
-                "good": question.good or "yes",
-            }
+            entry = question.model_dump(include={"id", "text", "dimension"}) | {"good": question.good or "yes"}
             questions.append(RememberedQuestion.model_validate({**entry, "runs": (record,)}))
     for lesson in directory.read_lessons():
         lessons.append(remembered_lesson(facts, lesson, iteration=None, questions=asked, edits=edits))
-    return MemoryContents(tuple(lessons), tuple(questions))
+    return MemoryContents((*lessons, *questions))
