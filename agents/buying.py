@@ -61,25 +61,22 @@ class VerdictBuyer:
                 answer = await self.gateway.ask(self.role, self.model, ask.request())
             elif answer is None:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
-            answer = await self._with_logprobs(ask.request(), answer)
+            answer, readings, problem = await self._read(ask, ask.request(), answer)
             if self.asking.wants_room(ask, answer):
                 self.gateway.give_room(self.model)
                 ask = ask.with_room(name)
                 keys.append(ask.key)
                 answer = await self.gateway.ask(self.role, self.model, ask.request())
-                answer = await self._with_logprobs(ask.request(), answer)
-            readings, problem = self._readings(ask, answer)
+                answer, readings, problem = await self._read(ask, ask.request(), answer)
             if problem is not None:  # it may be the beginning of a thought
                 whole = await self.gateway.with_room(self.role, self.model, ask.request(), answer)
                 if whole is not answer:
-                    answer = await self._with_logprobs(ask.request(), whole)
-                    readings, problem = self._readings(ask, answer)
+                    answer, readings, problem = await self._read(ask, ask.request(), whole)
             if problem is not None and self.asking.form:
-                again = ask.again(self.model.identity, answer, problem, self.asking.form)
+                again = ask.again(name, answer, problem, self.asking.form)
                 keys.append(again.key)
                 answer = await self.gateway.ask(self.role, self.model, again)
-                answer = await self._with_logprobs(again, answer)
-                readings, problem = self._readings(ask, answer)
+                answer, readings, problem = await self._read(ask, again, answer)
         except ModelError as error:
             if error.fatal:
                 raise
@@ -104,6 +101,14 @@ class VerdictBuyer:
         alone = next(buyer.asking.asks(self.model.identity, ask.example, ask.index, ask.replicate))
         return await buyer.bought(alone, (await self.gateway.stored(self.role, [alone.key])).get(alone.key))
 
+    async def _read(self, ask: Ask, request: Request, answer: Answer) -> tuple[Answer, dict[str, Reading], str | None]:
+        """The answer with the log-probabilities that are needed, what it says, and why it says nothing usable."""
+        answer = await self._with_logprobs(request, answer)
+        try:
+            return answer, self.asking.read(ask, answer), None
+        except ValueError as error:
+            return answer, {}, str(error)
+
     async def _with_logprobs(self, request: Request, answer: Answer) -> Answer:
         """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
 
@@ -122,12 +127,6 @@ class VerdictBuyer:
             f"{self.model.name}: an answer came without log-probabilities, although p_yes is taken from them in "
             f"this run. {self.advice}"
         )
-
-    def _readings(self, ask: Ask, answer: Answer) -> tuple[dict[str, Reading], str | None]:
-        try:
-            return self.asking.read(ask, answer), None
-        except ValueError as error:
-            return {}, str(error)
 
     def _said(self, reading: Reading) -> Told:
         answer, p_yes, explanation, value = reading
