@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TextIO, get_args, overload
+from typing import Any, Literal, NamedTuple, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,21 +98,9 @@ class Told(NamedTuple):
 
 _Text = str | None
 VerdictFields = tuple[
-    str,
-    str,
-    _Text,
-    str,
-    bool | None,
-    float | None,
-    Provenance | None,
-    _Text,
-    Status,
-    _Text,
-    float | None,
-    int,
-    _Text,
-    _Text,
-]
+    str, str, _Text, str, bool | None, float | None, Provenance | None, _Text, Status, _Text,
+    float | None, int, _Text, _Text,
+]  # fmt: skip
 """Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
 fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
@@ -133,12 +121,14 @@ class _Numbers(dict[str | None, int]):
 
 _STATUSES = get_args(Status)
 _SOURCES = (*get_args(Provenance), None)
-_ANSWERS = (False, True, None)
+_MEANT: dict[str, Sequence[Any]] = {"answer": (False, True, None), "status": _STATUSES, "p_yes_from": _SOURCES}
 """Each by its number in a column; the last one is also -1."""
 _NUMBER = {each: place for values in (_STATUSES, _SOURCES[:-1]) for place, each in enumerate(values)} | {None: -1}
 _NUMBERS = {"example": "i", "question": "i", "model": "i", "prompt": "i", "replicate": "i"}
 _NUMBERS |= {"answer": "b", "status": "b", "p_yes_from": "b", "p_yes": "d"}
 """Fields that are columns of numbers, and of which type."""
+_NOTES = ("explanation", "error", "asked", "value", "version")
+"""Fields that most verdicts lack; they are held by the verdict's place."""
 _NAN = float("nan")
 
 
@@ -154,11 +144,7 @@ class VerdictColumns(Sequence[Verdict]):
         self._number = _Numbers()
         self._names: list[str | None] = []
         self._columns: dict[str, array[Any]] = {field: array(kind) for field, kind in _NUMBERS.items()}
-        self._explanation: dict[int, str] = {}
-        self._error: dict[int, str] = {}
-        self._asked: dict[int, str] = {}
-        self._value: dict[int, float] = {}
-        self._version: dict[int, str] = {}
+        self._notes: dict[str, dict[int, Any]] = {field: {} for field in _NOTES}
         for verdict in verdicts:
             try:
                 self.append(fields_of(verdict))
@@ -167,10 +153,6 @@ class VerdictColumns(Sequence[Verdict]):
                     f"A verdict is expected, not {type(verdict).__name__}: give askance.Verdict(…) objects, or the "
                     "path of a file of verdicts."
                 ) from None
-
-    @property
-    def _notes(self) -> tuple[dict[int, Any], ...]:
-        return self._explanation, self._error, self._asked, self._value, self._version
 
     @classmethod
     def due(
@@ -211,9 +193,9 @@ class VerdictColumns(Sequence[Verdict]):
         columns["prompt"][place] = number[fields[3]]
         columns["replicate"][place] = fields[11]
         if fields[12] is not None:
-            self._asked[place] = fields[12]
+            self._notes["asked"][place] = fields[12]
         if fields[13] is not None:
-            self._version[place] = fields[13]
+            self._notes["version"][place] = fields[13]
         self.put(place, Told(*fields[4:11]))
 
     def put(self, place: int, said: Told) -> None:
@@ -224,12 +206,9 @@ class VerdictColumns(Sequence[Verdict]):
         columns["p_yes"][place] = _NAN if p_yes is None else p_yes
         columns["p_yes_from"][place] = _NUMBER[p_yes_from]
         columns["status"][place] = _NUMBER[status]
-        if explanation is not None:
-            self._explanation[place] = explanation
-        if error is not None:
-            self._error[place] = error
-        if value is not None:
-            self._value[place] = value
+        for field, note in (("explanation", explanation), ("error", error), ("value", value)):
+            if note is not None:
+                self._notes[field][place] = note
 
     @property
     def names(self) -> list[str | None]:
@@ -272,9 +251,9 @@ class VerdictColumns(Sequence[Verdict]):
         part._number, part._length = self._number, len(places)
         for field, kind in _NUMBERS.items():
             part._columns[field] = array(kind, self.numbers(field)[places].tobytes())
-        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if any(self._notes) else {}
-        for mine, theirs in zip(part._notes, self._notes, strict=True):
-            mine.update((now[place], each) for place, each in theirs.items() if place in now)
+        now = dict(zip(places.tolist(), range(len(places)), strict=True)) if any(self._notes.values()) else {}
+        for field, notes in self._notes.items():
+            part._notes[field] = {now[place]: note for place, note in notes.items() if place in now}
         return part
 
     @property
@@ -290,29 +269,22 @@ class VerdictColumns(Sequence[Verdict]):
 
     def column(self, field: str) -> Iterator[Any]:
         """The values of a field, one a verdict."""
-        if field not in _NUMBERS:
-            notes: dict[str, Any] = {
-                "error": self._error,
-                "asked": self._asked,
-                "value": self._value,
-                "version": self._version,
-            }
-            return map(notes.get(field, self._explanation).get, range(self._length))
+        if field in _NOTES:
+            return map(self._notes[field].get, range(self._length))
         values = islice(self._columns[field], self._length)
         if field == "p_yes":
             return (None if value != value else value for value in values)
-        known = {"answer": _ANSWERS, "status": _STATUSES, "p_yes_from": _SOURCES}.get(field, self.names)
-        return values if field == "replicate" else map(known.__getitem__, values)
+        return values if field == "replicate" else map(_MEANT.get(field, self.names).__getitem__, values)
 
     @property
     def are_own(self) -> bool:
         """Whether any of them answers a question that was written for its example alone."""
-        return bool(self._asked)
+        return bool(self._notes["asked"])
 
     @property
     def explained(self) -> list[int]:
         """Places of those with an explanation or an error, in order."""
-        return sorted({*self._explanation, *self._error})
+        return sorted({*self._notes["explanation"], *self._notes["error"]})
 
     def __len__(self) -> int:
         return self._length
@@ -328,23 +300,15 @@ class VerdictColumns(Sequence[Verdict]):
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
         place = range(self._length)[place]
-        names, number = self.names, {field: values[place] for field, values in self._columns.items()}
-        return Verdict(
-            names[number["example"]],
-            names[number["question"]],
-            names[number["model"]],
-            names[number["prompt"]],
-            _ANSWERS[number["answer"]],
-            None if number["p_yes"] != number["p_yes"] else number["p_yes"],
-            _SOURCES[number["p_yes_from"]],
-            self._explanation.get(place),
-            _STATUSES[number["status"]],
-            self._error.get(place),
-            self._value.get(place),
-            number["replicate"],
-            self._asked.get(place),
-            self._version.get(place),
-        )
+        return Verdict(*(self._value(field, place) for field in _FIELDS))
+
+    def _value(self, field: str, place: int) -> Any:
+        if field in _NOTES:
+            return self._notes[field].get(place)
+        value = self._columns[field][place]
+        if field == "p_yes":
+            return None if value != value else value
+        return value if field == "replicate" else _MEANT.get(field, self.names)[value]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -361,22 +325,9 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """One JSON object a line, in the order given."""
     columns, name = VerdictColumns.of(verdicts), lru_cache(1000)(_encode)
-    for (
-        example,
-        question,
-        model,
-        prompt,
-        answer,
-        p_yes,
-        p_yes_from,
-        explanation,
-        status,
-        error,
-        value,
-        replicate,
-        asked,
-        version,
-    ) in zip(*map(columns.column, _FIELDS), strict=True):
+    for row in zip(*map(columns.column, _FIELDS), strict=True):
+        example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, *rare = row
+        value, replicate, asked, version = rare
         again = f', "replicate": {replicate}' if replicate else ""
         again += f', "asked": {name(asked)}' if asked else ""
         again += "" if value is None else f', "value": {value!r}'
@@ -401,8 +352,7 @@ def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
         return
     columns = VerdictColumns.of(verdicts)
     with whole_file(path) as file:
-        left_out = {"asked": not columns.are_own, "value": not columns._value, "version": not columns._version}
-        there = [field for field in _FIELDS if not left_out.get(field)]
+        there = [each for each in _FIELDS if each not in ("asked", "value", "version") or columns._notes[each]]
         write_parquet(file, {field: columns.column(field) for field in there}, _TYPES)
 
 
@@ -411,15 +361,10 @@ def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
     return "".join(verdict_lines(verdicts))
 
 
-def write_verdicts(verdicts: Iterable[Verdict], file: TextIO) -> None:
-    """Write verdicts as :func:`dump_verdicts` puts them."""
-    file.writelines(verdict_lines(verdicts))
-
-
 def read_verdicts(
     path: str | Path, *, examples: Collection[str] | None = None, questions: Collection[str] | None = None
 ) -> VerdictColumns:
-    """Read verdicts as :func:`write_verdicts` writes them, in the order of the file.
+    """Read verdicts as :func:`save_verdicts` writes them, in the order of the file.
 
     An answer without ``p_yes`` gets 1 or 0, and ``hard`` as its provenance.
 
@@ -470,22 +415,11 @@ def _unknown(where: str, field: str, name: str, place: str, known: Collection[st
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
     """The places of the first verdict that is there again, and of its repeat; None where each is there once."""
-    codes, most = np.zeros(len(verdicts), dtype=np.int64), 1
-    for field in ("example", "question", "model", "prompt", "replicate"):
-        numbers = verdicts.numbers(field)
-        if np.any(numbers != numbers[0]):
-            highest = int(numbers.max()) + 1
-            if most * highest >= 2**63:
-                different, codes = np.unique(codes, return_inverse=True)
-                most = len(different)
-            codes *= highest
-            codes += numbers
-            most *= highest
-    in_order = np.sort(codes)
-    if not np.any(in_order[1:] == in_order[:-1]):
+    columns = [verdicts.numbers(field) for field in ("example", "question", "model", "prompt", "replicate")]
+    order = np.lexsort(columns)  # stable: those that are alike stay in their order
+    again = np.flatnonzero(np.all([np.diff(column[order]) == 0 for column in columns], axis=0))
+    if not again.size:
         return None
-    order = np.argsort(codes, kind="stable")
-    again = np.flatnonzero(np.diff(codes[order]) == 0)
     place = again[np.argmin(order[again + 1])]
     return int(order[place]), int(order[place + 1])
 

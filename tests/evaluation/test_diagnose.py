@@ -14,7 +14,7 @@ from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.prompts.verdicts import Verdict, write_verdicts
+from askance.prompts.verdicts import Verdict, save_verdicts
 from askance.testing import ScriptedModel
 from tests.said import naming
 
@@ -41,8 +41,7 @@ def file(sandbox: Path) -> Path:
     """A verdicts file, as an evaluation writes it."""
     found = askance.evaluate(rows(), checklist=CHECKLIST, model=judge(), no_cache=True)
     path = sandbox / "verdicts.jsonl"
-    with path.open("w", encoding="utf-8") as out:
-        write_verdicts(found.verdicts, out)
+    save_verdicts(path, found.verdicts)
     return path
 
 

@@ -34,7 +34,7 @@ from askance.models.session import session
 from askance.prompts.checklist import Checklist
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.prompts.verdicts import VerdictColumns, write_verdicts
+from askance.prompts.verdicts import VerdictColumns, save_verdicts
 from askance.settings import parse_options
 from askance.testing import StandInServer
 
@@ -181,8 +181,7 @@ def warm_stages(folder: Path, url: str) -> dict[str, dict[str, float]]:
         (verdicts, longest), stages[JUDGE] = timed(lambda: run_sync(judged))
     stages[JUDGE]["longest_hold_of_event_loop_s"] = round(longest, 4)
     _, stages["score"] = timed(lambda: score_examples(examples, checklist, verdicts))
-    with (folder / "verdicts.jsonl").open("w", encoding="utf-8") as file:
-        _, stages["write verdicts.jsonl"] = timed(lambda: write_verdicts(verdicts, file))
+    _, stages["write verdicts.jsonl"] = timed(lambda: save_verdicts(folder / "verdicts.jsonl", verdicts))
     _, cost = timed(lambda: _write_events(Journal(folder / "journal.jsonl")))
     stages["one journal event"] = {name: round(seconds / EVENTS, 6) for name, seconds in cost.items()}
     return stages

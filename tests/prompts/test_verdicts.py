@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from askance.prompts.errors import InputError
 from askance.prompts.templates import render, template
-from askance.prompts.verdicts import Verdict, read_verdicts, write_verdicts
+from askance.prompts.verdicts import Verdict, dump_verdicts, read_verdicts, save_verdicts
 from tests.said import naming
 
 
@@ -25,15 +24,14 @@ def test_soft_scores_are_probabilities_and_hard_ones_are_not() -> None:
 
 
 def test_verdicts_are_written_one_a_line_in_order_with_the_fields_of_the_interface() -> None:
-    file = io.StringIO()
-    write_verdicts(
-        [Verdict("é", "q", "m", "p", True, 1.0, "hard"), Verdict("b", "q", "m", "p", None, replicate=2)], file
+    text = dump_verdicts(
+        [Verdict("é", "q", "m", "p", True, 1.0, "hard"), Verdict("b", "q", "m", "p", None, replicate=2)]
     )
-    first, second = map(json.loads, file.getvalue().splitlines())
+    first, second = map(json.loads, text.splitlines())
     assert list(first) == (
         ["example", "question", "model", "prompt", "answer", "p_yes", "p_yes_from", "explanation", "status", "error"]
     )
-    assert "é" in file.getvalue()
+    assert "é" in text
     assert second["replicate"] == 2
 
 
@@ -62,8 +60,7 @@ def written(folder: Path, *rows: dict[str, Any]) -> Path:
 
 def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        write_verdicts(VERDICTS, file)
+    save_verdicts(path, VERDICTS)
     assert read_verdicts(path, examples={"é", "b"}, questions=["q"]) == VERDICTS
 
 

@@ -22,7 +22,7 @@ from askance.optimizer.selection.select import select
 from askance.optimizer.weights.weigh import weigh
 from askance.prompts.checklist import Checklist, Question, dump_checklist
 from askance.prompts.errors import AskanceError, InputError
-from askance.prompts.verdicts import write_verdicts
+from askance.prompts.verdicts import save_verdicts
 from askance.report.any_result import write_report_of
 from askance.report.page import MISSING, probability_byte
 from askance.report.verdicts_page import Beside
@@ -75,8 +75,7 @@ def left(tmp_path_factory):
     judge = ScriptedModel(reply, name="small/<b>judge")
     options = {"checklist": checklist, "model": judge, "no_cache": True}
     found = evaluate(rows(), **options, resamples=100)
-    with (place / "verdicts.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts(found.verdicts, file)
+    save_verdicts(place / "verdicts.jsonl", found.verdicts)
     diagnosis = diagnose(rows(), checklist=checklist, verdicts=found.verdicts)
     compared = compare(rows(), judges=["binary", "direct"], **options, resamples=100, explain="never")
     chosen = select(

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from askance.prompts.verdicts import Verdict, write_verdicts
+from askance.prompts.verdicts import Verdict, save_verdicts
 from askance.report.any_result import write_report_of
 from askance.report.verdicts_page import Beside
 
@@ -33,8 +33,7 @@ def verdicts(examples):
 def evaluated(tmp_path_factory):
     place = tmp_path_factory.mktemp("evaluated")
     ids = [f"e{number:02d}" for number in range(40)]
-    with (place / "verdicts.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts(verdicts(ids), file)
+    save_verdicts(place / "verdicts.jsonl", verdicts(ids))
     rows = [
         {"id": name, "input": f"In {name} {HOSTILE}", "output": "o", "human": {"overall": number % 5}}
         for number, name in enumerate(ids)
@@ -93,8 +92,9 @@ def comparison():
 
 
 async def test_examples_may_be_called_what_every_object_of_the_page_s_language_has(tmp_path, port, browser):
-    with (tmp_path / "v.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts([Verdict(each, "q", "m", "p", True, 0.9) for each in ("constructor", "toString", "e1")], file)
+    save_verdicts(
+        tmp_path / "v.jsonl", [Verdict(each, "q", "m", "p", True, 0.9) for each in ("constructor", "toString", "e1")]
+    )
     page = write_report_of(tmp_path / "v.jsonl")
     async with browser(port) as tab:
         await tab.open(page.as_uri())
@@ -205,8 +205,7 @@ async def test_a_figure_is_not_cut_off_where_its_tile_is_narrower_than_it(tmp_pa
 
 async def test_on_paper_no_column_is_cut_off(tmp_path, port, browser):
     ids = [f"e{number:02d}" for number in range(40)]
-    with (tmp_path / "verdicts.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts((each for each in verdicts(ids) if each.question != HOSTILE), file)
+    save_verdicts(tmp_path / "verdicts.jsonl", (each for each in verdicts(ids) if each.question != HOSTILE))
     rows = [{"id": each, "input": "In.", "human": {"overall": number % 5}} for number, each in enumerate(ids)]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (tmp_path / "c.json").write_text(json.dumps(comparison()), encoding="utf-8")
@@ -238,18 +237,15 @@ async def test_everything_in_verdicts_can_be_reached_and_worked_by_keyboard(eval
 async def test_a_hundred_thousand_verdicts_open_within_a_second(tmp_path, port, browser):
     ids = [f"e{number}" for number in range(10_000)]
     questions = [f"q{number}" for number in range(10)]
-    with (tmp_path / "v.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts(
-            (
-                Verdict(
-                    each, name, "m", "p", p >= 0.5, p, "logprob", f"Because of a reason that is about so long, {p}."
-                )
-                for place, each in enumerate(ids)
-                for at, name in enumerate(questions)
-                for p in [((place * 7 + at * 13) % 101) / 101]
-            ),
-            file,
-        )
+    save_verdicts(
+        tmp_path / "v.jsonl",
+        (
+            Verdict(each, name, "m", "p", p >= 0.5, p, "logprob", f"Because of a reason that is about so long, {p}.")
+            for place, each in enumerate(ids)
+            for at, name in enumerate(questions)
+            for p in [((place * 7 + at * 13) % 101) / 101]
+        ),
+    )
     page = write_report_of(tmp_path / "v.jsonl")
     assert page.stat().st_size < 6_000_000
     async with browser(port) as tab:
@@ -276,8 +272,7 @@ async def test_images_of_data_are_shown_and_those_elsewhere_are_links_that_are_n
         "output": "o",
     }
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
-    with (tmp_path / "v.jsonl").open("w", encoding="utf-8") as file:
-        write_verdicts([Verdict("e1", "q", "m", "p", True, 0.9)], file)
+    save_verdicts(tmp_path / "v.jsonl", [Verdict("e1", "q", "m", "p", True, 0.9)])
     page = write_report_of(tmp_path / "v.jsonl", beside=Beside(data=tmp_path / "data.jsonl"))
     assert len(page.read_bytes()) < 1_000_000
     async with browser(port) as tab:
