@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..models.replies.json_object import json_in
-from ..prompts.criteria.bands import LengthBand
-from ..prompts.criteria.json_schemas import schema_errors
-from ..prompts.criteria.patterns import first_match
+from ..prompts.criteria.kinds import schema_errors
+from ..prompts.criteria.patterns import LengthBand, first_match
 from ..prompts.formatting import count
 from ..prompts.text import sentences, shorten
 
@@ -32,7 +31,7 @@ COUNTS: dict[str, Callable[[str], int]] = {
     "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
 }
 """Number of units of length in a text, by the unit of a
-:class:`~askance.prompts.criteria.bands.LengthBand`."""
+:class:`~askance.prompts.criteria.patterns.LengthBand`."""
 
 
 def decided(kind: str, value: str, output: str) -> Holds:

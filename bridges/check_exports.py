@@ -18,9 +18,9 @@ from ..agents.decided import DECIDED
 from ..models.replies import json_object
 from ..prompts import formatting, text
 from ..prompts.checklist import Checklist, ComputedCheck
-from ..prompts.criteria import bands, json_schemas, patterns
-from ..prompts.criteria.bands import LengthBand
+from ..prompts.criteria import kinds, patterns
 from ..prompts.criteria.kinds import OF_SCHEMAS
+from ..prompts.criteria.patterns import LengthBand
 from . import exported_checks
 
 
@@ -40,10 +40,10 @@ def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
 def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> str:
     """The file that decides checks, with askance's functions for it. It is ``alone`` unless a judge in it already reads
     JSON."""
-    helpers = (text.sentences, text.shorten, formatting.count, json_schemas.schema_errors, json_schemas._validator)
+    helpers = (text.sentences, text.shorten, formatting.count, kinds.schema_errors, kinds._validator)
     needed = "\n\n".join(inspect.getsource(helper) for helper in helpers)
-    constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {json_schemas.MOST_ERRORS}\n"
-    deciding = inlined(inlined(inspect.getsource(decided), bands), patterns)
+    constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {kinds.MOST_ERRORS}\n"
+    deciding = inlined(inspect.getsource(decided), patterns)
     if alone and any(check.kind == "fields" for check in checks):
         deciding = inlined(deciding, json_object)
     deciding += f"\n\nfrom functools import lru_cache\n\n{constants}\n\n{needed}"

@@ -18,9 +18,8 @@ from ..bridges.imported_table import problem_of, rows_of_table
 from ..bridges.trace_examples import FORMATS, are_traces, import_traces
 from ..evaluation.options import ScoreOptions
 from ..prompts.errors import AskanceError, InputError
-from ..prompts.field_map import FIELDS, check_field_map, parse_field_map
+from ..prompts.field_map import FIELDS, RATER, check_field_map, parse_field_map
 from ..prompts.human_feedback import parse_label_scale, parse_labels
-from ..prompts.mapping.long_table import RATER
 from ..prompts.mapping.published import FORMS
 from ..prompts.mapping.table import Table, look_at
 from ..prompts.preferences import KNOWN_FIELDS

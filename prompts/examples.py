@@ -30,7 +30,20 @@ from pydantic import (
 from .checklist import Checklist
 from .conversations.record import Text, packed, unpacked
 from .errors import InputError, did_you_mean
-from .field_map import FIELDS, TEXTS, FieldMap, check_field_map, columns_of, id_of_texts, missing, numbered_id, renamed
+from .field_map import (
+    FIELDS,
+    RATER,
+    TEXTS,
+    FieldMap,
+    by_output,
+    check_field_map,
+    columns_of,
+    id_of_texts,
+    is_long,
+    missing,
+    numbered_id,
+    renamed,
+)
 from .formatting import count
 from .human_feedback import (
     WHOLE,
@@ -47,7 +60,6 @@ from .human_feedback import (
     refuse_mixed_labels,
 )
 from .json_documents import at, looked_at
-from .mapping.long_table import RATER, by_output, is_long
 from .mapping.table import proposes_mapping
 from .messages import StructuredText
 from .raters import UNNAMED, by_name, by_place, unnamed_said

@@ -21,11 +21,17 @@ from .checklist import TEXTS, Sees
 from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
 from .errors import InputError, did_you_mean
 from .examples import Example
-from .formats.answer_format import answer_format, orders_json, orders_yes_or_no
 from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
 from .formats.detection import form_in, form_of
 from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record
-from .formats.output_alone import OTHER_TEXTS, is_marked_well, without_other_texts
+from .formats.plain_text import (
+    OTHER_TEXTS,
+    answer_format,
+    is_marked_well,
+    orders_json,
+    orders_yes_or_no,
+    without_other_texts,
+)
 from .formats.variables import as_written
 from .lessons import Edit
 from .rows import column

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...prompts.conversations.chat import ToolCall, calls_in_turn
-from ...prompts.criteria.json_schemas import schema_errors
-from ...prompts.criteria.kinds import CallBand, SameCalls, tool_names, tool_order
+from ...prompts.criteria.kinds import CallBand, SameCalls, schema_errors, tool_names, tool_order
 from ...prompts.errors import AskanceError
 from ...prompts.formatting import count
 from ...prompts.messages import told

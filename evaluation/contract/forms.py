@@ -17,7 +17,7 @@ from typing import Literal
 
 from ...agents.generator import instruction_of
 from ...prompts.checklist import ComputedCheck, Question
-from ...prompts.criteria.bands import LengthBand
+from ...prompts.criteria.patterns import LengthBand
 from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
 from ...prompts.text import copied_words
 from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern

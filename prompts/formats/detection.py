@@ -9,10 +9,9 @@ from pathlib import Path
 from ..errors import InputError, like_named
 from ..text import sendable
 from ..text_files import read_text
-from .documents import Found, one_text
+from .documents import Found, find_messages, one_text
 from .form import FIELDS, MARK, PromptForm
 from .spelling import Kind, read_document, whole_file
-from .tool_prompts import find_messages
 from .variables import check_syntax, syntax_of
 
 _DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}

@@ -21,9 +21,8 @@ from ..examples import Example
 from ..json_documents import at
 from ..messages import StructuredText
 from ..text import fence, literal
-from .documents import Found, MessageText, one_text
+from .documents import Found, MessageText, find_messages, one_text
 from .spelling import Kind, read_document, replaced, whole_file
-from .tool_prompts import find_messages
 from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from .columns import LOOKED_AT, DataColumn, columns_in
+from .columns import LOOKED_AT, OVERALL, DataColumn, RatedColumns, columns_in, of_program, ratings_in
 from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED, plain_name
 from .published import PublishedForm
-from .ratings import OVERALL, RatedColumns, of_program, ratings_in
 
 ORDER = ("id", "rater", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")

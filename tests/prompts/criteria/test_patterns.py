@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askance.prompts.criteria import patterns
-from askance.prompts.criteria.json_schemas import schema_errors
+from askance.prompts.criteria.kinds import schema_errors
 from askance.prompts.criteria.patterns import RunawayPatternError, first_match
 from tests.said import naming
 
