@@ -10,7 +10,6 @@ the model's name there. A verdict that cannot be had is a JudgeError, never a sc
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import math
@@ -44,11 +43,11 @@ from ..models.replies.yes_no import (
 )
 from ..prompts.conversations.chat import images_of, reply_text, seen_of, with_images
 from ..prompts.messages import StructuredText, told
+from ..prompts.text import BRACES, fence, fill
 
 JUDGE: dict[str, Any] = {}
 _Frame = tuple[list[tuple[str, str]], str, str, tuple[Any, ...]]
 
-_BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 _ABSTAINS = {"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"}
 _QUOTE_FORM = "Copy from the text the few words that make the answer yes. If there are none, write: none."
 _facts = [Facts()]  # of the server
@@ -106,9 +105,9 @@ def _column(metadata: Any, path: str) -> str:
 
 def _asked(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
     """The model's answers to each question with P(yes), one for each replicate."""
-    columns = {name: _fence(text) if "\n" in text else text for name, text in columns.items()}
+    columns = {name: fence(text) if "\n" in text else text for name, text in columns.items()}
     frames = {sees: _frame(prompt, _seen(texts, sees), columns) for sees, prompt in JUDGE["prompts"].items()}
-    frames["quote"] = JUDGE["quoting"], f"Text:\n{_fence(texts['output'])}\n\n", "", ()
+    frames["quote"] = JUDGE["quoting"], f"Text:\n{fence(texts['output'])}\n\n", "", ()
     stated = JUDGE["stated"]
     source, draws = ("stated", 1) if stated else _settle(frames[JUDGE["questions"][0]["sees"]])
     repeats = range(JUDGE["repeat"] * draws)
@@ -137,9 +136,9 @@ def _asked(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tup
 def _in_own_words(texts: dict[str, str], columns: dict[str, str]) -> dict[str, list[tuple[bool, float]]]:
     """The place on its own scale of the score that a judge states, whose prompt is asked as it stands."""
     own, said = JUDGE["own"], []
-    shown = [f"{name.capitalize()}:\n{_fence(texts[name])}\n" for name in _ORDER if texts[name] or name == "output"]
+    shown = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in _ORDER if texts[name] or name == "output"]
     values = {**texts, **columns, "example": "\n".join(shown).strip("\n")}
-    *before, (_, content) = [(role, _fill(text, values)) for role, text in own["messages"]]
+    *before, (_, content) = [(role, fill(text, values)) for role, text in own["messages"]]
     messages = _messages((before, content, "", _images_in(texts, own["images"])), "")
     for replicate in range(JUDGE["repeat"]):
         text, _, ended = _ask(messages, "own", replicate, own["reply_tokens"])
@@ -239,9 +238,9 @@ _ORDER = ("context", "input", "reference", "output")
 def _frame(prompt: dict[str, Any], texts: dict[str, str], columns: dict[str, str]) -> _Frame:
     """The opening messages, the texts before and after the question, and the images that are sent before them."""
     mark = "\ue000question\ue000"
-    names = {match[2] for _, text in prompt["messages"] for match in _BRACES.finditer(text)}
-    fenced = {name: _fence(text) if text or name in prompt["always"] else "" for name, text in texts.items()}
-    made = [(role, _fill(text, fenced | columns | {"question": mark})) for role, text in prompt["messages"]]
+    names = {match[2] for _, text in prompt["messages"] for match in BRACES.finditer(text)}
+    fenced = {name: fence(text) if text or name in prompt["always"] else "" for name, text in texts.items()}
+    made = [(role, fill(text, fenced | columns | {"question": mark})) for role, text in prompt["messages"]]
     shows = "output" in names
     if not shows and "question" not in names:
         shown = [f"{name.capitalize()}:\n{fenced[name]}\n" for name in _ORDER if texts[name] or name == "output"]
@@ -257,23 +256,6 @@ def _frame(prompt: dict[str, Any], texts: dict[str, str], columns: dict[str, str
 
 def _images_in(texts: dict[str, str], shown: Iterable[str]) -> tuple[Any, ...]:
     return tuple(image for name in shown for image in images_of(texts[name]))
-
-
-def _fill(text: str, values: dict[str, str]) -> str:
-    return _BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
-
-
-def _fence(text: str) -> str:
-    """The text between lines with a word that is not in it, so that nothing in it can end it."""
-    digest, lower = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
-    for _ in range(20):
-        tag = JUDGE["tags"][int(digest[:8], 16) % len(JUDGE["tags"])]
-        if tag not in lower:
-            return f"<{tag}>\n{text}\n</{tag}>"
-        digest = hashlib.sha256(digest.encode()).hexdigest()
-    while digest[:8] in lower:
-        digest = hashlib.sha256(digest.encode()).hexdigest()
-    return f"<{digest[:8]}>\n{text}\n</{digest[:8]}>"
 
 
 def _settle(frame: _Frame) -> tuple[str, int]:
@@ -321,10 +303,14 @@ def _verdict(messages: list[dict[str, Any]], source: str, replicate: int, output
             if output is None and text.strip().lower().rstrip(".!") in _ABSTAINS:
                 raise JudgeError(f"The model abstained: {_shown(text)}.")
         if again:
-            complaint = f"That is not an answer that can be used: {problem}. Answer again: {form}"
-            messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
-            messages.append({"role": "user", "content": complaint})
+            messages = _again(messages, text, problem, form)
     raise JudgeError(f"The model's answer {problem}.")
+
+
+def _again(messages: list[dict[str, Any]], reply: str, problem: str, form: str) -> list[dict[str, Any]]:
+    complaint = f"That is not an answer that can be used: {problem}. Answer again: {form}"
+    said = {"role": "assistant", "content": reply or "(nothing)"}
+    return [*messages, said, {"role": "user", "content": complaint}]
 
 
 def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> dict[str, tuple[bool, float]]:
@@ -356,9 +342,7 @@ def _numbers(part: dict[str, Any], frames: dict[str, Any], replicate: int) -> di
                 answers |= _numbers(part_alone, frames, replicate)
             return answers
         if again:
-            complaint = f"That is not an answer that can be used: {problem}. Answer again: {part['form']}"
-            messages = [*messages, {"role": "assistant", "content": text or "(nothing)"}]
-            messages.append({"role": "user", "content": complaint})
+            messages = _again(messages, text, problem, part["form"])
     raise JudgeError(f"The model's answer cannot be used: {problem}.")
 
 
@@ -471,9 +455,8 @@ def _post(body: dict[str, Any]) -> dict[str, Any]:
         except urllib.error.HTTPError as error:
             said = error.read().decode("utf-8", "replace")
             if error.code == 400 and ("model output limit" in said or "thinking.budget_tokens" in said):
-                return {
-                    "choices": [{"message": {"content": ""}, "finish_reason": "length"}]
-                }  # it has thought all along
+                # it has thought all along
+                return {"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}
             learned = facts.learn(error.code, said, sent)
             if learned is not None:
                 facts = learned

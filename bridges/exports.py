@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from pprint import pformat
 from typing import Any, Literal, get_args
 
 from ..agents.judging import MOST_TOGETHER
@@ -28,24 +29,29 @@ from ..models.replies.own_formats import parse_reads
 from ..models.request_form import direct_forms
 from ..models.thinking_room import ROOM
 from ..models.trained.scorer_file import is_scorer
-from ..prompts import messages
+from ..prompts import messages, text
 from ..prompts.checklist import Checklist, ComputedMeasure, Question, Sees, refuse_computed
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.prompt import PLACEHOLDERS, Prompt, quoting
-from ..prompts.text import TAGS, fill
 from . import exported_checks, exported_judge
-from .check_exports import asked_of, code_of_checks, inlined, needs_of, with_literal
+from .check_exports import (
+    code_of_checks,
+    inlined,
+    judge_tests,
+    migration_root,
+    migration_tests,
+    needs_of,
+    promptfoo_file,
+    pytest_file,
+    with_literal,
+)
 from .export_adapters import ADAPTERS, CHECK_ADAPTERS, CHECK_USES, HELPERS, THRESHOLDS, USES, WITH_JUDGE
-from .requirement_exports import judge_tests, migration_root, migration_tests, promptfoo_file, pytest_file
 
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader", "pytest"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
 OF_REPLIES = frozenset({"promptfoo", "deepeval", "openai-grader"})
 """Tools that hand over the text of the last reply."""
-
-
-_SIDES = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
         )
     if measures:
         notices.append(_without_measures(kept, measures))
-    asked = asked_of(kept.checklist)
+    asked = kept.checklist.asked_alone
     if to != "pytest" and (
         views := [f"{each.id} (sees: {each.sees})" for each in kept.checklist.asked if each.is_relation]
     ):
@@ -133,8 +139,10 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
     name, code = f"{to}_requirements.py", _file(kept, asked, to, apart=True)
     if to != "promptfoo":
         return ExportedJudge(code, name, CHECK_USES[to].format(name=name), tuple(notices))
-    text, is_called = promptfoo_file(tests, name)
-    return ExportedJudge(text, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if is_called else {})
+    assertions, is_called = promptfoo_file(tests, name)
+    return ExportedJudge(
+        assertions, "requirements.yaml", CHECK_USES[to], tuple(notices), {name: code} if is_called else {}
+    )
 
 
 def _without_measures(kept: KeptJudge, measures: Sequence[ComputedMeasure]) -> str:
@@ -156,6 +164,10 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
         return source + "".join(adapters)
     source = inlined(inspect.getsource(exported_judge), exported_checks, source)
     reads = kept.settings.get("reads") is not None
+    fencing = "\n\n".join(inspect.getsource(each) for each in (text.tag_for, text.fence, text.fill))
+    constants = f"BRACES = re.compile({text.BRACES.pattern!r})\nFENCE_WORDS = {pformat(text.FENCE_WORDS, width=110, compact=True)}"
+    code = f"from __future__ import annotations\nfrom hashlib import sha256\n\n{constants}\n\n\n{fencing}"
+    source = inlined(source, text, code)
     for module in (*([own_scores] if reads else []), yes_no, json_object, thoughts, refusals, chat, messages):
         source = inlined(source, module)
     source = re.sub(r"^from \.\..*\n", "", source, flags=re.MULTILINE)  # an exported file has no package of ours
@@ -259,7 +271,8 @@ def _asking(kept: KeptJudge) -> EachAsking:
 
 
 def _by_side(words: Mapping[str, bool]) -> dict[str, str]:
-    return {name: " ".join(each for each, yes in words.items() if yes is side) for name, side in _SIDES.items()}
+    sides = {"yes": True, "no": False}
+    return {name: " ".join(each for each, yes in words.items() if yes is side) for name, side in sides.items()}
 
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
@@ -271,8 +284,8 @@ def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
 
 def _as_exported(prompt: Prompt) -> dict[str, Any]:
     """A prompt's messages, with the fields whose tags are there ``always``. Raises InputError where it needs more."""
-    if prompt.form is not None and not prompt.form.is_plain:
-        return {"messages": prompt.form.exported(prompt.text), "always": ["output"]}
+    if prompt.foreign is not None:
+        return {"messages": prompt.foreign.exported(prompt.text), "always": ["output"]}
     return {"messages": [("user" if prompt.placeholders else "system", prompt.text)], "always": [*PLACEHOLDERS]}
 
 
@@ -324,21 +337,17 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
         ],
         **{name: settings[name] for name in ("p_yes", "samples", "temperature", "repeat", "seed")},
         **held,
-        "tags": list(TAGS),
     }
 
 
 def _own(prompt: Prompt, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The messages of a judge in people's own words, with ``{example}`` where its prompt shows no output, and how its
     reply is read."""
-    made, plain = _as_exported(prompt)["messages"], prompt.form is None or prompt.form.is_plain
-    shows = bool(prompt.placeholders) if plain else "output" in prompt.placeholders
+    made = _as_exported(prompt)["messages"]
+    shows = bool(prompt.placeholders) if prompt.foreign is None else "output" in prompt.placeholders
     if not shows:
-        made = (
-            [*made, ("user", "{example}")]
-            if made[-1][0] == "system"
-            else [("system", made[0][1]), ("user", "{example}")]
-        )
+        before = made if made[-1][0] == "system" else [("system", made[0][1])]
+        made = [*before, ("user", "{example}")]
     return {
         "messages": made,
         "images": [each for each in prompt.placeholders if each in PLACEHOLDERS[:4]] if shows else [*PLACEHOLDERS[:4]],
@@ -384,14 +393,15 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
         "graders": graders,
         "calculate_output": f"({total}) / {sum(weights.values()):g}",
     }
+    held = "There is no threshold in it."
+    if kept.threshold is not None:
+        held = f"An output passes from {kept.threshold:g} on (pass_threshold)."
     notices.append(
         "A grader of OpenAI's answers each question with a label: its scores are shares of good answers, not mean "
-        "probabilities of yes, and the texts stand between fixed tags. "
-        f"{'There is no threshold in it.' if kept.threshold is None else ''}"
-        f"{'' if kept.threshold is None else f'An output passes from {kept.threshold:g} on (pass_threshold).'}"
+        f"probabilities of yes, and the texts stand between fixed tags. {held}"
     )
-    text = json.dumps(made, ensure_ascii=False, indent=2) + "\n"
-    return ExportedJudge(text, "grader.json", USES["openai-grader"], tuple(notices))
+    grader = json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+    return ExportedJudge(grader, "grader.json", USES["openai-grader"], tuple(notices))
 
 
 def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
@@ -399,9 +409,9 @@ def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
     asked = _as_exported(prompt)
-    tags = {name: f"<{name}>\n{text}\n</{name}>" for name, text in texts.items() if text or name in asked["always"]}
+    tags = {name: f"<{name}>\n{each}\n</{name}>" for name, each in texts.items() if each or name in asked["always"]}
     put_in = dict.fromkeys(texts, "") | tags | {"question": block}
-    made = [(role, fill(text, put_in)) for role, text in asked["messages"]]
+    made = [(role, text.fill(said, put_in)) for role, said in asked["messages"]]
     if "output" not in prompt.placeholders:
         shown = "\n".join(f"{name.capitalize()}:\n{tags[name]}\n" for name in ("input", "output") if texts[name])
         return [*made, ("user", f"{shown}\n{block}")]

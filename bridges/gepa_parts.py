@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ..evaluation.scoring import ExampleScore, Targets
 from ..models.base import Model, ModelError, Parameters, make_request
@@ -19,7 +18,7 @@ from ..models.event_loops import BackgroundLoop
 from ..models.gateway import Gateway
 from ..optimizer.acceptance import CorrelationYardstick, Yardstick
 from ..optimizer.subject import Observation
-from ..prompts.checklist import ComputedCheck, Question, marked
+from ..prompts.checklist import ComputedCheck, marked
 from ..prompts.errors import InputError
 from ..prompts.examples import Example
 from ..prompts.prompt import Prompt
@@ -50,7 +49,7 @@ def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt. Raises
     InputError where there is no text between the placeholders.
     """
-    if prompt.form is not None and not prompt.form.is_plain:
+    if prompt.foreign is not None:
         raise InputError(
             "GEPA improves a plain text. Give the text of one message as the prompt: askance.Prompt(text)."
         )
@@ -65,32 +64,11 @@ def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     return Frame(text[:start], text[start + len(guidance) :], prompt.shown), fill(guidance, {})
 
 
-NONE: Mapping[str, str] = MappingProxyType({})
-
-
-class Metric(Protocol):
-    """The number of an example, and its record for the reflection."""
-
-    explained: Literal["mine", "theirs"]
-    """The side of a signal's reasons that holds the judge's explanations."""
-
-    def knows(self, example: str) -> bool:
-        """Whether an example can have a number at all."""
-
-    def value(self, scores: ExampleScore) -> float | None:
-        """The number, in [0, 1]; None where a verdict is missing."""
-
-    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
-        """Inputs, outputs and feedback of one observed example, as GEPA's reflection prompt lays them out.
-
-        ``reasons``: the judge's explanations by example/question.
-        """
-
-
 class NearnessToPeople:
     """Metric of a judge: nearness of its score to the human score."""
 
     explained: Literal["mine", "theirs"] = "mine"
+    """The side of a signal's reasons that holds the judge's explanations."""
 
     def __init__(self, targets: Targets) -> None:
         """``targets`` are the human scores in [0, 1]."""
@@ -101,17 +79,20 @@ class NearnessToPeople:
         return example in self._targets.wanted and self._targets.overall(example) is not None
 
     def value(self, scores: ExampleScore) -> float | None:
-        """1 where judge and people give the same score, 0 where they are as far apart as can be."""
+        """1 where judge and people give the same score, 0 where they are as far apart as can be; None without one."""
         score, wanted = self._targets.score(scores), self._targets.overall(scores.example)
         return None if score is None or wanted is None else 1 - abs(score - wanted)
 
-    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
-        """The example, the judge's answers with P(yes), and the human score."""
+    def record(self, seen: Observation, place: int, reasons: Mapping[str, str]) -> dict[str, Any]:
+        """The example, the judge's answers with P(yes), and the human score, as GEPA's reflection prompt lays them out.
+
+        ``reasons`` are the judge's explanations by example/question.
+        """
         example, scores = seen.examples[place], seen.scores[place]
         verdicts = _verdicts(seen, example.id)
         asked = [seen.question(example.id, verdict.question) for verdict in verdicts]
         answers = {
-            _asked(question): _answer(verdict, _reason(verdict, reasons))
+            marked(question.text, question.good, question.sees): _answer(verdict, _reason(verdict, reasons))
             for question, verdict in zip(asked, verdicts, strict=True)
         }
         return {
@@ -147,7 +128,7 @@ class OwnScore:
         """The score of the run's checker or judge."""
         return scores.overall
 
-    def record(self, seen: Observation, place: int, reasons: Mapping[str, str] = NONE) -> dict[str, Any]:
+    def record(self, seen: Observation, place: int, reasons: Mapping[str, str]) -> dict[str, Any]:
         """The input, the output, and the results of the checks and the questions."""
         example = seen.examples[place]
         lines = []
@@ -163,7 +144,11 @@ class OwnScore:
         }
 
 
-def metric_for(yardstick: Yardstick) -> NearnessToPeople | OwnScore:
+Metric = NearnessToPeople | OwnScore
+"""The number of an example, in [0, 1], and its record for the reflection."""
+
+
+def metric_for(yardstick: Yardstick) -> Metric:
     """The metric that belongs to what a run is measured by."""
     return NearnessToPeople(yardstick.targets) if isinstance(yardstick, CorrelationYardstick) else OwnScore()
 
@@ -174,11 +159,6 @@ def _verdicts(seen: Observation, example: str) -> list[Verdict]:
 
 def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
     return verdict.explanation or reasons.get(f"{verdict.example}/{verdict.question}", "")
-
-
-def _asked(question: Question) -> str:
-    """A question in words, marked with its polarity and with what it sees."""
-    return marked(question.text, question.good, question.sees)
 
 
 def _name(seen: Observation, verdict: Verdict) -> str:

@@ -61,11 +61,7 @@ def problem_of(table: Table) -> str:
 
 
 def rows_of_table(table: Table) -> Iterator[str]:
-    """The lines of an examples file, or of one of pairs.
-
-    Raises:
-        InputError: The mapping does not read the file.
-    """
+    """The lines of an examples file, or of one of pairs. Raises InputError where the mapping does not read the file."""
     fields = table.proposal.fields.values()
     paths = [each for given in fields for each in ([given] if isinstance(given, str) else given)]
     records = _read(table.source, table.proposal, None)

@@ -157,10 +157,6 @@ class MLflowCallback:
             self._client.set_terminated(run_id, status="KILLED")
 
 
-mlflow_callback = MLflowCallback
-"""Its earlier name."""
-
-
 def log_evaluation(
     found: Evaluation,
     judge: str | Path | KeptJudge | None = None,

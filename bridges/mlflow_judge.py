@@ -190,11 +190,6 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         return self._form
 
     @property
-    def original(self) -> Any:
-        """The judge that was aligned."""
-        return self._original
-
-    @property
     def instructions(self) -> str:
         """The aligned judge's instructions, and every question that is asked of an output."""
         asked = "\n".join(f"- {each.criterion}" for each in self._checklist.questions)

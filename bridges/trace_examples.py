@@ -14,11 +14,12 @@ from typing import Any
 from ..prompts.conversations import chat
 from ..prompts.errors import InputError, did_you_mean
 from ..prompts.field_map import TEXTS, FieldMap, check_field_map, columns_of, put
+from ..prompts.formatting import names_text
 from ..prompts.human_feedback import MEANINGS
 from ..prompts.json_documents import at
 from ..prompts.mapping.published import FORMS
 from ..prompts.messages import StructuredText, as_text, text_of
-from ..prompts.tables import is_numbered_by_row, read_rows, suffix_of, text_encoding
+from ..prompts.tables import encoding_of, is_numbered_by_row, read_rows, suffix_of
 from .trace_conventions import openai_evals_parts, openai_parts, openinference_parts
 from .trace_platforms import langfuse_parts, langsmith_parts, mlflow_parts
 from .traced_spans import (
@@ -30,7 +31,6 @@ from .traced_spans import (
     TraceSet,
     counted,
     each_once,
-    first_of,
     short,
 )
 
@@ -131,7 +131,7 @@ def import_traces(
     notes += [f"Left out: {counted(count, reason)}." for reason, count in left_out.items()]
     notes += strange
     if traces.unlike:
-        unlike = f"{counted(len(traces.unlike), 'trace')} ({first_of(traces.unlike)})"
+        unlike = f"{counted(len(traces.unlike), 'trace')} ({names_text(traces.unlike)})"
         notes.append(f"Found twice with different texts; the first text was taken: {unlike}.")
     if not examples:
         raise InputError(f"{paths[0]}: there is no example in it. {' '.join(notes)}{traces.outputs_elsewhere(taken)}")
@@ -181,11 +181,8 @@ def _row(
 
 
 def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
-    """The fields of a span that are not empty.
-
-    Raises:
-        InputError: A field that takes an object is given something else.
-    """
+    """The fields of a span that are not empty. Raises InputError where a field that takes an object is given something
+    else."""
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
     for ours, places in {"input": "input", "output": "output", **fields}.items():
@@ -252,11 +249,8 @@ def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a file, each with its place: of a table or JSONL, or the objects of one JSON document.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """The rows of a file, each with its place: of a table or JSONL, or the objects of one JSON document. Raises
+    InputError where it cannot be read."""
     if suffix_of(path) in (".json", ".jsonl", ".ndjson") and (whole := _document(path)) is not None:
         for number, item in enumerate(_unwrapped(whole), 1):
             if not isinstance(item, Mapping):
@@ -287,7 +281,8 @@ def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def _document(path: Path) -> Any:
     """The one JSON document in a file; None where it is lines, or cannot be read."""
     try:
-        return json.loads(path.read_text(encoding=text_encoding(path)))
+        with path.open("rb") as file:
+            return json.loads(file.read().decode(encoding_of(file)))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -321,7 +316,7 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
             parts += row_parts
     if not parts:
         raise InputError(f"{rows[0][0]}: not as {source} exports it; it has: {', '.join(map(str, rows[0][1]))}.")
-    said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({first_of(strange)})."] if strange else []
+    said = [f"Left out: {counted(len(strange), 'row')} not of {source} ({names_text(strange)})."] if strange else []
     return source, parts, said
 
 

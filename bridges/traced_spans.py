@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, Literal, TypeVar
 
 from ..prompts.errors import InputError, did_you_mean
+from ..prompts.formatting import count
 from ..prompts.human_feedback import MEANINGS
 from ..prompts.messages import text_of
 
@@ -66,8 +67,6 @@ class GivenReference:
 
 
 Item = TypeVar("Item")
-FEW = 3
-"""Names that are told of many."""
 Part = TracedSpan | GivenScore | GivenReference
 Row = Mapping[str, Any]
 
@@ -144,14 +143,8 @@ def entries(value: Any) -> list[Mapping[str, Any]]:
 
 def counted(number: int, what: str) -> str:
     """``1 trace``, ``2 traces``; of several words the first is counted."""
-    first, _, rest = what.partition(" ")
-    return f"{number} {first}{'' if number == 1 else 's'}{rest and ' '}{rest}"
-
-
-def first_of(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(names[:FEW]) + more
+    first, blank, rest = what.partition(" ")
+    return f"{count(number, first)}{blank}{rest}"
 
 
 def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item]:
@@ -238,9 +231,7 @@ class TraceSet:
             return [candidate for spans in self.traces.values() for candidate in roots_of(spans)], Counter()
         taken = [candidate for spans in self.traces.values() for candidate in spans if candidate.name == span]
         if not taken:
-            names = dict.fromkeys(
-                candidate.name for spans in self.traces.values() for candidate in spans if candidate.name
-            )
+            names = dict.fromkeys(each.name for spans in self.traces.values() for each in spans if each.name)
             raise InputError(
                 f"No span is called '{span}'.{did_you_mean(span, names)} There are: {', '.join(islice(names, 12))}."
             )
@@ -268,15 +259,12 @@ def _is_unlike(one: TracedSpan, other: TracedSpan) -> bool:
 
 
 def _merged(one: TracedSpan, other: TracedSpan) -> TracedSpan:
-    both = (
-        other.piece
-        and isinstance(one.input, list)
-        and isinstance(other.input, list)
-        and other.input[0] not in one.input
-    )
+    asked = other.input if one.input is None else one.input
+    if other.piece and isinstance(one.input, list) and other.input[0] not in one.input:
+        asked = [*one.input, *other.input]
     return replace(
         one,
-        input=[*one.input, *other.input] if both else other.input if one.input is None else one.input,
+        input=asked,
         output=other.output if one.output is None else one.output,
         metadata={**one.metadata, **other.metadata},
         problem=one.problem or other.problem,

@@ -32,25 +32,21 @@ from .criteria.wording import asks_yes_or_no
 from .errors import InputError, did_you_mean, like_named
 from .rows import validate_row
 from .text import shorten
-from .text_files import BareWord, OneLine, dump_texts, read_text, read_texts, read_yaml
+from .text_files import BareWord, OneLine, dump_texts, once_each, read_text, read_texts, read_yaml
 
 logger = logging.getLogger(__name__)
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
-
-
 ID_WORDS = 6
 """Words of a question that make its id, where it has none."""
-
-
 _ONE_WORD = re.compile(r"""[^\s"'`*_.,:;!?()\[\]{}<>/|\\#$]{1,40}""")
 
 
 def _two_words(value: Any) -> Any:
-    words = value.split(",") if isinstance(value, str) else value
-    if not isinstance(words, (list, tuple)) or not all(isinstance(each, str) for each in words):
-        raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
-    words = [each.strip() for each in words]
+    given = value.split(",") if isinstance(value, str) else value
+    words = (
+        [each.strip() if isinstance(each, str) else "" for each in given] if isinstance(given, (list, tuple)) else []
+    )
     if len(words) != 2 or not all(re.search(r"\w", each) and _ONE_WORD.fullmatch(each) for each in words):
         raise ValueError("two words are needed, the one for yes and the one for no, e.g. ja, nein")
     if words[0].lower() == words[1].lower():
@@ -131,10 +127,6 @@ class Checklist(BaseModel):
             raise ValueError("field 'questions': there must be at least 1")
         _refuse_twice(self.checks, "check", {each.id for each in self.asked})
         _refuse_twice(self.measures, "measure", {each.id for each in (*self.asked, *self.checks)})
-        return self
-
-    @model_validator(mode="after")
-    def _some_weight(self) -> Checklist:
         if not any(question.weight > 0 for question in self.questions):
             raise ValueError("every weight is 0, so there is no score")
         return self
@@ -198,15 +190,11 @@ class Checklist(BaseModel):
         return {question.id: question for question in self.questions if question.is_fault}
 
     def question(self, question_id: str) -> Question:
-        """The question with this id.
-
-        Raises:
-            KeyError: There is none.
-        """
-        for question in self.questions:
-            if question.id == question_id:
-                return question
-        raise KeyError(f"the checklist has no question '{question_id}'")
+        """The question with this id. Raises KeyError where there is none."""
+        found = next((each for each in self.questions if each.id == question_id), None)
+        if found is None:
+            raise KeyError(f"the checklist has no question '{question_id}'")
+        return found
 
     def section_of(self, metadata: Mapping[str, Any]) -> str | None:
         """The section whose weights belong to an example, by its ``section`` and ``dataset``; None for the rest.
@@ -302,11 +290,8 @@ SCHEMA_CHECK = "schema"
 
 
 def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, Any] | None) -> Checklist | None:
-    """The checklist with a check that outputs follow a JSON schema, given as a file or as an object.
-
-    Raises:
-        InputError: There is no such file, it is no JSON schema, or the checklist has a criterion of that id.
-    """
+    """The checklist with a check that outputs follow a JSON schema, given as a file or as an object. Raises InputError
+    where there is no such file, it is no JSON schema, or the checklist has a criterion of that id."""
     if schema is None:
         return checklist
     is_file = isinstance(schema, (str, Path))
@@ -328,10 +313,7 @@ def refuse_computed(
     checklist: Checklist, what: str, kinds: Sequence[Literal["checks", "measures"]] = ("checks", "measures")
 ) -> Checklist:
     """The checklist, if it has no checks and no measures; ``what`` cannot use them is the beginning of the error.
-
-    Raises:
-        InputError: It has some; they are named.
-    """
+    Raises InputError, which names them, where it has some."""
     for kind in kinds:
         if names := ", ".join(each.id for each in getattr(checklist, kind)):
             raise InputError(f"{what}, and the checklist has {kind} ({names}): leave them out of it here.")
@@ -339,17 +321,13 @@ def refuse_computed(
 
 
 def asking(checklist: Checklist, name: str) -> Checklist:
-    """The checklist, where each of its questions asks something; ``name`` is used in errors.
-
-    Raises:
-        InputError: A question is blank.
-    """
+    """The checklist, where each of its questions asks something; ``name`` is used in errors. Raises InputError where a
+    question is blank."""
     for number, question in enumerate(checklist.questions, 1):
         if not question.text.strip():
             raise InputError(
                 f"{name}: entry {number} of 'questions': field 'text': a question is needed, not a blank text; write "
-                "it, or "
-                f"take '{question.id}' out."
+                f"it, or take '{question.id}' out."
             )
     return checklist
 
@@ -360,11 +338,8 @@ def is_ready(path: str | Path) -> bool:
 
 
 def parse_checklist(text: str, name: str) -> Checklist:
-    """Read a checklist from the text of a YAML or JSON file; ``name`` is used in errors.
-
-    Raises:
-        InputError: The text is no checklist.
-    """
+    """Read a checklist from the text of a YAML or JSON file; ``name`` is used in errors. Raises InputError where the
+    text is no checklist."""
     data = _parse_json(text, name)
     if not data:
         data = read_texts(text, name, "checklist")
@@ -380,47 +355,39 @@ def parse_checklist(text: str, name: str) -> Checklist:
 
 
 def _parse_json(text: str, name: str) -> Any:
-    """Read a JSON file; YAML reads most of JSON, but no tabs."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """An object; a key that stands in it twice is an error, as in YAML, because the first value would be lost."""
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise InputError(f"{name}: '{twice}' stands twice in one object.")
-        return found
-
+    """Read a JSON file; YAML reads most of JSON, but no tabs. None: it is none."""
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except (ValueError, RecursionError):
+        return json.loads(text, object_pairs_hook=once_each)
+    except (json.JSONDecodeError, RecursionError):
         return None
+    except ValueError as error:
+        raise InputError(f"{name}: {error}.") from None
 
 
 def dump_checklist(checklist: Checklist) -> str:
     """Write a checklist as YAML with one block a question, defaults left out."""
     answers = {} if checklist.answers is None else {"answers": list(checklist.answers)}
     blocks = [dump_texts({"task": checklist.task, **answers})]
+
+    def add(fields: dict[str, Any]) -> None:
+        blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
+
     blocks += ["questions:\n"] if checklist.asked else []
     for question in checklist.asked:
         fields = question.model_dump(exclude_none=True)
         if fields["weight"] == 1:
             del fields["weight"]
         if question.is_fault:
-            fields = {
-                "id": fields.pop("id"),
-                "text": fields.pop("text"),
-                "good": BareWord(fields.pop("good")),
-                **fields,
-            }
-        blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
+            first = {"id": question.id, "text": question.text, "good": ""}  # in this order
+            fields = first | fields | {"good": BareWord("no")}
+        add(fields)
     for name, computed in (("checks", checklist.checks), ("measures", checklist.measures)):
         blocks += [f"{name}:\n"] if computed else []
         for each in computed:
             fields = {name: OneLine(value) if isinstance(value, list) else value for name, value in each.stated.items()}
             if fields.get("good") in ("yes", "no"):
                 fields |= {"good": BareWord(fields["good"])}
-            blocks.append(indent(dump_texts([fields]), "  ", lambda line: line != "\n") + "\n")
+            add(fields)
     if checklist.section_weights:
         blocks.append(dump_texts({"section_weights": checklist.section_weights}))
     return blocks[0] + "\n" + "".join(blocks[1:])

@@ -45,11 +45,8 @@ class MissingExtraError(AskanceError):
 
 
 def import_optional(module: str, extra: str, package: str, hint: str = "") -> Any:
-    """A module of a package that comes with an extra.
-
-    Raises:
-        MissingExtraError: The package is not installed. Where an import within it fails, that error is raised.
-    """
+    """A module of a package that comes with an extra. Raises MissingExtraError where the package is not installed, and
+    the error of an import within it where that fails."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -113,18 +110,14 @@ def like_named(path: str | Path) -> str:
 
 @contextmanager
 def shown_from(path: object, what: str) -> Iterator[None]:
-    """While what a file of askance's own holds is shown: a value that cannot be there is the file's mistake.
-
-    Raises:
-        InputError: Names the file; the error that it comes from is its cause.
-    """
+    """While what a file of askance's own holds is shown: a value that cannot be there is the file's mistake. Raises
+    InputError, which names the file, with the error that it comes from as its cause."""
     try:
         yield
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         raise InputError(
             f"{path}: damaged, or written by another version of askance: a value in {what} is none that can stand "
-            "there "
-            f"({str(error)[:100] or type(error).__name__})."
+            f"there ({str(error)[:100] or type(error).__name__})."
         ) from error
 
 

@@ -44,7 +44,7 @@ from .field_map import (
     numbered_id,
     renamed,
 )
-from .formatting import count
+from .formatting import count, names_text
 from .human_feedback import (
     WHOLE,
     Comment,
@@ -70,8 +70,6 @@ from .text import sendable
 
 logger = logging.getLogger(__name__)
 
-PLACES = 3
-"""Rows that were left out, as a warning names them."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -378,10 +376,9 @@ def load_examples(
             continue
         if example.id in seen:
             raise InputError(
-                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a "
-                "document or "
-                f"conversation: --field metadata.document={fields.get('id', 'id')}; where each row is what one rater said: "
-                "--field rater=COLUMN"
+                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a document "
+                f"or conversation: --field metadata.document={fields.get('id', 'id')}; where each row is what one rater "
+                "said: --field rater=COLUMN"
             )
         if example.comment and example.output is None:
             raise InputError(
@@ -411,19 +408,13 @@ def _one_an_output(rows: Iterator[tuple[str, Any]], fields: FieldMap, human: Hum
     if first is None:
         return
     whole = chain([first], rows)
-    if is_long(first[1], fields):
-        yield from ((where, validate_row(Example, row, where)) for where, row in _with_inputs(whole, fields, human))
-    else:
+    if not is_long(first[1], fields):
         yield from whole
-
-
-def _with_inputs(
-    rows: Iterable[tuple[str, Any]], fields: FieldMap, human: HumanValues
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for where, row in by_output(rows, fields, human):
+        return
+    for where, row in by_output(whole, fields, human):
         if "input" not in row:
             raise InputError(f"{where}: {missing('input', row, fields)}")
-        yield where, row
+        yield where, validate_row(Example, row, where)
 
 
 def _is_empty_path(row: Mapping[str, Any], path: str) -> bool:
@@ -442,13 +433,10 @@ def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleT
     def read(rating: float | None) -> Any:
         return rating if rating is None or isinstance(rating, bool) else human.of_numbers.get(int(rating), rating)
 
-    turned = (
-        {name: tuple(map(read, given)) if name in names else given for name, given in each.human.items()}
-        for each in examples
-    )
-    return ExampleTable(
-        each.model_copy(update={"human": ratings}) for each, ratings in zip(examples, turned, strict=True)
-    )
+    def turned(given: Mapping[str, Ratings]) -> dict[str, Any]:
+        return {name: tuple(map(read, ratings)) if name in names else ratings for name, ratings in given.items()}
+
+    return ExampleTable(each.model_copy(update={"human": turned(each.human)}) for each in examples)
 
 
 def _say_what_was_missing(name: str, unnamed: Counter[str], human: HumanValues) -> None:
@@ -474,13 +462,10 @@ def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None
 def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> None:
     """Log a warning of rows that were left out, and of what is odd about people's labels and comments."""
     if empty:
-        few = ", ".join(where.rpartition(", ")[2] for where in empty[:PLACES])
-        more = f" and {len(empty) - PLACES} more" if len(empty) > PLACES else ""
+        few = names_text([where.rpartition(", ")[2] for where in empty])
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         of = len(empty) + len(examples)
-        logger.warning(
-            "%s: %d of %d rows %s no output and %s left out (%s%s).", name, len(empty), of, have, are, few, more
-        )
+        logger.warning("%s: %d of %d rows %s no output and %s left out (%s).", name, len(empty), of, have, are, few)
     may_contradict = labelled(column(examples, "human"))
     # texts by their hash, so that those of a large file are not held twice
     rated = [

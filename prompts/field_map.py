@@ -40,11 +40,8 @@ FieldMap = Mapping[str, Columns]
 
 def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
     """Turn ``["output=summary", ...]`` into a field map; several columns for one field of human scores or comments add
-    up.
-
-    Raises:
-        InputError: A pair is not of the form ``ours=column``, or a field that has one column only is named twice.
-    """
+    up. Raises InputError where a pair is not of the form ``ours=column``, or a field that has one column only is named
+    twice."""
     mapping: dict[str, str | tuple[str, ...]] = {}
     for pair in pairs:
         match = re.fullmatch(r"([^=]+)=(.+)", pair)

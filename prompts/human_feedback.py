@@ -15,6 +15,7 @@ from pydantic import BeforeValidator
 
 from .checklist import Checklist
 from .errors import InputError, did_you_mean
+from .formatting import names_text
 from .text import sendable, sentences, shorten
 
 PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
@@ -31,8 +32,6 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _STARS = re.compile("([★⭐]+)☆*")
-FEW = 3
-"""Contradictions that a warning names."""
 
 Labels = Mapping[str, Sequence[str]]
 """Further words by the side of ``SIDES`` that they are on."""
@@ -42,11 +41,7 @@ Ratings = Mapping[str, Sequence[float | None]]
 
 def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
     """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
-    words.
-
-    Raises:
-        InputError: It is written otherwise, or a word is a number or on both sides.
-    """
+    words. Raises InputError where it is written otherwise, or a word is a number or on both sides."""
     found: dict[str, tuple[str, ...]] = {}
     for side, word in _pairs(given):
         if side not in (*SIDES, *PAIR_SIDES):
@@ -71,11 +66,8 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
 
 
 def parse_label_scale(given: Any) -> tuple[str, ...] | None:
-    """Words for a scale, from worst to best, from a list or a text with commas between them.
-
-    Raises:
-        InputError: There are fewer than two, or one stands there twice.
-    """
+    """Words for a scale, from worst to best, from a list or a text with commas between them. Raises InputError where
+    there are fewer than two, or one stands there twice."""
     words = given.split(",") if isinstance(given, str) else given
     if words is None or words == ():
         return None
@@ -180,8 +172,7 @@ class HumanValues:
             other, place = self._tops[name]
             raise InputError(
                 f"{where}: field 'human.{name}': '{value}' is out of {top:g}, and {place} has one out of {other:g}. "
-                "Bring "
-                "them to one scale."
+                "Bring them to one scale."
             )
         return number
 
@@ -197,11 +188,8 @@ def number_with_whole(text: str) -> tuple[float, float | None] | None:
 
 
 def rating_of(value: Any, name: str) -> float:
-    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``.
-
-    Raises:
-        ValueError: It is neither.
-    """
+    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``. Raises ValueError
+    where it is neither."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -276,8 +264,7 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
                 place, number = numbers[name]
                 raise InputError(
                     f"{place}: field '{prefix}{name}': {number:g} is a score on a scale, and {labels[name]} has a "
-                    "label "
-                    "(such as pass or fail) there. Give either all labels (0 and 1 may stand for them) or all scores, "
+                    "label (such as pass or fail) there. Give either all labels (0 and 1 may stand for them) or all scores, "
                     "or call one of them otherwise."
                 )
 
@@ -318,11 +305,10 @@ def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str |
     found = contradictions(rated)
     if not found:
         return None
-    few = ", ".join(f"'{good}' and '{bad}' on {name}" for name, good, bad in found[:FEW])
-    more = f" and {len(found) - FEW} more" if len(found) > FEW else ""
+    few = names_text([f"'{good}' and '{bad}' on {name}" for name, good, bad in found])
     one = len(found) == 1
     return (
-        f"{len(found)} {'output is' if one else 'outputs are'} labelled both ways by people ({few}{more}). Nothing is "
+        f"{len(found)} {'output is' if one else 'outputs are'} labelled both ways by people ({few}). Nothing is "
         "left out, but no judge can agree with both labels."
     )
 
@@ -437,8 +423,7 @@ def stray_comments_said(
     few = ", ".join(f"'{name}' (as in example '{example}')" for name, example in list(stray.items())[:3])
     return (
         f"There are comments about {few}{' and others' if len(stray) > 3 else ''}: that is no dimension and no "
-        "question "
-        "of the checklist, so they are not used."
+        "question of the checklist, so they are not used."
     )
 
 
@@ -447,7 +432,7 @@ def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
     found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]
     if not found:
         return None
-    few = ", ".join(f"'{each}'" for each in found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    few = names_text([f"'{each}'" for each in found])
     return (
         f"the comments on {few} have more than {LONG:,} characters. They are kept whole, but a model is told their "
         "beginning only."

@@ -93,11 +93,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 def document(text: str) -> list[Any]:
-    """The value of a JSON document, or of several that follow each other.
-
-    Raises:
-        ValueError: It is not valid JSON.
-    """
+    """The value of a JSON document, or of several that follow each other. Raises ValueError where it is not valid JSON."""
     read, found, place = json.JSONDecoder(), [], 0
     while (begun := _BEGIN.search(text, place)) is not None:
         value, place = read.raw_decode(text, begun.start())

@@ -81,18 +81,21 @@ def message_of(value: Any) -> Message | None:
     return role, "\n".join(part for part in parts if part)
 
 
+def call_of(given: Any) -> tuple[str, str] | None:
+    """Name and arguments of one call of a tool; None where it has no name."""
+    call = given.get("function", given) if isinstance(given, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        return None
+    arguments: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
+    return call["name"], arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
 def calls_text(calls: Any) -> str:
     """Calls of tools: ``Calls weather({"city": "Bonn"})``, a line each; their JSON where one has no name."""
-    told = []
-    for each in calls if isinstance(calls, list) else [calls]:
-        call = each.get("function", each) if isinstance(each, Mapping) else None
-        if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-            return json.dumps(calls, ensure_ascii=False)
-        given: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
-        told.append(
-            f"Calls {call['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
-        )
-    return "\n".join(told)
+    found = [call_of(each) for each in (calls if isinstance(calls, list) else [calls])]
+    if None in found:
+        return json.dumps(calls, ensure_ascii=False)
+    return "\n".join(f"Calls {call[0]}({call[1]})" for call in found if call)
 
 
 def content_text(content: Any) -> str:
@@ -124,12 +127,10 @@ def part_text(part: Any) -> str:
 
 def is_content(value: Any) -> bool:
     """Whether a list holds the parts of one content, texts and images."""
-    return (
-        isinstance(value, (list, tuple))
-        and bool(value)
-        and all(
-            isinstance(each, Mapping) and each.get("type") in CONTENT_PARTS and "content" not in each for each in value
-        )
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return all(
+        isinstance(each, Mapping) and each.get("type") in CONTENT_PARTS and "content" not in each for each in value
     )
 
 
@@ -192,11 +193,8 @@ def inner_of(value: Mapping[str, Any]) -> Any:
 
 
 def told(value: Any, *, passages: bool = False) -> Any:
-    """The text of a value by :func:`as_text`; it holds the value where that is messages, a list or an object.
-
-    Raises:
-        ValueError: A message has no content.
-    """
+    """The text of a value by :func:`as_text`; it holds the value where that is messages, a list or an object. Raises
+    ValueError where a message has no content."""
     text = as_text(value, passages=passages)
     return StructuredText(text, value) if isinstance(text, str) and isinstance(value, (Mapping, list, tuple)) else text
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -23,23 +24,12 @@ from .tables import plain
 from .text import sendable
 
 SIDES = ("chosen", "rejected")
-PAIR_FIELDS = (
-    "id",
-    "input",
-    "output_a",
-    "output_b",
-    "preferred",
-    "section",
-    "dataset",
-    "group",
-    "document",
-    "metadata",
-    "comment",
-    "comment_a",
-    "comment_b",
+_FIELDS = (
+    "id input output_a output_b preferred section dataset group document metadata comment comment_a comment_b "
+    "prompt chosen rejected scores_a scores_b"
 )
-"""Ours that ``--field`` gives a column; beside ``chosen``, ``rejected``, ``scores_a`` and ``scores_b``."""
-KNOWN_FIELDS = (*PAIR_FIELDS, "prompt", "chosen", "rejected", "scores_a", "scores_b")
+KNOWN_FIELDS = tuple(_FIELDS.split())
+"""Ours that ``--field`` gives a column."""
 _SIDE = re.compile(
     r"(?:(?:model|outputs?|response|answer|assistant|option|completion|candidate|system)[ _-]?)?(a|b|1|2)(?:\.0)?"
 )
@@ -156,15 +146,15 @@ def _know(row: dict[str, Any]) -> None:
 
 def _split_conversations(row: dict[str, Any]) -> None:
     """The messages that both conversations begin with are the input."""
-    both: list[Any] = [row.get("output_a"), row.get("output_b")]
-    if not all(isinstance(each, list) and messages_of(each) for each in both):
-        return
-    a, b = both
-    shared = 0
-    while shared < min(len(a), len(b)) - 1 and a[shared] == b[shared]:
-        shared += 1
-    if shared:
+    a, b = row.get("output_a"), row.get("output_b")
+    if isinstance(a, list) and messages_of(a) and isinstance(b, list) and messages_of(b) and (shared := _shared(a, b)):
         row |= {"input": a[:shared], "output_a": a[shared:], "output_b": b[shared:]}
+
+
+def _shared(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The number of messages that two conversations begin with, of which each has one more."""
+    alike = takewhile(lambda both: both[0] == both[1], zip(one[:-1], other[:-1], strict=False))
+    return sum(1 for _ in alike)
 
 
 def side_of(value: Any, row: Mapping[str, Any], labels: Labels) -> Any:
@@ -203,7 +193,7 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
         InputError: Names the field that is missing or wrong.
     """
     given = {name: value for name, value in row.items() if value is not None}
-    if is_missing(given.get("id")) and not isinstance(given.get("id"), bool):
+    if is_missing(given.get("id")):
         given.pop("id", None)
     if not has_chosen(given):
         return _with_sides(given, where)
@@ -249,9 +239,8 @@ def _with_sides(given: dict[str, Any], where: str) -> Preference:
             f'{where}: field \'preferred\': {given["preferred"]!r:.60} is not "a", "b" or "tie"; say what your words '
             "mean with --labels a=WORD,b=WORD,tie=WORD."
         )
-    if "id" not in given and all(isinstance(given.get(name), str) for name in ("input", "output_a", "output_b")):
-        given["id"] = id_of_texts(given, ("input", "output_a", "output_b"), "pair")
-    return validate_row(Preference, {name: value for name, value in given.items() if value is not None}, where)
+    given.setdefault("id", id_of_texts(given, ("input", "output_a", "output_b"), "pair"))
+    return validate_row(Preference, given, where)
 
 
 def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str, str]:
@@ -264,9 +253,7 @@ def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str, str]:
             raise InputError(f"{where}: the field 'prompt' is missing: what was 'chosen' and 'rejected' for?")
         return _input(prompt, where), chosen, rejected
     both = [_conversation(row[side], side, where) for side in SIDES]
-    shared = 0
-    while shared < min(map(len, both)) - 1 and both[0][shared] == both[1][shared]:
-        shared += 1
+    shared = _shared(*both)
     if prompt is None and not shared:
         raise InputError(
             f"{where}: the field 'prompt' is missing, and 'chosen' and 'rejected' do not begin with the same messages."

@@ -86,8 +86,8 @@ class Prompt:
         """First 16 hexadecimal digits of the SHA-256 of the text, of the examples where some are shown, and of what the
         variables stand for where they are not our own."""
         identity = self.text if self.shown is None else f"{self.text}\0{self.shown.record.model_dump_json()}"
-        if self.form is not None and not self.form.is_plain:
-            identity += f"\0{self.form.identity}"
+        if self.foreign is not None:
+            identity += f"\0{self.foreign.identity}"
         return sha256(identity.encode()).hexdigest()[:16]
 
     @cached_property
@@ -107,11 +107,12 @@ class Prompt:
     @cached_property
     def fixed(self) -> list[tuple[int, int]]:
         """Spans (start, end) that no edit may touch in a prompt that is no plain text; see :meth:`PromptForm.fixed`."""
-        return [] if self._is_plain or self.form is None else self.form.fixed(self.text)
+        return [] if self.foreign is None else self.foreign.fixed(self.text)
 
     @property
-    def _is_plain(self) -> bool:
-        return self.form is None or self.form.is_plain
+    def foreign(self) -> PromptForm | None:
+        """The form of a prompt that is not plain text with our own placeholders; None for plain text."""
+        return None if self.form is None or self.form.is_plain else self.form
 
     @cached_property
     def file_text(self) -> str:
@@ -125,9 +126,9 @@ class Prompt:
 
     def as_written(self, text: str, kept: Collection[str] = PLACEHOLDERS) -> str:
         """Words as they are written in this prompt; those of ``kept`` in braces stay placeholders."""
-        if self._is_plain or self.form is None:
+        if self.foreign is None:
             return literal_but(text, kept) if kept else literal(text)
-        return as_written(text, self.form.syntax, list(self.form.variables) if kept else [])
+        return as_written(text, self.foreign.syntax, list(self.foreign.variables) if kept else [])
 
     @cached_property
     def answer_format(self) -> list[str]:
@@ -153,8 +154,8 @@ class Prompt:
     @cached_property
     def around_question(self) -> tuple[str, str] | None:
         """The text before and after ``{question}``; None without that placeholder."""
-        if not self._is_plain and self.form is not None:
-            return self.form.around_question(self.text)
+        if self.foreign is not None:
+            return self.foreign.around_question(self.text)
         place = next((match for match in BRACES.finditer(self.text) if match[2] == "question"), None)
         return None if place is None else (self.text[: place.start()], self.text[place.end() :])
 
@@ -167,8 +168,9 @@ class Prompt:
         they stand in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with
         what it stands above, and so do the tags around it.
         """
-        if not self._is_plain and self.form is not None:
-            return replace(self, form=replace(self.form, output_alone=True)) if self._shows_others else self
+        if self.foreign is not None:
+            shows_others = not OTHER_TEXTS.isdisjoint(self.placeholders) and not self.foreign.output_alone
+            return replace(self, form=replace(self.foreign, output_alone=True)) if shows_others else self
         left = without_other_texts(self.text)
         return self if left == self.text else replace(self, text=left)
 
@@ -182,26 +184,14 @@ class Prompt:
         return shows_more and any(each.has_more_than_output for each in examples)
 
     @property
-    def _shows_others(self) -> bool:
-        return not OTHER_TEXTS.isdisjoint(self.placeholders) and not (self.form is not None and self.form.output_alone)
-
-    @property
     def _placeholders(self) -> list[str]:
         if self.form is None:
             return placeholders_of(self.text)
         return [self.form.means(name) for name in self.form.variables_in(self.text)]
 
-    @property
-    def _is_marked_well(self) -> bool:
-        return is_marked_well(self.text)
-
     def check(self, name: str = "the prompt") -> Prompt:
-        """Return this prompt if a judge can use it.
-
-        Raises:
-            InputError: It is empty, has an unknown placeholder or an unclosed protected part, or has placeholders but
-                does not show the output.
-        """
+        """Return this prompt if a judge can use it. Raises InputError where it is empty, has an unknown placeholder or
+        an unclosed protected part, or has placeholders but does not show the output."""
         self.check_text(PLACEHOLDERS, name)
         if OURS.intersection(self.placeholders) and "output" not in self.placeholders:
             raise InputError(f"{name}: the prompt has placeholders but no {{output}}, so nothing would be judged.")
@@ -223,16 +213,13 @@ class Prompt:
                     f"{name}: '{{{placeholder}}}' is not a known placeholder (known: {listed})."
                     f"{did_you_mean(placeholder, known)} Write {{{{{placeholder}}}}} for the literal text."
                 )
-        if not self._is_marked_well:
+        if not is_marked_well(self.text):
             raise InputError(f"{name}: a '<!-- protect -->' has no '<!-- /protect -->' (or the other way round).")
 
     def apply(self, edit: Edit) -> Prompt:
-        """Replace ``edit.old`` by ``edit.new``.
-
-        Raises:
-            EditRefusedError: ``old`` does not occur exactly once, nothing would change, or a placeholder, a protected
-                part or the answer format would be lost or a new placeholder made.
-        """
+        """Replace ``edit.old`` by ``edit.new``. Raises EditRefusedError where ``old`` does not occur exactly once,
+        nothing would change, or a placeholder, a protected part or the answer format would be lost or a new placeholder
+        made."""
         start = self.text.find(edit.old)
         if start == -1:
             raise EditRefusedError("the text to replace does not occur in the prompt")
@@ -247,7 +234,7 @@ class Prompt:
             raise EditRefusedError("nothing would be left of the prompt")
         if sorted(changed._placeholders) != sorted(self._placeholders):
             raise EditRefusedError("it adds or removes a placeholder")
-        if changed.protected != self.protected or (self._is_marked_well and not changed._is_marked_well):
+        if changed.protected != self.protected or (is_marked_well(self.text) and not is_marked_well(changed.text)):
             raise EditRefusedError("it touches a protected part")
         lost = [sentence for sentence in self.answer_format if sentence not in changed.text]
         if lost:
@@ -272,11 +259,8 @@ def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prom
 def bound_prompts(
     prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
 ) -> list[Prompt]:
-    """Judges' prompts with their variables bound to the examples; None: they are not there yet.
-
-    Raises:
-        InputError: A file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name.
-    """
+    """Judges' prompts with their variables bound to the examples; None: they are not there yet. Raises InputError where
+    a file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name."""
     binding = binding_of(examples, settings)
     found = [load_prompt(each, binding) for each in prompts]
     refuse_unused(binding.given, [(each.form, each.placeholders) for each in found])
@@ -325,8 +309,8 @@ def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str
 def _told(form: PromptForm, name: str, binding: Binding) -> tuple[Prompt, str]:
     """The prompt of a form that was found out, which is said, and the name of its file."""
     prompt = _bound(Prompt(form.text, form=form), name, binding)
-    if prompt.form is not None and not prompt.form.is_plain:
-        logger.warning("%s: %s.", name, prompt.form.said)
+    if prompt.foreign is not None:
+        logger.warning("%s: %s.", name, prompt.foreign.said)
     return prompt, name
 
 
@@ -398,14 +382,13 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     }
     if sees != "all" or (prompt.form is not None and prompt.form.output_alone):
         prompt, texts = prompt.of_output_alone, {name: text if name == "output" else "" for name, text in texts.items()}
-    ours = prompt.form is None or prompt.form.is_plain
-    if not prompt.placeholders or not ours:
+    if not prompt.placeholders or prompt.foreign is not None:
         shown = [name for name in ("context", "input", "reference") if texts[name]]
         shown += ["output"] if example.output is not None else []
         images = tuple(image for name in shown for image in images_of(texts[name]))
         parts = [f"{name.capitalize()}:\n{fence(texts[name])}\n" for name in shown]
-        if prompt.form is not None and not ours:
-            laid = prompt.form.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n", cases)
+        if prompt.foreign is not None:
+            laid = prompt.foreign.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n", cases)
             seen = [name for name in shown if name in prompt.placeholders] if "output" in prompt.placeholders else shown
             return Framing(*laid, images=tuple(each for name in seen for each in images_of(texts[name])))
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
@@ -499,8 +482,8 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
     the prompt says where it stands. Reference, human scores and an output that is there already are never shown.
     """
     context = example.context or ""
-    if prompt.form is not None and not prompt.form.is_plain:
-        return prompt.form.for_writing(prompt.text, example)
+    if prompt.foreign is not None:
+        return prompt.foreign.for_writing(prompt.text, example)
     if prompt.placeholders:
         texts = {"input": example.input, "context": context}
         images = [image for name in prompt.placeholders if name in texts for image in images_of(texts[name])]

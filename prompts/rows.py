@@ -56,8 +56,7 @@ def source_rows(
         first = next(iter(source), "test")
         raise InputError(
             f"row 1: a mapping from field to value is needed, not {first!r}, as rows come in a list: [row]. Where this "
-            "holds "
-            f"several sets, name one: data[{first!r}]."
+            f"holds several sets, name one: data[{first!r}]."
         )
     else:
         frame = frame_rows(source, as_text)
@@ -117,11 +116,8 @@ def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, A
 
 
 def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Record:
-    """Make a ``record`` of ``row``; a validation error becomes a sentence that names the field.
-
-    Raises:
-        InputError: A field is missing or has the wrong type; ``where`` is put in front.
-    """
+    """Make a ``record`` of ``row``; a validation error becomes a sentence that names the field. Raises InputError, with
+    ``where`` in front, where a field is missing or has the wrong type."""
     try:
         return record.model_validate(row)
     except ValidationError as error:

@@ -73,17 +73,8 @@ def suffix_of(path: str | Path) -> str:
     return found[1].lower() if found else ""
 
 
-def text_encoding(path: Path) -> str:
-    """The encoding of a text file, told from its byte order mark; UTF-8 where it has none.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    with path.open("rb") as file:
-        return _encoding(file)
-
-
-def _encoding(file: IO[bytes]) -> str:
+def encoding_of(file: IO[bytes]) -> str:
+    """The encoding of a text file, told from its byte order mark; UTF-8 where it has none."""
     found = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     file.seek(0)
     return found
@@ -168,7 +159,9 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
         try:
-            _check_unpacked(place, file)
+            with ZipFile(file) as archive:
+                _check_size(place, archive)
+            file.seek(0)
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         except (BadZipFile, KeyError, ValueError, TypeError, SyntaxError) as error:
             raise InputError(
@@ -188,19 +181,15 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
             if isinstance(value, _ExcelError):  # as after pasting a text that begins with =
                 raise InputError(
                     f"{where}: the cell holds Excel's error {value}, not a text. Format the column as text and enter "
-                    "it "
-                    "again."
+                    "it again."
                 )
             return as_written(value)
 
-        cells = ([_value(cell) for cell in row] for row in sheet.iter_rows())
+        cells = (
+            [_ExcelError(cell.value) if cell.data_type == "e" else cell.value for cell in row]
+            for row in sheet.iter_rows()
+        )
         yield from rows_of_cells(f"{place}, row", enumerate(cells, 1), read)
-
-
-def _check_unpacked(place: str, file: Any) -> None:
-    with ZipFile(file) as archive:
-        _check_size(place, archive)
-    file.seek(0)
 
 
 def _check_size(place: object, archive: ZipFile) -> None:
@@ -219,16 +208,8 @@ class _ExcelError(str):
     __slots__ = ()
 
 
-def _value(cell: Any) -> Any:
-    return _ExcelError(cell.value) if cell.data_type == "e" else cell.value
-
-
 def parquet_package() -> Any:
-    """The package that reads and writes Parquet.
-
-    Raises:
-        MissingExtraError: ``pyarrow`` is not installed.
-    """
+    """The package that reads and writes Parquet. Raises MissingExtraError where ``pyarrow`` is not installed."""
     return import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
 
 
@@ -249,10 +230,7 @@ def parquet_rows(path: Path, file: IO[bytes], as_text: Collection[str]) -> Itera
             for row in batch.to_pylist():
                 number += 1
                 yield number, _typed(row, as_text)
-    except (
-        ValueError,
-        OSError,
-    ) as error:  # pyarrow's own errors of a file: ValueErrors, and OSErrors without a number
+    except (ValueError, OSError) as error:  # pyarrow's own of a file: ValueErrors, and OSErrors without a number
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
@@ -264,10 +242,7 @@ ROWS = 2**16
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
     """Write columns of one length as Parquet, a part at a time; ``types`` are Arrow's names, texts where there is none.
-
-    Raises:
-        MissingExtraError: ``pyarrow`` is not installed.
-    """
+    Raises MissingExtraError where ``pyarrow`` is not installed."""
     parquet = parquet_package()
     arrow = import_optional("pyarrow", "files", "pyarrow")
     schema = arrow.schema([(name, arrow.type_for_alias(types.get(name, "string"))) for name in columns])
@@ -386,7 +361,7 @@ def read_rows(
             elif suffix == ".xls":
                 raise InputError(f"{path}: this is Excel's old format; save it as .xlsx or as CSV UTF-8.")
             else:
-                encoding = _encoding(content)
+                encoding = encoding_of(content)
                 with TextIOWrapper(content, encoding, newline="") as text:
                     yield from _text_rows(file, part, text, suffix, as_text, say, quick)
     except FileNotFoundError:

@@ -44,11 +44,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!
 
 
 def sendable(text: str) -> str:
-    """The text, where it is one that can be written and sent.
-
-    Raises:
-        ValueError: There is half a surrogate pair in it, as an escape in JSON can put there.
-    """
+    """The text, where it is one that can be written and sent. Raises ValueError where there is half a surrogate pair in
+    it, as an escape in JSON can put there."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -122,7 +119,7 @@ _TAG_WORDS = (
     "river robin rose ruby sage sand shell silver snow spruce stone storm stream summit thorn tiger timber tulip "
     "valley velvet violet walnut wave willow winter wolf "
 )
-TAGS = tuple(_TAG_WORDS.split())
+FENCE_WORDS = tuple(_TAG_WORDS.split())
 """Words that are one or two tokens to most models, where eight digits of a hash are ten."""
 
 
@@ -134,7 +131,7 @@ def tag_for(text: str) -> str:
     """
     digest, lower = sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
     for _ in range(20):
-        word = TAGS[int(digest[:8], 16) % len(TAGS)]
+        word = FENCE_WORDS[int(digest[:8], 16) % len(FENCE_WORDS)]
         if word not in lower:
             return word
         digest = sha256(digest.encode()).hexdigest()

@@ -37,11 +37,8 @@ def path_of(given: Any, name: str) -> Path:
 
 
 def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
-    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together.
-
-    Raises:
-        AskanceError: It could not be written; what was there before is still there.
-    """
+    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together. Raises AskanceError
+    where it could not be written; what was there before is still there."""
     with whole_file(path) as out:
         for part in [text] if isinstance(text, str) else text:
             out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
@@ -136,11 +133,8 @@ def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
 
 
 def read_object(path: str | Path, what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors.
-
-    Raises:
-        InputError: It is missing, cannot be read, or holds something else.
-    """
+    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors. Raises
+    InputError where it is missing, cannot be read, or holds something else."""
     try:
         data = json.loads(read_text(path))
     except FileNotFoundError:
@@ -150,6 +144,15 @@ def read_object(path: str | Path, what: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{path}: not a {what} of askance: an object is needed.")
     return data
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError where a key stands in it twice, because the first value would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"'{next(key for key in keys if keys.count(key) > 1)}' stands twice in one object")
+    return found
 
 
 # --- YAML -----------------------------------------------------------------------------------------------------------
@@ -210,12 +213,8 @@ class _Texts(YamlReader):
 
 
 def read_yaml(text: str, name: object, what: str) -> Any:
-    """Read YAML.
-
-    Raises:
-        InputError: It is no YAML, nested too deeply, holds itself, or stands for more values than any file needs;
-            ``name`` is the file and ``what`` the kind of it.
-    """
+    """Read YAML. Raises InputError where it is no YAML, nested too deeply, holds itself, or stands for more values than
+    any file needs; ``name`` is the file and ``what`` the kind of it."""
     return read_yaml_with(text, name, what, YamlReader)
 
 
@@ -288,14 +287,8 @@ class OneLine(list[Any]):
     """A list that is written on one line."""
 
 
-def _represent_line(dumper: yaml.SafeDumper, items: OneLine) -> yaml.SequenceNode:
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
-
-
-def _represent_bare(dumper: yaml.SafeDumper, word: BareWord) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:bool", str(word))
-
-
 _Dumper.add_representer(str, _Dumper.represent_str)
-_Dumper.add_representer(BareWord, _represent_bare)
-_Dumper.add_representer(OneLine, _represent_line)
+_Dumper.add_representer(BareWord, lambda dumper, word: dumper.represent_scalar("tag:yaml.org,2002:bool", str(word)))
+_Dumper.add_representer(
+    OneLine, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+)

@@ -15,6 +15,7 @@ from ..checklist import Sees
 from ..messages import (
     THINKING,
     StructuredText,
+    call_of,
     calls_in,
     calls_text,
     content_text,
@@ -149,13 +150,10 @@ def _result_told(result: ChatMessage) -> ChatMessage:
 
 def _chat_call(given: Any, number: int) -> ChatMessage | None:
     """One call of a tool; None where it has no name."""
-    call = given.get("function", given) if isinstance(given, Mapping) else None
-    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+    if (call := call_of(given)) is None:
         return None
-    arguments: Any = next((call[name] for name in ("arguments", "args", "input") if name in call), {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     identity = given.get("call_id") or given.get("id") or f"call_{number}"
-    return {"id": str(identity), "type": "function", "function": {"name": call["name"], "arguments": text}}
+    return {"id": str(identity), "type": "function", "function": {"name": call[0], "arguments": call[1]}}
 
 
 def _compact(parts: Sequence[Part]) -> Any:
@@ -249,11 +247,8 @@ def _fields_told(fields: ChatMessage) -> str:
 
 
 def image_of(part: Any) -> Part | None:
-    """The image of a part, as OpenAI's ``image_url``; None where the part is none, or names a file elsewhere.
-
-    Raises:
-        ValueError: Its address is none.
-    """
+    """The image of a part, as OpenAI's ``image_url``; None where the part is none, or names a file elsewhere. Raises
+    ValueError where its address is none."""
     if not isinstance(part, Mapping) or part.get("type") not in _IMAGES:
         return None
     given = part.get("image_url", part.get("source", part))

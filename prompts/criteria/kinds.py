@@ -83,11 +83,8 @@ class SameCalls(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> SameCalls:
-        """Read ``tools``, ``order``, ``arguments`` or ``arguments except search.query``.
-
-        Raises:
-            ValueError: It is none of these.
-        """
+        """Read ``tools``, ``order``, ``arguments`` or ``arguments except search.query``. Raises ValueError where it is
+        none of these."""
         part, _, others = text.strip().partition(" except ")
         if part not in ("tools", "order", "arguments") or (others and part != "arguments"):
             raise ValueError(f"{WANTED['calls_as']} is needed, not '{text}'")
@@ -98,11 +95,7 @@ class SameCalls(NamedTuple):
 
 
 def refuse_value(kind: str, value: str | None) -> None:
-    """See that a kind of check can use its value.
-
-    Raises:
-        ValueError: It cannot; the message names the field.
-    """
+    """See that a kind of check can use its value. Raises ValueError, which names the field, where it cannot."""
     wanted = WANTED.get(kind)
     if wanted is None and value is not None:
         raise ValueError(f"field 'value': a check of the kind {kind} takes none")
@@ -183,11 +176,8 @@ def _tools_said(value: Any) -> str:
 
 
 def read_schema(path: Path, where: str = "") -> str:
-    """The text of a file that holds a JSON schema; ``where`` it is named is put in front of errors.
-
-    Raises:
-        InputError: There is no such file, or it is no JSON.
-    """
+    """The text of a file that holds a JSON schema; ``where`` it is named is put in front of errors. Raises InputError
+    where there is no such file, or it is no JSON."""
     try:
         text = read_text(path)
     except FileNotFoundError:

@@ -84,11 +84,8 @@ _NAMED = re.compile(r"([a-z_]+)\((\w+)\)")
 
 
 def parse_measure(text: str) -> tuple[str, Against | None]:
-    """Read ``nearest_sentence(input)``, ``words`` or a function; the text is None for the last two.
-
-    Raises:
-        ValueError: There is no such measure, or no such text.
-    """
+    """Read ``nearest_sentence(input)``, ``words`` or a function; the text is None for the last two. Raises ValueError
+    where there is no such measure, or no such text."""
     if ":" in text:
         return text, None
     found = _NAMED.fullmatch(text.replace(" ", ""))
@@ -97,17 +94,15 @@ def parse_measure(text: str) -> tuple[str, Against | None]:
         return name, None
     if name in RELATIONS:
         if found is None or found[2] not in TEXTS:
-            raise ValueError(f"field 'measure': say which text it is taken against, e.g. {name}(input); {_texts()}")
+            raise ValueError(
+                f"field 'measure': say which text it is taken against, e.g. {name}(input); texts are {', '.join(TEXTS)}"
+            )
         return name, found[2]
     known = ", ".join([*(f"{each}(input)" for each in RELATIONS), *FORMS])
     raise ValueError(
         f"field 'measure': there is no measure '{text}'; there are {known}, and functions, as module:function or "
         "file.py:function"
     )
-
-
-def _texts() -> str:
-    return f"texts are {', '.join(TEXTS)}"
 
 
 def said_of_measure(text: str) -> str:
@@ -177,13 +172,6 @@ class ComputedMeasure(Computed):
         """The good end is always written: which one is usual depends on the measure."""
         fields: dict[str, Any] = handler(self)
         return fields | {"good": "low" if self.is_fault else "high"}
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal; the directory does not matter."""
-        return isinstance(other, ComputedMeasure) and self.__dict__ == other.__dict__
-
-    def __hash__(self) -> int:
-        return hash((self.id, self.measure, self.range, self.curve))
 
     @property
     def criterion(self) -> str:

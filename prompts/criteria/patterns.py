@@ -46,11 +46,8 @@ class LengthBand(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> LengthBand:
-        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``.
-
-        Raises:
-            ValueError: It is none of these, or its ends are the wrong way round.
-        """
+        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``. Raises ValueError where
+        it is none of these, or its ends are the wrong way round."""
         unit, least, most = band_of(_LENGTH, LENGTHS, text)
         return cls(str(unit).lower(), least, most)
 

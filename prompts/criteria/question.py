@@ -203,6 +203,13 @@ class Computed(Question):
     _folder: Path | None = PrivateAttr(None)
     """Directory in which the file of a function or schema is looked for first."""
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all fields are equal; the directory does not matter."""
+        return type(other) is type(self) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.text))
+
     def found_in(self, folder: Path) -> Self:
         """The criterion, whose function is looked for in a directory first."""
         found = self.model_copy()
@@ -254,13 +261,6 @@ class ComputedCheck(Computed):
     def _value_fits(self) -> ComputedCheck:
         refuse_value(self.kind, self.value)
         return self
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all fields are equal; the directory does not matter."""
-        return isinstance(other, ComputedCheck) and self.__dict__ == other.__dict__
-
-    def __hash__(self) -> int:
-        return hash((self.id, self.kind, self.value))
 
     @property
     def names_function(self) -> bool:

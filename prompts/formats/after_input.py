@@ -35,12 +35,10 @@ def after_input(prompt: Prompt, text: str, examples: Sequence[Example]) -> Promp
     """
     if sections(prompt.text):
         raise EditRefusedError("a program's prompts say themselves where the input stands")
-    form = prompt.form
-    shows = "input" in prompt.placeholders
-    if form is None or form.is_plain:
-        added = replace(prompt, text=_at_end(prompt.text, literal(text))) if shows else None
-    else:
-        added = _in_last_message(prompt, form, text) if shows else None
+    added, form = None, prompt.foreign
+    if "input" in prompt.placeholders:
+        plain = replace(prompt, text=_at_end(prompt.text, literal(text)))
+        added = plain if form is None else _in_last_message(prompt, form, text)
     made = _as_messages(prompt, text, examples) if added is None else added
     if made.form is not None and (problem := made.form.problem_of(made.text)):
         raise EditRefusedError(problem)
@@ -69,10 +67,10 @@ def _in_last_message(prompt: Prompt, form: PromptForm, text: str) -> Prompt:
 
 def _as_messages(prompt: Prompt, text: str, examples: Sequence[Example]) -> Prompt:
     """The prompt as messages, with a user's message that shows what followed it until now."""
-    form, means = prompt.form, {}
+    form, means = prompt.foreign, {}
     syntax: SyntaxName = "braces"
     messages: list[dict[str, Any]] = [{"role": "system", "content": prompt.text}]
-    if form is not None and not form.is_plain:
+    if form is not None:
         if form.found.format not in ("text", "messages") or any(part.is_literal for part in form.parts):
             raise EditRefusedError(
                 f"a prompt of {form.found.format} that does not show the input has no place after it"

@@ -30,11 +30,8 @@ NAMES = {
 
 
 def parse_variables(given: Any) -> Any:
-    """Turn ``["question=input"]`` into what each variable stands for; a mapping stays as it is.
-
-    Raises:
-        ValueError: A pair is not of the form ``variable=field``, or a variable is named twice.
-    """
+    """Turn ``["question=input"]`` into what each variable stands for; a mapping stays as it is. Raises ValueError where
+    a pair is not of the form ``variable=field``, or a variable is named twice."""
     if not isinstance(given, (str, list, tuple)):
         return given
     found: dict[str, str] = {}
@@ -68,11 +65,8 @@ class Binding:
     """Whether the prompt is a generator's, which is shown no output and no reference."""
 
     def bound(self, form: PromptForm, text: str, where: str) -> PromptForm:
-        """The form with the meaning of every variable of the text.
-
-        Raises:
-            InputError: A variable stands for nothing, or may stand for two things; says the option that mends it.
-        """
+        """The form with the meaning of every variable of the text. Raises InputError, with the option that mends it,
+        where a variable stands for nothing, or may stand for two things."""
         names = list(dict.fromkeys(form.variables_in(text)))
         exact = {name: name for name in names if self._is_ours(name) and name not in self.given}
         means = {name: exact.get(name) or self._meaning(name, form, set(exact.values()), where) for name in names}

@@ -144,17 +144,23 @@ class PromptForm:
         They are the lines between messages, the messages that show cases (an assistant's, and a user's before one of
         these), and in the others variables and Jinja's tags.
         """
-        spans, at = [], 0
-        for place, (mark, part) in enumerate(zip(self._marks, self.texts(text), strict=True)):
-            if mark:
-                spans.append((at, at + len(mark)))
-            at += len(mark)
+        spans = []
+        for place, (mark, start, end) in enumerate(self._places(text)):
+            if mark < start:
+                spans.append((mark, start))
             if not self._is_edited(place):
-                spans.append((at, at + len(part)))
+                spans.append((start, end))
             elif not self.parts[place].is_literal:
-                spans += [(at + start, at + end) for start, end in fixed_in(part, self.syntax)]
-            at += len(part)
+                spans += [(start + first, start + last) for first, last in fixed_in(text[start:end], self.syntax)]
         return spans
+
+    def _places(self, text: str) -> list[tuple[int, int, int]]:
+        """Where each message's line begins, its text begins, and its text ends."""
+        places, at = [], 0
+        for mark, part in zip(self._marks, self.texts(text), strict=True):
+            places.append((at, at + len(mark), at + len(mark) + len(part)))
+            at = places[-1][2]
+        return places
 
     def home(self, text: str) -> tuple[int, int] | None:
         """The span of the text of the message in which instructions stand: the last of the system's, else the last that
@@ -163,13 +169,7 @@ class PromptForm:
         system = [place for place in places if self.parts[place].role == "system"]
         if self.kind is None or not places:
             return None
-        wanted, at = (system or places)[-1], 0
-        for place, (mark, part) in enumerate(zip(self._marks, self.texts(text), strict=True)):
-            at += len(mark)
-            if place == wanted:
-                return at, at + len(part)
-            at += len(part)
-        return None
+        return self._places(text)[(system or places)[-1]][1:]
 
     def _is_edited(self, place: int) -> bool:
         part, later = self.parts[place], self.parts[place + 1 :]
@@ -219,11 +219,7 @@ class PromptForm:
         return next((self.spelled(name) for name, means in self.variables.items() if means == ours), f"{{{ours}}}")
 
     def written(self, text: str) -> str:
-        """The file with the text of this prompt in it.
-
-        Raises:
-            InputError: The file cannot hold it.
-        """
+        """The file with the text of this prompt in it. Raises InputError where the file cannot hold it."""
         new = {
             part.place: each
             for part, each in zip(self.parts, self.texts(text), strict=True)
@@ -239,11 +235,8 @@ class PromptForm:
         return read_document(source, self.kind, "the prompt")
 
     def messages(self, text: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The messages, as (role, content), with values put in by the names of the variables.
-
-        Raises:
-            ValueError: Jinja cannot render one.
-        """
+        """The messages, as (role, content), with values put in by the names of the variables. Raises ValueError where
+        Jinja cannot render one."""
         made: list[tuple[str, str]] = []
         for part, each in zip(self.parts, self.texts(text), strict=True):
             content = each if part.is_literal else filled(each, self.syntax, values)
@@ -271,7 +264,7 @@ class PromptForm:
     def for_writing(self, text: str, example: Example) -> list[tuple[str, str]]:
         """The conversation in which a generator is asked for an output; see ``generator_messages``."""
         ours = {"input": example.input, "context": example.context or ""}
-        made = self._rendered(text, example, self.values(example, ours))
+        made = self.filled(text, example, ours)
         shown = {*self.variables.values()}
         images = [image for name in ("context", "input") if name in shown for image in images_of(ours[name])]
         if "input" in shown and self._sends_messages and chat_of(example.input):
@@ -290,8 +283,7 @@ class PromptForm:
     def _with_conversation(self, text: str, example: Example) -> list[tuple[str, str]]:
         """The prompt's messages, then the input's own; the text before it in the last message comes before the user's
         last words, as a context does, and the text after it at the end."""
-        ours = {"input": _INPUT, "context": example.context or ""}
-        made = self._rendered(text, example, self.values(example, ours))
+        made = self.filled(text, example, {"input": _INPUT, "context": example.context or ""})
         before, _, after = made[-1][1].partition(_INPUT)
         context: str = before.strip()
         if context and images_of(example.context):
@@ -348,17 +340,12 @@ class PromptForm:
     @property
     def columns(self) -> list[str]:
         """The columns that it shows, each once."""
-        return list(
-            dict.fromkeys(each.removeprefix(COLUMN) for each in self.variables.values() if each.startswith(COLUMN))
-        )
+        named = [each for each in self.variables.values() if each.startswith(COLUMN)]
+        return list(dict.fromkeys(each.removeprefix(COLUMN) for each in named))
 
     def exported(self, text: str) -> list[tuple[str, str]]:
         """The messages with our placeholders in single braces, ``{column_1}`` for the second of :attr:`columns`; a text
-        that shows no example is the system's message.
-
-        Raises:
-            InputError: It needs Jinja.
-        """
+        that shows no example is the system's message. Raises InputError where it needs Jinja."""
         given = {name: each.removeprefix(GIVEN) for name, each in self.variables.items() if each.startswith(GIVEN)}
         named = {f"{COLUMN}{path}": f"column_{place}" for place, path in enumerate(self.columns)}
         means = {name: named.get(each, each) for name, each in self.variables.items() if name not in given}
@@ -378,17 +365,14 @@ class PromptForm:
         roles = [part.role for part in self.parts if not part.goes_on]
         if self.found.is_text:
             return
-        shows = (
-            bool({"output", "question"} & {*self.variables.values()}) if judges else "input" in self.variables.values()
-        )
+        shows = bool(({"output", "question"} if judges else {"input"}) & {*self.variables.values()})
         if shows and roles[-1] != "user" and not (judges and roles[-1] == "system"):
             raise InputError(f"{where}: the last message must be a user's, which the model answers.")
         if not shows and roles[-1] == "user":
-            wanted = self.spelled("output" if judges else "input")
+            wanted = "output" if judges else "input"
             raise InputError(
-                f"{where}: no variable stands for the {'output' if judges else 'input'}. Write {wanted} into the user's "
-                "message, or say which variable it is: --variable NAME="
-                f"{'output' if judges else 'input'}"
+                f"{where}: no variable stands for the {wanted}. Write {self.spelled(wanted)} into the user's message, or "
+                f"say which variable it is: --variable NAME={wanted}"
             )
         if judges:
             asked = [role for role in roles if role != "system"]

@@ -85,12 +85,8 @@ def program_prompt(given: PromptsOfProgram) -> tuple[Prompt, str]:
 
 
 def generator_prompt(given: PromptsOfProgram, binding: Binding, *, is_program: bool) -> tuple[Prompt, str]:
-    """The prompt of a generator and, of a program that has one alone, its name.
-
-    Raises:
-        InputError: As of :func:`program_prompt` or
-            :func:`~askance.prompts.prompt.load_generator_prompt`, or a model has several.
-    """
+    """The prompt of a generator and, of a program that has one alone, its name. Raises InputError as
+    :func:`program_prompt` and :func:`~askance.prompts.prompt.load_generator_prompt`, or where a model has several."""
     if is_program:
         return program_prompt(given)
     if not isinstance(given, (str, Path, Prompt)):

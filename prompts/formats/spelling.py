@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 import yaml
 
 from ..errors import InputError
-from ..text_files import YamlReader, read_yaml_with
+from ..text_files import YamlReader, once_each, read_yaml_with
 
 Style = Literal["file", '"', "'", "plain", "|", ">"]
 Kind = Literal["json", "yaml"]
@@ -56,7 +56,7 @@ class _Decoder(json.JSONDecoder):
     """Gives every string that is no key its place."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=_once_each)
+        super().__init__(object_pairs_hook=once_each)
         plain: Callable[..., tuple[str, int]] = scanstring
 
         def parse(text: str, start: int, strict: bool = True) -> tuple[Text, int]:
@@ -65,14 +65,6 @@ class _Decoder(json.JSONDecoder):
 
         self.parse_string = parse
         self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]  # the one in C calls no method of ours
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"'{next(each for each in names if names.count(each) > 1)}' stands twice in an object")
-    return found
 
 
 class _Placed(YamlReader):
@@ -94,11 +86,8 @@ _Placed.add_constructor("tag:yaml.org,2002:str", _placed)
 
 
 def read_document(source: str, kind: Kind, where: str) -> Any:
-    """The value of a JSON or YAML file, in which every text is a :class:`Text`.
-
-    Raises:
-        InputError: It is none; names line and column.
-    """
+    """The value of a JSON or YAML file, in which every text is a :class:`Text`. Raises InputError, with line and
+    column, where it is none."""
     shift = source.startswith("\ufeff")
     if kind == "yaml":
         found = read_yaml_with(source[shift:], where, "prompt", _Placed)

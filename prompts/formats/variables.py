@@ -244,11 +244,8 @@ def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
 
 
 def literally(text: str, syntax: SyntaxName) -> str:
-    """A text as it is written in a prompt of this syntax, with every brace as text.
-
-    Raises:
-        ValueError: The syntax has no spelling for it.
-    """
+    """A text as it is written in a prompt of this syntax, with every brace as text. Raises ValueError where the syntax
+    has no spelling for it."""
     if syntax == "braces":
         return literal(text)
     if syntax == "f-string":

@@ -44,7 +44,6 @@ def _is_there(mark: str, columns: Collection[str]) -> bool:
     return any(path == mark or path.startswith(f"{mark}.") for path in columns)
 
 
-ANYTHING = ".*"
 _PROGRAM = "Its scores are a program's and stay metadata; --field human.NAME=PATH takes one that people gave."
 
 FORMS = (

@@ -17,48 +17,12 @@ FENCED = frozenset({"instruction", "output", "reason", "reasons"})
 """Judged texts, and what people, checkers and models said about them: they come as they are and are fenced here."""
 PARTS = frozenset({"case", "example", "examples", "faults", "items", "reference_reason", "target_reason", "why"})
 """Made by :func:`render` and its like; a plain text is refused."""
-OURS = frozenset(
-    [
-        "answer",
-        "aspects",
-        "bad",
-        "check",
-        "description",
-        "dimension",
-        "dimension_sentence",
-        "fields",
-        "first",
-        "format",
-        "good",
-        "high",
-        "kind",
-        "kinds",
-        "known",
-        "lesson",
-        "lessons",
-        "like",
-        "listed",
-        "low",
-        "most",
-        "noun",
-        "number",
-        "opposed",
-        "parts",
-        "problem",
-        "prompt",
-        "question",
-        "reference_answer",
-        "requirement",
-        "rule_field",
-        "rule_opening",
-        "second",
-        "steps",
-        "target_answer",
-        "task",
-        "verdict",
-        "violation",
-    ]
+_OURS = (
+    "answer aspects bad check description dimension dimension_sentence fields first format good high kind kinds "
+    "known lesson lessons like listed low most noun number opposed parts problem prompt question reference_answer "
+    "requirement rule_field rule_opening second steps target_answer task verdict violation"
 )
+OURS = frozenset(_OURS.split())
 """The user's task, prompt and questions; lessons, which are guarded (:mod:`askance.prompts.lessons`); our words."""
 
 

@@ -21,7 +21,7 @@ def test_a_question_that_is_asked_of_the_output_alone_too_is_told_apart() -> Non
     ]
     scores = score_examples(examples, checklist, verdicts)
     metric = NearnessToPeople(Targets("human", ("overall",), {"e": {"overall": 1.0}}))
-    record = metric.record(Observation(examples, verdicts, scores, checklist), 0)
+    record = metric.record(Observation(examples, verdicts, scores, checklist), 0, {})
     whole, alone = record["Generated Outputs"].items()
     assert whole == ("Is it short?", "yes, P(yes) = 0.90")
     assert says(alone[0], "Is it short?", "output alone") and alone[1] == "no, P(yes) = 0.20"

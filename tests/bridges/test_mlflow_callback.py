@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import askance
-from askance.bridges.mlflow_callback import MLflowCallback, log_evaluation, mlflow_callback
+from askance.bridges.mlflow_callback import MLflowCallback, log_evaluation
 from askance.evaluation.kept_judge import KeptJudge
 from askance.models.base import Request
 from askance.optimizer.events import Event, RunBegan, RunWritten
@@ -58,7 +58,7 @@ def runs(store: str, experiment: str) -> list[Any]:
 def test_without_mlflow_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'askance\[mlflow\]'"):
-        mlflow_callback()
+        MLflowCallback()
 
 
 def test_callbacks_are_told_where_the_run_is_and_when_it_is_written(world: Any, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_callbacks_are_told_where_the_run_is_and_when_it_is_written(world: Any, 
 
 @needs_mlflow
 def test_a_run_is_logged_with_settings_decisions_figures_and_files(world: Any, tmp_path: Path, store: str) -> None:
-    done = world.migrate(tmp_path / "first", callbacks=[mlflow_callback(store, "whole")], **TRIAL_AND_PRUNING)
+    done = world.migrate(tmp_path / "first", callbacks=[MLflowCallback(store, "whole")], **TRIAL_AND_PRUNING)
     (run,) = runs(store, "whole")
     assert (run.info.status, run.info.run_name) == ("FINISHED", "first")
     assert run.data.params["target"] == "world/target" and run.data.params["alpha"] == "0.2"
@@ -108,7 +108,6 @@ def test_a_run_that_was_finished_without_it_is_logged_afterwards(world: Any, tmp
         assert run.data.metrics[f"best.test.{name}"] == pytest.approx(done.result["best"]["test"][name])
     names = {each.path for each in client(store).list_artifacts(run.info.run_id)}
     assert {"judge.yaml", "result.json", "report.html"} <= names
-    assert MLflowCallback is mlflow_callback, "its earlier name"
 
 
 @needs_mlflow
@@ -122,10 +121,10 @@ def test_a_resumed_run_goes_on_in_the_same_mlflow_run(world: Any, tmp_path: Path
             raise Crash
 
     with pytest.raises(Crash):
-        world.migrate(tmp_path / "run", before=crash, callbacks=[mlflow_callback(store, "resumed")])
+        world.migrate(tmp_path / "run", before=crash, callbacks=[MLflowCallback(store, "resumed")])
     (begun,) = runs(store, "resumed")
     assert begun.info.status == "RUNNING"
-    world.migrate(tmp_path / "run", callbacks=[mlflow_callback(store, "resumed")])
+    world.migrate(tmp_path / "run", callbacks=[MLflowCallback(store, "resumed")])
     (run,) = runs(store, "resumed")
     assert run.info.run_id == begun.info.run_id and run.info.status == "FINISHED"
     steps = [each.step for each in client(store).get_metric_history(run.info.run_id, "disagreements")]
@@ -167,8 +166,8 @@ def test_a_run_that_ends_without_a_result_is_marked_when_python_exits(tmp_path: 
     program = f"""
 from pathlib import Path
 from askance.optimizer.events import RunBegan
-from askance.bridges.mlflow_callback import MLflowCallback, mlflow_callback
-mlflow_callback({store!r}, "killed")(RunBegan(Path("run"), {{"seed": 1}}, "abc"))
+from askance.bridges.mlflow_callback import MLflowCallback
+MLflowCallback({store!r}, "killed")(RunBegan(Path("run"), {{"seed": 1}}, "abc"))
 """
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=tmp_path)
     assert [each.info.status for each in runs(store, "killed")] == ["KILLED"]
@@ -196,7 +195,7 @@ def test_a_store_that_fails_is_given_up_and_the_run_goes_on(
     def fail(*arguments: Any, **options: Any) -> None:
         raise ConnectionError("nobody there")
 
-    callback = mlflow_callback(store, "broken")
+    callback = MLflowCallback(store, "broken")
     monkeypatch.setattr(MlflowClient, "log_batch", fail)
     with caplog.at_level(logging.ERROR):
         done = world.migrate(tmp_path / "run", callbacks=[callback])
