@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -35,26 +35,17 @@ from ..prompts.prompt import Prompt
 from ..settings import parse_options
 
 
+@dataclass(eq=False)
 class ChecklistMetric:
     """Scores what a DSPy program predicts, in [0, 1]; made by :func:`checklist_metric`."""
 
-    def __init__(
-        self,
-        opened: OpenGateway,
-        evaluator: Evaluator,
-        fields: Mapping[str, str | None],
-        *,
-        soft: bool,
-        explain: bool,
-        calibration: Calibration | None = None,
-    ) -> None:
-        """Take ``fields``: our fields to those of the DSPy example and, for ``output``, of its prediction."""
-        self._opened = opened
-        self._evaluator = evaluator
-        self._fields = fields
-        self._soft = soft
-        self._explain = explain
-        self._calibration = calibration
+    opened: OpenGateway
+    evaluator: Evaluator
+    fields: Mapping[str, str | None]
+    """Our fields to those of the DSPy example and, for ``output``, of its prediction."""
+    soft: bool
+    explain: bool
+    calibration: Calibration | None
 
     def __call__(
         self, example: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
@@ -62,10 +53,10 @@ class ChecklistMetric:
         """The score of one prediction; with ``pred_name``, as GEPA asks, a prediction of ``score`` and ``feedback``.
         Raises Stopped where a verdict is missing, a cap is reached or the judge cannot be asked; it holds the error."""
         try:
-            explained = self._explain and pred_name is not None
-            ask = partial(judge_one, soft=self._soft, calibration=self._calibration, explained=explained)
-            work = ask(self._evaluator, self._example(example, pred))
-            judged = self._opened.loop.run(work).require_coverage()
+            explained = self.explain and pred_name is not None
+            ask = partial(judge_one, soft=self.soft, calibration=self.calibration, explained=explained)
+            work = ask(self.evaluator, self._example(example, pred))
+            judged = self.opened.loop.run(work).require_coverage()
             if pred_name is None:
                 return judged.overall
             return dspy.Prediction(score=judged.overall, feedback=self._feedback(judged))
@@ -74,14 +65,14 @@ class ChecklistMetric:
 
     def _example(self, example: Any, pred: Any) -> Example:
         texts: dict[str, Any] = {
-            **input_texts(example, self._fields),
-            "output": output_text(pred, self._fields.get("output")),
+            **input_texts(example, self.fields),
+            "output": output_text(pred, self.fields.get("output")),
         }
         name = sha256(repr(sorted(texts.items())).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         return Example(id=name, **texts)
 
     def _feedback(self, judged: Judged) -> str:
-        no, yes = ("against it", "in its favour") if self._evaluator.checklist.faults else ("no", "yes")
+        no, yes = ("against it", "in its favour") if self.evaluator.checklist.faults else ("no", "yes")
         if not judged.against:
             return f"Score {judged.overall:.2f}: every question was answered {yes}."
         lines = [f"- {each}" for each in judged.against]
@@ -183,14 +174,16 @@ def _field(source: Any, name: str, what: str, ours: str) -> str:
     return str(source[name])
 
 
+@dataclass(eq=False)
 class OpenGateway:
-    """One gateway, with its store, caps and ledger, for all models that DSPy programs and metrics ask."""
+    """One gateway, with its store, caps and ledger, for all models that DSPy programs and metrics ask.
 
-    def __init__(self, gateway: Gateway, models: Models, loop: BackgroundLoop) -> None:
-        """Use :func:`open_gateway`."""
-        self.gateway = gateway
-        self.loop = loop
-        self.models = models
+    Made by :func:`open_gateway`.
+    """
+
+    gateway: Gateway
+    models: Models
+    loop: BackgroundLoop
 
     @property
     def budget(self) -> Budget:

@@ -106,8 +106,7 @@ from inspect_ai.scorer import Score, mean, scorer, stderr
 
 @scorer(metrics=[mean(), stderr()])
 def askance_judge(reference: bool = False, context: str | None = None) -> Any:
-    """A scorer of Inspect; the target is shown as the reference, and a field of the metadata as the context, on "
-    "request."""
+    """A scorer of Inspect. On request the target is shown as the reference, and a field of the metadata as context."""
 
     async def score(state: Any, target: Any) -> Any:
         if not (state.output.choices or state.output.completion):

@@ -294,9 +294,9 @@ def _is_peoples(assessment: Any, judge: Any) -> bool:
 
 def _value(value: Any, trace: Any, judge: Any) -> Any:
     """A label or a number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        if isinstance(value, bool):
-            return value
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, (int, float, str)):
         raise InputError(
             f"Trace {trace.info.trace_id}: the human assessment '{judge.name}' is a {type(value).__name__}; askance "
             "learns from labels (true, false or a word) and numbers."

@@ -55,10 +55,9 @@ def openinference_parts(row: Row) -> list[Part] | None:
     code = str(row.get("status_code") or status.get("status_code") or "")
     said = row.get("status_message") or status.get("description")
     problem = str(said or "error") if code.endswith("ERROR") else None
-    parts: list[Part] = [
-        _span(str(span), str(trace), text_or_none(row.get("parent_id")), row.get("name"), attributes, problem)
-    ]
-    return parts + [_annotation({"span_id": span, **fields}) for fields in entries(row.get("annotations"))]
+    parent = text_or_none(row.get("parent_id"))
+    annotations = [_annotation({"span_id": span, **fields}) for fields in entries(row.get("annotations"))]
+    return [_span(str(span), str(trace), parent, row.get("name"), attributes, problem), *annotations]
 
 
 def _attributes(row: Row) -> dict[str, Any]:
@@ -82,24 +81,10 @@ def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row, problem: str | None) -> TracedSpan:
     about = {"kind": attributes.get("openinference.span.kind"), "model": attributes.get("llm.model_name")}
+    about["session"] = attributes.get("session.id")
+    metadata = short({**mapping(attributes.get("metadata")), **_below(attributes, "metadata"), **about})
     input, output = (_value(attributes, side) for side in ("input", "output"))
-    return TracedSpan(
-        span,
-        trace,
-        parent,
-        str(name or ""),
-        input,
-        output,
-        short(
-            {
-                **mapping(attributes.get("metadata")),
-                **_below(attributes, "metadata"),
-                **about,
-                "session": attributes.get("session.id"),
-            }
-        ),
-        problem,
-    )
+    return TracedSpan(span, trace, parent, str(name or ""), input, output, metadata, problem)
 
 
 def _below(attributes: Row, name: str) -> dict[str, Any]:
@@ -149,15 +134,10 @@ def _annotation(row: Row) -> GivenScore:
     label, score, why = (
         result.get(name, row.get(f"result.{name}", row.get(name))) for name in ("label", "score", "explanation")
     )
-    return GivenScore(
-        str(row.get("name") or row.get("annotation_name") or "annotation"),
-        label_or_score(label, score),
-        text_or_none(why),
-        given_by(str(row.get("annotator_kind", ""))),
-        None,
-        str(row.get("span_id") or row.get("context.span_id")),
-        id=text_or_none(row.get("id")),
-    )
+    name = str(row.get("name") or row.get("annotation_name") or "annotation")
+    value, by = label_or_score(label, score), given_by(str(row.get("annotator_kind", "")))
+    span = str(row.get("span_id") or row.get("context.span_id"))
+    return GivenScore(name, value, text_or_none(why), by, None, span, id=text_or_none(row.get("id")))
 
 
 def _otlp_spans(row: Row) -> Iterator[Row]:
@@ -228,9 +208,8 @@ def _batch(row: Row) -> list[Part] | None:
     name = str(row["custom_id"])
     if "body" in row:
         body = mapping(row["body"])
-        return [
-            TracedSpan(name, name, None, "", _asked(body), None, short({"model": body.get("model"), **_tools(body)}))
-        ]
+        metadata = short({"model": body.get("model"), **_tools(body)})
+        return [TracedSpan(name, name, None, "", _asked(body), None, metadata)]
     if "response" not in row:
         return None
     response = mapping(row["response"])

@@ -115,13 +115,8 @@ def import_traces(
         ratings = [rating for rating in all_ratings if _is_peoples(rating, scores)]
         of_whole = traces.references.get((taken_span.trace, None)) if span is None else None
         reference = traces.references.get((taken_span.trace, taken_span.id), of_whole)
-        row = _row(
-            taken_span.trace if of_trace[taken_span.trace] == 1 else f"{taken_span.trace}/{taken_span.id}",
-            taken_span,
-            ratings,
-            fields,
-            reference,
-        )
+        name = taken_span.trace if of_trace[taken_span.trace] == 1 else f"{taken_span.trace}/{taken_span.id}"
+        row = _row(name, taken_span, ratings, fields, reference)
         if isinstance(row, str):
             left_out[f"{'trace' if span is None else 'span'} {row}"] += 1
         else:
@@ -171,9 +166,8 @@ def _row(
         row["human"] = {about: _one(values) for about, values in ratings.items()}
     if comments:
         mapped, whole = [row["comment"]] if "comment" in row else [], comments.pop(None, [])
-        row["comment"] = _one(
-            [*mapped, *whole, *([{about: _one(texts) for about, texts in comments.items()}] if comments else [])]
-        )
+        of_others = [{about: _one(texts) for about, texts in comments.items()}] if comments else []
+        row["comment"] = _one([*mapped, *whole, *of_others])
     asked = span.input if isinstance(span.input, Mapping) else {}
     tools = {name: asked[name] for name in DEFINITIONS if isinstance(asked.get(name), list)}  # logged with the messages
     metadata = short({**tools, **span.metadata, "span": span.name, **row.pop("metadata", {})})

@@ -66,22 +66,15 @@ def _in_camel_case(row: Row) -> dict[str, Any]:
 def _langfuse_trace(fields: Row) -> Iterator[Part]:
     trace = str(fields["id"])
     about = {"name": fields.get("name"), "tags": loaded(fields.get("tags")), "session": fields.get("sessionId")}
-    yield TracedSpan(
-        trace,
-        trace,
-        None,
-        str(fields.get("name") or ""),
-        *_langfuse_texts(fields),
-        short({**mapping(fields.get("metadata")), **about}),
-    )
+    metadata = short({**mapping(fields.get("metadata")), **about})
+    yield TracedSpan(trace, trace, None, str(fields.get("name") or ""), *_langfuse_texts(fields), metadata)
     for observation in entries(fields.get("observations")):
         yield from _langfuse_observation({"traceId": trace, **_in_camel_case(observation)})
     for score in entries(fields.get("scores")):
         yield _langfuse_score({"traceId": trace, **_in_camel_case(score)})
     for comment in entries(fields.get("comments")):
-        yield GivenScore(
-            None, None, text_or_none(comment.get("content")), "people", trace, None, id=text_or_none(comment.get("id"))
-        )
+        remark = text_or_none(comment.get("content"))
+        yield GivenScore(None, None, remark, "people", trace, None, id=text_or_none(comment.get("id")))
     yield from _score_columns(fields, trace, None)
 
 
@@ -105,16 +98,11 @@ def _in_json(value: Any) -> tuple[Any] | None:
 
 def _langfuse_observation(fields: Row) -> Iterator[Part]:
     trace, name = str(fields["traceId"]), str(fields["id"])
-    failed = fields.get("level") == "ERROR"
-    yield TracedSpan(
-        name,
-        trace,
-        text_or_none(fields.get("parentObservationId")) or trace,
-        str(fields.get("name") or fields.get("type") or ""),
-        *_langfuse_texts(fields),
-        short({**mapping(fields.get("metadata")), "model": fields.get("model") or fields.get("providedModelName")}),
-        str(fields.get("statusMessage") or "error") if failed else None,
-    )
+    parent, said = text_or_none(fields.get("parentObservationId")) or trace, fields.get("name") or fields.get("type")
+    model = fields.get("model") or fields.get("providedModelName")
+    metadata = short({**mapping(fields.get("metadata")), "model": model})
+    problem = str(fields.get("statusMessage") or "error") if fields.get("level") == "ERROR" else None
+    yield TracedSpan(name, trace, parent, str(said or ""), *_langfuse_texts(fields), metadata, problem)
     for each in entries(fields.get("scores")):
         yield _langfuse_score({"traceId": trace, "observationId": name, **_in_camel_case(each)})
     yield from _score_columns(fields, trace, name)
@@ -126,31 +114,18 @@ def _langfuse_score(fields: Row) -> Part:
     by = _LANGFUSE_SOURCES.get(str(fields.get("source")), "unknown")
     if kind == "CORRECTION" and trace is not None and by == "people" and words:
         return GivenReference(trace, str(words), span)
+    name, comment = str(fields.get("name") or "score"), fields.get("comment")
     if kind in ("CORRECTION", "TEXT"):  # no score: what should stand there, or a remark
-        return GivenScore(
-            None if kind == "CORRECTION" else str(fields.get("name")),
-            None,
-            text_or_none(words),
-            by,
-            trace,
-            span,
-            id=text_or_none(fields.get("id")),
-        )
+        remark = text_or_none(words)
+        about = None if kind == "CORRECTION" else str(fields.get("name"))
+        return GivenScore(about, None, remark, by, trace, span, id=text_or_none(fields.get("id")))
     if kind == "BOOLEAN" and number(value) is not None:
         value = bool(number(value))
     elif kind == "NUMERIC":
         value = number(value)
-    elif kind == "CATEGORICAL" or (value is None and words is not None):
-        value = words if words is not None else value
-    return GivenScore(
-        str(fields.get("name") or "score"),
-        scalar(value),
-        text_or_none(fields.get("comment")),
-        by,
-        trace,
-        span,
-        id=text_or_none(fields.get("id")),
-    )
+    elif words is not None and (kind == "CATEGORICAL" or value is None):
+        value = words
+    return GivenScore(name, scalar(value), text_or_none(comment), by, trace, span, id=text_or_none(fields.get("id")))
 
 
 def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:
@@ -186,17 +161,11 @@ def langsmith_parts(row: Row) -> list[Part] | None:
 def _langsmith_run(row: Row, trace: str | None = None) -> Iterator[Part]:
     run = str(row.get("id") or row["run_id"])
     trace = text_or_none(row.get("trace_id")) or trace or run
-    extra = mapping(row.get("extra"))
-    yield TracedSpan(
-        run,
-        trace,
-        text_or_none(row.get("parent_run_id")),
-        str(row.get("name") or ""),
-        loaded(row.get("inputs")),
-        loaded(row.get("outputs")),
-        short({**mapping(extra.get("metadata")), "name": row.get("name"), "tags": loaded(row.get("tags"))}),
-        text_or_none(row.get("error")),
-    )
+    about = mapping(mapping(row.get("extra")).get("metadata"))
+    metadata = short({**about, "name": row.get("name"), "tags": loaded(row.get("tags"))})
+    parent, problem = text_or_none(row.get("parent_run_id")), text_or_none(row.get("error"))
+    asked, answered = loaded(row.get("inputs")), loaded(row.get("outputs"))
+    yield TracedSpan(run, trace, parent, str(row.get("name") or ""), asked, answered, metadata, problem)
     for name, stats in mapping(row.get("feedback_stats")).items():
         mean = stats.get("avg") if isinstance(stats, Mapping) else None
         if isinstance(mean, (int, float)):
@@ -207,15 +176,10 @@ def _langsmith_run(row: Row, trace: str | None = None) -> Iterator[Part]:
 
 def _langsmith_feedback(row: Row) -> GivenScore:
     source = mapping(row.get("feedback_source")).get("type", row.get("feedback_source.type"))
-    return GivenScore(
-        str(row["key"]),
-        label_or_score(row.get("value"), row.get("score")),
-        text_or_none(row.get("comment")),
-        _LANGSMITH_SOURCES.get(str(source), "unknown"),
-        text_or_none(row.get("trace_id")),
-        text_or_none(row["run_id"]),
-        id=text_or_none(row.get("id")),
-    )
+    by, value = _LANGSMITH_SOURCES.get(str(source), "unknown"), label_or_score(row.get("value"), row.get("score"))
+    trace, run = text_or_none(row.get("trace_id")), text_or_none(row["run_id"])
+    comment, own_id = text_or_none(row.get("comment")), text_or_none(row.get("id"))
+    return GivenScore(str(row["key"]), value, comment, by, trace, run, id=own_id)
 
 
 # --- MLflow -------------------------------------------------------------------------------------------------------
@@ -245,29 +209,21 @@ def _mlflow_trace(info: Row, data: Row) -> Iterator[Part]:
     metadata = short({"name": mapping(info.get("tags")).get("mlflow.traceName"), "state": info.get("state")})
     spans = [_mlflow_span(span, trace, metadata) for span in entries(data.get("spans"))]
     asked, answered = (loaded(data.get(name), texts=True) for name in ("request", "response"))
-    if spans:
-        yield from spans
-    else:
-        yield TracedSpan(trace, trace, None, "", asked, answered, metadata)
+    yield from spans or [TracedSpan(trace, trace, None, "", asked, answered, metadata)]
     for assessment in entries(info.get("assessments")):
         yield from _mlflow_assessment(assessment, trace)
 
 
 def _mlflow_span(row: Row, trace: str, metadata: Mapping[str, object]) -> TracedSpan:
     attributes, context = mapping(row.get("attributes")), mapping(row.get("context"))
+    span = str(row.get("span_id") or context.get("span_id") or row.get("name"))
     parent = text_or_none(row.get("parent_span_id")) or text_or_none(row.get("parent_id"))
     status = mapping(row.get("status"))
     code = str(status.get("code") or row.get("status_code") or "")
-    return TracedSpan(
-        str(row.get("span_id") or context.get("span_id") or row.get("name")),
-        trace,
-        parent,
-        str(row.get("name") or ""),
-        loaded(attributes.get(_MLFLOW_INPUTS, row.get("inputs")), texts=True),
-        loaded(attributes.get(_MLFLOW_OUTPUTS, row.get("outputs")), texts=True),
-        metadata,
-        str(status.get("message") or "error") if code.endswith("ERROR") else None,
-    )
+    problem = str(status.get("message") or "error") if code.endswith("ERROR") else None
+    asked = loaded(attributes.get(_MLFLOW_INPUTS, row.get("inputs")), texts=True)
+    answered = loaded(attributes.get(_MLFLOW_OUTPUTS, row.get("outputs")), texts=True)
+    return TracedSpan(span, trace, parent, str(row.get("name") or ""), asked, answered, metadata, problem)
 
 
 def _mlflow_assessment(row: Row, trace: str) -> Iterator[Part]:
@@ -277,14 +233,7 @@ def _mlflow_assessment(row: Row, trace: str) -> Iterator[Part]:
         yield GivenReference(trace, expected)
     if "feedback" not in row or row.get("feedback") is None or row.get("valid") is False:
         return  # an expectation, or feedback that was replaced
-    value = mapping(row["feedback"]).get("value")
-    source = str(mapping(row.get("source")).get("source_type", ""))
-    yield GivenScore(
-        name,
-        scalar(value),
-        text_or_none(row.get("rationale")),
-        given_by(source),
-        trace,
-        text_or_none(row.get("span_id")),
-        id=text_or_none(row.get("assessment_id")),
-    )
+    value, why = scalar(mapping(row["feedback"]).get("value")), text_or_none(row.get("rationale"))
+    by = given_by(str(mapping(row.get("source")).get("source_type", "")))
+    span, own_id = text_or_none(row.get("span_id")), text_or_none(row.get("assessment_id"))
+    yield GivenScore(name, value, why, by, trace, span, id=own_id)

@@ -236,11 +236,9 @@ def _refuse_twice(criteria: Sequence[Question], what: str, seen: set[str]) -> No
 def load_checklist(path: str | Path | Checklist, *, remarks: bool = True) -> Checklist:
     """Read a checklist from YAML or JSON, or one of the ready ones by its name; one that is a checklist already stays.
 
-    A name that is no file is looked for among the ready checklists (``READY``). ``remarks``: warn of questions that
-    yes or no does not answer; not for a run's own copy of a file that was read before.
-
-    Raises:
-        InputError: Names the file and the question or line at fault.
+    A name that is no file is looked for among the ready checklists (``READY``). ``remarks``: warn of questions that yes
+    or no does not answer; not for a run's own copy of a file that was read before. Raises InputError, which names the
+    file and the question or line at fault.
     """
     if isinstance(path, Checklist):
         return asking(path, "checklist")

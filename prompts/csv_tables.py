@@ -28,10 +28,8 @@ def csv_rows(
     """The rows of a CSV file that is open, each with its line.
 
     The separator is the one that the header has most of, quoted names aside; ``sep=;`` in the first line, as Excel
-    writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``.
-
-    Raises:
-        InputError: It is not valid CSV, or JSON Lines, or a row has cells beyond the header.
+    writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``. Raises
+    InputError where it is not valid CSV, or JSON Lines, or a row has cells beyond the header.
     """
     csv.field_size_limit(LONGEST_CELL)
     beginning = file.read(HEADER_CHARS)

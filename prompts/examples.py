@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from .checklist import Checklist
-from .conversations.record import Text, packed, unpacked
+from .conversations.record import IN_MEMORY, SpilledBytes, Text, packed, unpacked
 from .errors import InputError, did_you_mean
 from .field_map import (
     FIELDS,
@@ -64,7 +64,6 @@ from .mapping.table import proposes_mapping
 from .messages import StructuredText
 from .raters import UNNAMED, by_name, by_place, unnamed_said
 from .rows import column, source_rows, validate_row
-from .spilled_bytes import IN_MEMORY, SpilledBytes
 from .tables import plain, source_name
 from .text import sendable
 

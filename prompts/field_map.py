@@ -175,12 +175,7 @@ def numbered_id(name: str, taken: Counter[str]) -> str:
 
 def _is_ours_with_a_dot(name: object) -> bool:
     ours, _, part = str(name).partition(".")
-    return (
-        isinstance(name, str)
-        and ours in NESTED
-        and bool(part)
-        and (ours != "raters" or bool(_OF_RATER.fullmatch(part)))
-    )
+    return ours in NESTED and bool(part) and (ours != "raters" or bool(_OF_RATER.fullmatch(part)))
 
 
 def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:

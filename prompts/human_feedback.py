@@ -132,10 +132,8 @@ class HumanValues:
     def read(self, human: Any, where: str) -> Any:
         """A row's ``human`` with numbers and labels for what is known; anything else is left for the record to check.
 
-        A list of objects, one a rater, becomes an object of lists.
-
-        Raises:
-            InputError: A dimension has shares of different wholes, such as 4/5 and 8/10.
+        A list of objects, one a rater, becomes an object of lists. Raises InputError where a dimension has shares of
+        different wholes, such as 4/5 and 8/10.
         """
         if isinstance(human, (list, tuple)) and human and all(isinstance(each, Mapping) for each in human):
             names = dict.fromkeys(name for each in human for name in each)
@@ -246,10 +244,7 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
     """Refuse a dimension that has labels in one place and scores on a scale in another.
 
     ``rated`` are the places of examples with their ratings; ``prefix`` is put in front of a dimension, to name its
-    field.
-
-    Raises:
-        InputError: Names both places.
+    field. Raises InputError, which names both places.
     """
     labels: dict[str, str] = {}
     numbers: dict[str, tuple[str, float]] = {}
@@ -335,10 +330,7 @@ class Comment:
 def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
     """Comments from a text, an object from dimension or question id to text (or texts), or a list of these.
 
-    Empty ones are dropped, and the space around a text is.
-
-    Raises:
-        ValueError: It is none of these.
+    Empty ones are dropped, and the space around a text is. Raises ValueError where it is none of these.
     """
     if value is None:
         return ()

@@ -211,12 +211,9 @@ def _by_columns(whole: Row) -> list[Any] | None:
         index = list(columns[0])
         if all(list(each) == index for each in columns) and all(name.isdigit() for name in index):
             return [{name: each[place] for name, each in whole.items()} for place in index]
-    if len(columns) > 1 and all(isinstance(each, list) and not messages_of(each) for each in columns):
-        return (
-            [dict(zip(whole, values, strict=True)) for values in zip(*columns, strict=True)]
-            if len({*map(len, columns)}) == 1
-            else None
-        )
+    are_lists = len(columns) > 1 and all(isinstance(each, list) and not messages_of(each) for each in columns)
+    if are_lists and len({*map(len, columns)}) == 1:
+        return [dict(zip(whole, values, strict=True)) for values in zip(*columns, strict=True)]
     return None
 
 

@@ -204,10 +204,7 @@ def as_text(value: Any, *, passages: bool = False) -> Any:
 
     A text is itself and a number or truth value as JSON writes it. Messages are a transcript; texts in a list are
     paragraphs, or as ``passages`` numbered; an object around one text that matters is that text, and any other object
-    or list is indented JSON.
-
-    Raises:
-        ValueError: A message has no content.
+    or list is indented JSON. Raises ValueError where a message has no content.
     """
     if isinstance(value, str):
         return value

@@ -17,7 +17,7 @@ from .examples import named_document
 from .field_map import id_of_texts
 from .human_feedback import PAIR_SIDES, Labels, is_missing
 from .json_documents import at
-from .mapping.names import LETTERS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED
+from .mapping.published import LETTERS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED
 from .messages import Message, as_text, conversation, messages_of
 from .rows import validate_row
 from .tables import plain
@@ -187,10 +187,8 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
 
     Which of ``chosen`` and ``rejected`` is a comes from a hash of the seed and the id, so that a judge cannot tell the
     better output from its place. Without an id, the pair is called after a hash of its texts. A conversation that both
-    begin with is the input, after the ``prompt`` where that is another text.
-
-    Raises:
-        InputError: Names the field that is missing or wrong.
+    begin with is the input, after the ``prompt`` where that is another text. Raises InputError, which names the field
+    that is missing or wrong.
     """
     given = {name: value for name, value in row.items() if value is not None}
     if is_missing(given.get("id")):

@@ -37,7 +37,7 @@ from .lessons import Edit
 from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
-from .text import BRACES, fence, fill, letters, literal, literal_but, placeholders_of, texts_end_at
+from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
 from .text_files import path_of
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class Prompt:
     def as_written(self, text: str, kept: Collection[str] = PLACEHOLDERS) -> str:
         """Words as they are written in this prompt; those of ``kept`` in braces stay placeholders."""
         if self.foreign is None:
-            return literal_but(text, kept) if kept else literal(text)
+            return as_written(text, "braces", kept)
         return as_written(text, self.foreign.syntax, list(self.foreign.variables) if kept else [])
 
     @cached_property
@@ -436,11 +436,9 @@ def _quoted(text: str) -> str:
 def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
     """Read and check a generator's prompt file; a prompt that is one already is checked.
 
-    ``binding`` says what its variables may stand for.
-
-    Raises:
-        InputError: The file cannot be read, or the prompt is empty, has a placeholder that is not for a generator, an
-            unknown one or an unclosed protected part, or has placeholders but does not show the input.
+    ``binding`` says what its variables may stand for. Raises InputError where the file cannot be read, or the prompt is
+    empty, has a placeholder that is not for a generator, an unknown one or an unclosed protected part, or has
+    placeholders but does not show the input.
     """
     prompt, name = read_prompt(source, replace(binding, asks=False, writes=True))
     if not prompt.text.strip():

@@ -32,10 +32,8 @@ def by_place(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row whose ``raters`` are an object, with lists in ``human`` and the names of their places in ``raters``.
 
     Raters with names come first. Ratings that stand under ``human`` itself are of raters without a name, whose places
-    come after. A comment keeps its rater's name.
-
-    Raises:
-        ValueError: A rater has no name, something else than ``human`` and ``comment``, or several ratings in one place.
+    come after. A comment keeps its rater's name. Raises ValueError where a rater has no name, something else than
+    ``human`` and ``comment``, or several ratings in one place.
     """
     said = {str(name).strip(): _checked(str(name), each) for name, each in row["raters"].items() if each is not None}
     given = row.get("human") or {}

@@ -97,22 +97,18 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
         status = path.stat()
         content = _piped(str(path), status.st_dev, status.st_ino)
         return BytesIO(content), suffix or _kind(content)
-    if suffix == INSPECT:
+    if suffix in (INSPECT, ".zip"):
         with ZipFile(path) as archive:
             _check_size(path, archive)
-            samples = sorted(each for each in archive.namelist() if each.startswith("samples/"))
-            return BytesIO(b"[" + b",".join(map(archive.read, samples)) + b"]"), ".json"
-    if suffix == ".zip":
-        with ZipFile(path) as archive:
-            names = [
-                each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX")
-            ]
+            names = [each for each in archive.namelist() if not each.endswith("/")]
+            if suffix == INSPECT:
+                samples = sorted(each for each in names if each.startswith("samples/"))
+                return BytesIO(b"[" + b",".join(map(archive.read, samples)) + b"]"), ".json"
+            names = [each for each in names if not each.startswith("__MACOSX")]
             if len(names) != 1:
-                inside = ", ".join(each.filename for each in names[:6]) or "none"
+                inside = ", ".join(names[:6]) or "none"
                 raise InputError(f"{path}: one file is needed in a .zip, and there are {len(names)}: {inside}.")
-            if names[0].file_size > LARGEST_BOOK:
-                raise InputError(f"{path}: unpacks to more than {LARGEST_BOOK / 2**30:g} GiB. Unpack it first.")
-            return BytesIO(archive.read(names[0])), suffix_of(names[0].filename)
+            return BytesIO(archive.read(names[0])), suffix_of(names[0])
     return (cast("IO[bytes]", gzip.open(path)) if str(path).lower().endswith(".gz") else path.open("rb")), suffix
 
 
@@ -265,10 +261,8 @@ def _with_escapes(value: Any) -> Any:
 def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | None:
     """The rows of a pandas or polars data frame or an Arrow table; None where it is none of these.
 
-    The index of a pandas data frame is a column where it has a name that no other column has.
-
-    Raises:
-        InputError: Two columns have one name.
+    The index of a pandas data frame is a column where it has a name that no other column has. Raises InputError where
+    two columns have one name.
     """
     if hasattr(source, "collect_schema") and hasattr(source, "collect") and not hasattr(source, "iter_rows"):
         source = source.collect()  # a lazy frame of polars

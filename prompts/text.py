@@ -159,10 +159,8 @@ def fence(text: str) -> str:
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Put values in place of ``{name}``, and ``{name}`` in place of ``{{name}}``.
 
-    One pass: text that was put in is never looked at again, whatever braces it holds.
-
-    Raises:
-        KeyError: A placeholder has no value.
+    One pass: text that was put in is never looked at again, whatever braces it holds. Raises KeyError where a
+    placeholder has no value.
     """
     return BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 

@@ -57,10 +57,8 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Write a file whole or not at all, byte for byte; one that holds the same already is left alone.
 
     Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
-    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced.
-
-    Raises:
-        AskanceError: It could not be written; what was there before is still there.
+    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced. Raises AskanceError where it
+    could not be written; what was there before is still there.
     """
     file = Path(path)
     try:

@@ -75,10 +75,8 @@ class RunawayPatternError(RuntimeError):
 def first_match(pattern: str, text: str) -> str | None:
     """The first part of a text that a pattern matches, as ``re.search`` finds it; None where there is none.
 
-    A search that may take long is done by a process that can be ended, as Python's own can not.
-
-    Raises:
-        RunawayPatternError: It was not done after :data:`PATIENCE` seconds.
+    A search that may take long is done by a process that can be ended, as Python's own can not. Raises
+    RunawayPatternError where it was not done after :data:`PATIENCE` seconds.
     """
     power, times = _growth(pattern)
     if times * float(max(len(text), 2)) ** min(power, 40) <= _AT_ONCE:

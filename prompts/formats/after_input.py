@@ -28,10 +28,8 @@ def after_input(prompt: Prompt, text: str, examples: Sequence[Example]) -> Promp
 
     A prompt whose variables show the input has the text at its end. Any other one becomes messages: the system's as it
     was, and a user's message of context, input and text, as the generator is asked now. Braces in the text are only
-    text. ``examples`` say whether there is a context, and whether inputs are conversations.
-
-    Raises:
-        EditRefusedError: The format cannot take it; the message is the reason.
+    text. ``examples`` say whether there is a context, and whether inputs are conversations. Raises EditRefusedError,
+    whose message is the reason, where the format cannot take it.
     """
     if sections(prompt.text):
         raise EditRefusedError("a program's prompts say themselves where the input stands")

@@ -17,7 +17,7 @@ from ..errors import InputError, did_you_mean
 from ..examples import Example
 from ..field_map import FieldMap
 from ..json_documents import at
-from ..mapping.names import USUAL
+from ..mapping.published import USUAL
 from ..rows import column
 from .form import COLUMN, FIELDS, GIVEN, PromptForm
 

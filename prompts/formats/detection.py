@@ -42,10 +42,8 @@ def form_of(
     """The form of a file, whose variables are not bound yet; ``ours`` are placeholders of our own.
 
     A file is JSON or YAML by its suffix. Another file is it where all of it is JSON, or YAML of a known format: a text
-    that only looks like YAML ("Note: be kind") is a text.
-
-    Raises:
-        InputError: It is JSON or YAML of no known format, or a template that does not parse.
+    that only looks like YAML ("Note: be kind") is a text. Raises InputError where it is JSON or YAML of no known
+    format, or a template that does not parse.
     """
     read = _document_of(source, name, suffix, named)
     if read is None and named is not None:

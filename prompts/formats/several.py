@@ -55,10 +55,8 @@ PromptsOfProgram = str | Path | Prompt | Mapping[str, str | Path | Prompt] | Seq
 def program_prompt(given: PromptsOfProgram) -> tuple[Prompt, str]:
     """The prompt or prompts of a program as one, and the name of a single one (else empty).
 
-    They are taken as they stand: the program itself says what its variables are.
-
-    Raises:
-        InputError: A file cannot be read, a prompt is empty, or two have one name.
+    They are taken as they stand: the program itself says what its variables are. Raises InputError where a file cannot
+    be read, a prompt is empty, or two have one name.
     """
     if isinstance(given, Mapping):  # a text is the prompt itself, as nothing else has a name of its own
         texts = {name: each if isinstance(each, str) else _read(each) for name, each in given.items()}

@@ -16,7 +16,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
 from ..errors import InputError
-from ..text import BRACES, fill, literal, literal_but, placeholders_of
+from ..text import BRACES, fill, literal, literal_but, placeholders_of, shorten
 
 SyntaxName = Literal["braces", "f-string", "double", "jinja"]
 """``braces``: ``{x}``, other braces are text; ``f-string``: ``{x}``, all other braces doubled; ``double``:
@@ -58,17 +58,14 @@ def _finalized(value: Any) -> Any:
 def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
     """The syntax of a text by what stands in it.
 
-    With a placeholder of ``ours`` in single braces, ``{{x}}`` is an escape; else it is a variable.
-
-    Raises:
-        InputError: It is written in two syntaxes, or is no template of the one that it looks like; names line and
-            column.
+    With a placeholder of ``ours`` in single braces, ``{{x}}`` is an escape; else it is a variable. Raises InputError,
+    with line and column, where it is written in two syntaxes, or is no template of the one that it looks like.
     """
     single = [name for name in placeholders_of(text) if name in ours]
     if tag := re.search(r"\{%[-+]?\s*[a-z]+\b.*?%\}", text, re.DOTALL):
         if single:
             raise InputError(
-                f"{where}, {_place(text, tag.start())}: '{_short(tag[0])}' is Jinja and {{{single[0]}}} is not. Write "
+                f"{where}, {_place(text, tag.start())}: '{shorten(tag[0], 40)}' is Jinja and {{{single[0]}}} is not. Write "
                 f"{{{{ {single[0]} }}}} in a Jinja template."
             )
         return _checked_jinja(text, where)
@@ -151,10 +148,6 @@ def _column(line: str) -> int:
 def _place(text: str, position: int) -> str:
     line = text.count("\n", 0, position) + 1
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def variables_in(text: str, syntax: SyntaxName) -> list[str]:

@@ -15,7 +15,7 @@ from ..human_feedback import MEANINGS, is_missing, is_number, number_with_whole
 from ..messages import messages_of
 from ..tables import as_written
 from ..text import shorten
-from .names import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALES, plain_name
+from .published import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALES, plain_name
 
 LOOKED_AT = 2_000
 """Rows that are looked at."""
@@ -145,22 +145,16 @@ def _number(text: str) -> float | None:
 
 def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     """The paths of a row with their values: objects are entered, lists of objects too, messages are one value."""
+    are_several = isinstance(value, list) and value and not messages_of(value)
     if isinstance(value, Mapping) and value and (not before or not _is_message(value)):
         for name, each in value.items():
             yield from _leaves(each, f"{before}.{name}" if before else str(name))
-    elif (
-        isinstance(value, list)
-        and value
-        and all(isinstance(each, Mapping) for each in value)
-        and not messages_of(value)
-    ):
+    elif are_several and all(isinstance(each, Mapping) for each in value):
         key = next((key for key in NAMING if all(isinstance(each.get(key), str) for each in value)), None)
         for entry in value:
             part = "*" if key is None or "." in entry[key] else f"{key}={entry[key]}"
             yield from _leaves(entry, f"{before}.{part}")
-    elif (
-        isinstance(value, list) and value and (".*" in before or _are_ratings(before, value)) and not messages_of(value)
-    ):
+    elif are_several and (".*" in before or _are_ratings(before, value)):
         yield from ((before, each) for each in value)  # as a path with * gives them
     else:
         yield before, value

@@ -9,8 +9,16 @@ from itertools import islice
 from typing import Any
 
 from .columns import LOOKED_AT, OVERALL, DataColumn, RatedColumns, columns_in, of_program, ratings_in
-from .names import LETTERS, NAMES, NESTED_PARENTS, PAIR_INPUTS, PAIR_OUTPUT, PAIR_PREFERRED, plain_name
-from .published import PublishedForm
+from .published import (
+    LETTERS,
+    NAMES,
+    NESTED_PARENTS,
+    PAIR_INPUTS,
+    PAIR_OUTPUT,
+    PAIR_PREFERRED,
+    PublishedForm,
+    plain_name,
+)
 
 ORDER = ("id", "rater", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")

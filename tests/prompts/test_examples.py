@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askance.prompts import examples, spilled_bytes
+from askance.prompts import examples
 from askance.prompts.checklist import Checklist, Question
+from askance.prompts.conversations import record
+from askance.prompts.conversations.record import SpilledBytes
 from askance.prompts.errors import InputError, did_you_mean
 from askance.prompts.examples import (
     Example,
@@ -28,7 +30,6 @@ from askance.prompts.examples import (
     without_answers,
 )
 from askance.prompts.field_map import parse_field_map
-from askance.prompts.spilled_bytes import SpilledBytes
 from tests.said import naming, says
 
 GOOD = {"id": "a", "input": "A document.", "output": "A summary."}
@@ -429,7 +430,7 @@ def test_texts_stay_in_memory_where_no_file_can_be_written(monkeypatch: pytest.M
         raise OSError(errno.EACCES, "Permission denied")
 
     for make in (lambda **_: Full(tmp_path / "full", "w+"), none):
-        monkeypatch.setattr(spilled_bytes.tempfile, "TemporaryFile", make)
+        monkeypatch.setattr(record.tempfile, "TemporaryFile", make)
         held = SpilledBytes(12)
         places = [held.append(f"{number:04d}".encode()) for number in range(20)]
         assert [held.read(place, 4) for place in places] == [f"{number:04d}".encode() for number in range(20)]
