@@ -88,8 +88,12 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         asks = checklist is not None or bool(options.get("own_questions"))
         if not asks and metric is None:
             raise InputError("Nothing says how good a prediction is: give a judge with a checklist, or a metric.")
-        if not asks:
-            options = self._roles(judge, options)
+        if not asks and (missing := [role for role in ROLES if role not in options]):
+            if not isinstance(judge, str):
+                raise InputError(
+                    f"A metric alone takes no notes: give judge='provider/model', or name {', '.join(missing)}."
+                )
+            options = options | dict.fromkeys(missing, judge)  # with a metric alone it only takes notes and writes
         callbacks = tuple(options.get("callbacks", ()))
         self._settings = options | {"callbacks": callbacks, "run": run, "checklist": checklist}
         self._settings["judge"] = judge if asks else None
@@ -128,17 +132,6 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         done = program.with_instructions(fill(result.prompt, {}))
         done.askance_run = result
         return done
-
-    @staticmethod
-    def _roles(judge: object, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with the roles by name: with a metric alone the judge only takes notes and writes."""
-        if missing := [role for role in ROLES if role not in options]:
-            if not isinstance(judge, str):
-                raise InputError(
-                    f"A metric alone takes no notes: give judge='provider/model', or name {', '.join(missing)}."
-                )
-            return options | dict.fromkeys(missing, judge)
-        return options
 
 
 def _chosen(student: Any, name: str | None) -> tuple[str, Any]:

@@ -109,7 +109,7 @@ class AskanceAdapter:
         if len(scores) < len(values):
             raise CoverageError(_missing(seen, examples[places[values.index(None)]].id))
         records = [self.metric.record(seen, number, reasons) for number in places]
-        return import_gepa("gepa.core.adapter").EvaluationBatch(
+        return import_optional("gepa.core.adapter", "gepa", "gepa").EvaluationBatch(
             outputs=[record["Generated Outputs"] for record in records],
             scores=scores,
             trajectories=records if traces else None,
@@ -211,7 +211,7 @@ def _where(options: dict[str, Any]) -> Where:
 
 @contextmanager
 def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
-    import_gepa("gepa")
+    import_optional("gepa", "gepa", "gepa")
     frame, guidance = cut_out_guidance(job.prompt)
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
@@ -262,8 +262,3 @@ def _missing(seen: Observation, example: str) -> str:
         f"({failed.error or failed.status}), so it has no score, and GEPA stops. Run it again: what was bought is "
         "kept, and only what is missing is asked for."
     )
-
-
-def import_gepa(name: str) -> Any:
-    """A module of GEPA. Raises MissingExtraError where it is not installed."""
-    return import_optional(name, "gepa", "gepa")

@@ -42,7 +42,8 @@ _OTLP_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
 def openinference_parts(row: Row) -> list[Part] | None:
     """Return the spans and annotations of a row."""
     if isinstance(row.get("resourceSpans"), list):
-        return [_otlp(span) for span in _otlp_spans(row)]
+        scopes = [scope for resource in entries(row["resourceSpans"]) for scope in entries(resource.get("scopeSpans"))]
+        return [_otlp(span) for scope in scopes for span in entries(scope.get("spans"))]
     if "annotator_kind" in row and ("span_id" in row or "context.span_id" in row):
         return [_annotation(row)]
     context = mapping(row.get("context"))
@@ -138,12 +139,6 @@ def _annotation(row: Row) -> GivenScore:
     value, by = label_or_score(label, score), given_by(str(row.get("annotator_kind", "")))
     span = str(row.get("span_id") or row.get("context.span_id"))
     return GivenScore(name, value, text_or_none(why), by, None, span, id=text_or_none(row.get("id")))
-
-
-def _otlp_spans(row: Row) -> Iterator[Row]:
-    for resource in entries(row["resourceSpans"]):
-        for scope in entries(resource.get("scopeSpans")):
-            yield from entries(scope.get("spans"))
 
 
 def _otlp(row: Row) -> TracedSpan:

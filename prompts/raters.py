@@ -41,8 +41,9 @@ def by_place(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "raters": tuple(said)}
     unnamed = {name: tuple(each) if isinstance(each, (list, tuple)) else (each,) for name, each in given.items()}
     places = max(map(len, unnamed.values()), default=0)
+    padded = {name: (*ratings, *[None] * (places - len(ratings))) for name, ratings in unnamed.items()}
     human = {
-        name: (*(each["human"].get(name) for each in said.values()), *_padded(unnamed.get(name, ()), places))
+        name: (*(each["human"].get(name) for each in said.values()), *padded.get(name, [None] * places))
         for name in dict.fromkeys([*(name for each in said.values() for name in each["human"]), *unnamed])
     }
     comments = [
@@ -54,10 +55,6 @@ def by_place(row: Mapping[str, Any]) -> dict[str, Any]:
         "raters": (*said, *[UNNAMED] * places),
         "comment": (*comments, *read_comments(row.get("comment"))),
     }
-
-
-def _padded(ratings: Sequence[Any], places: int) -> tuple[Any, ...]:
-    return (*ratings, *[None] * (places - len(ratings)))
 
 
 def _checked(name: str, said: Any) -> dict[str, Any]:

@@ -116,11 +116,8 @@ def _shifted(value: Any) -> Any:
 def whole_file(source: str) -> Text:
     """The text of a file that is nothing else: without a byte order mark, line ends as ``\\n``."""
     start = int(source.startswith("\ufeff"))
-    return Text(_one_line_end(source[start:]), Place(start, len(source), "file"))
-
-
-def _one_line_end(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    text = source[start:].replace("\r\n", "\n").replace("\r", "\n")
+    return Text(text, Place(start, len(source), "file"))
 
 
 # --- a text replaced -------------------------------------------------------------------------------------------------

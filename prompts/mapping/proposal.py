@@ -17,6 +17,7 @@ from .published import (
     PAIR_OUTPUT,
     PAIR_PREFERRED,
     PublishedForm,
+    is_there,
     plain_name,
 )
 
@@ -163,7 +164,7 @@ def _place(ours: str, given: str, columns: Columns, taken: set[str]) -> str:
     there = [path for path, each in columns.items() if each.values]
     for path in given.split("|"):
         begin, asked, _ = path.partition("?")
-        if not asked and any(each == seen or each.startswith(f"{seen}.") for seen in _spelled(path) for each in there):
+        if not asked and any(is_there(seen, there) for seen in (path, path.replace(".0.", ".*."))):
             return path
         below = {each: column for each, column in columns.items() if asked and each.startswith(begin) and column.values}
         best = _likeliest(ours, below, taken)
@@ -173,11 +174,6 @@ def _place(ours: str, given: str, columns: Columns, taken: set[str]) -> str:
         if best is not None:
             return best.path
     return ""
-
-
-def _spelled(path: str) -> tuple[str, str]:
-    """A path, and as the entries of lists are seen."""
-    return path, path.replace(".0.", ".*.")
 
 
 def _of_name(name: str, columns: Columns) -> DataColumn | None:

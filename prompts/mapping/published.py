@@ -130,14 +130,15 @@ class PublishedForm:
 
     def fits(self, columns: Collection[str]) -> bool:
         """Whether rows with these columns have this form."""
-        return all(any(_is_there(each, columns) for each in mark.split("|")) for mark in self.marks)
+        return all(any(is_there(each, columns) for each in mark.split("|")) for mark in self.marks)
 
     def is_peoples(self, path: str) -> bool:
         """Whether people gave what stands there."""
         return bool(self.people) and re.fullmatch(self.people, path) is not None
 
 
-def _is_there(mark: str, columns: Collection[str]) -> bool:
+def is_there(mark: str, columns: Collection[str]) -> bool:
+    """Whether a path, or one that begins with it, is among the columns."""
     return any(path == mark or path.startswith(f"{mark}.") for path in columns)
 
 

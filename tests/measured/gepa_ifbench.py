@@ -18,9 +18,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from askance.bridges.gepa_adapter import generator_adapter, import_gepa
+from askance.bridges.gepa_adapter import generator_adapter
 from askance.experiments.command_line import RESULTS, machine, write_result
 from askance.memory.run_directory import RunDirectory
+from askance.prompts.errors import import_optional
 from askance.stats.differences import difference_dict, mean_difference
 
 RESULT = RESULTS / "gepa_beside_ifbench_2.json"
@@ -41,7 +42,7 @@ def compare(run: Path, store: Path) -> dict[str, Any]:
         max_output_tokens=config["max_output_tokens"],
         store=store,
     ) as adapter:
-        found = import_gepa("gepa").optimize(
+        found = import_optional("gepa", "gepa", "gepa").optimize(
             adapter.seed_candidate,
             trainset=adapter.splits.development,
             valset=adapter.splits.validation,
