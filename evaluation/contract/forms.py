@@ -17,8 +17,8 @@ from typing import Literal
 
 from ...agents.generator import instruction_of
 from ...prompts.checklist import ComputedCheck, Question
-from ...prompts.criteria.patterns import LengthBand
 from ...prompts.criteria.kinds import OF_SCHEMAS, said_of
+from ...prompts.criteria.patterns import LengthBand
 from ...prompts.text import copied_words
 from .clauses import BOLD_LINE, REST_OF_LINE, line_pattern
 from .schemas import LETTERS, cut_lengths, limit_of_words, passes, schema_said
