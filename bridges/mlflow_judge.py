@@ -154,15 +154,10 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
     def __init__(
         self, original: Any, result: RunResult, form: ValueForm, model: str | Model, options: Mapping[str, Any]
     ) -> None:
-        """A judge in place of ``original``.
+        """A judge in place of ``original``, MLflow's, whose name, variables and type of value it has.
 
-        Args:
-            original: MLflow's judge, whose name, variables and type of value it has.
-            result: The run that made it.
-            form: How its scores are said.
-            model: Who is asked; the address of a server is one of the ``options``.
-            options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole
-                data set.
+        ``options`` are settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data
+        set, the address of the model's server among them.
         """
         super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
         kept = load_judge(result.directory)
@@ -213,10 +208,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         return ScorerKind.CLASS
 
     def register(self, **options: Any) -> Any:
-        """Refuse: MLflow keeps a judge's words, and this judge is more than words.
-
-        Raises InputError, with a way out.
-        """
+        """Refuse, with a way out: MLflow keeps a judge's words, and this judge is more than words."""
         raise InputError(
             "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
             "run with MLflowCallback, or write it as a file that stands alone: askance export "

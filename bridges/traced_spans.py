@@ -73,11 +73,7 @@ Row = Mapping[str, Any]
 
 def loaded(value: Any, *, texts: bool = False) -> Any:
     """Parse a text that holds JSON or a Python literal (as in a data frame's CSV); return anything else as it is.
-
-    Args:
-        value: From a file.
-        texts: Whether a text in double quotes is JSON as well.
-    """
+    ``texts``: whether a text in double quotes is JSON as well."""
     if not isinstance(value, str) or not value.strip():
         return value
     begin = value.lstrip()[0]

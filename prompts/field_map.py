@@ -98,16 +98,8 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
     there.
 
     A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. In a row
-    without an id or input of just this name, columns are found in any case.
-
-    Args:
-        row: As it is in the table.
-        fields: The map, checked.
-        human: Reads people's values.
-        where: The row's place, for errors.
-
-    Raises:
-        InputError: A text cannot be made of what stands where one is wanted, or as :meth:`HumanValues.read`.
+    without an id or input of just this name, columns are found in any case. Raises InputError where a text cannot be
+    made of what stands where one is wanted, or as :meth:`HumanValues.read`.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     loose = any(name not in row and name not in fields for name in ("id", "input"))
@@ -266,12 +258,7 @@ def by_output(
     """Yield one row an output, in our names, with what each rater said under ``raters``.
 
     The texts stand in the first row of an output, and in later ones too or not at all. The same rating or comment twice
-    counts once.
-
-    Args:
-        rows: Each with its place.
-        fields: The field map, checked; ``rater`` names the column of raters.
-        human: Reads ratings.
+    counts once. The field ``rater`` of the map names the column of raters.
 
     Raises:
         InputError: A rater rated one output twice, differently; an output has other texts than before; a rater or an id

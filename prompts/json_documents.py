@@ -93,7 +93,7 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 def document(text: str) -> list[Any]:
-    """The value of a JSON document, or of several that follow each other. Raises ValueError where it is not valid JSON."""
+    """The values of a JSON document, or of several in a row. Raises ValueError where it is not valid JSON."""
     read, found, place = json.JSONDecoder(), [], 0
     while (begun := _BEGIN.search(text, place)) is not None:
         value, place = read.raw_decode(text, begun.start())
@@ -104,17 +104,10 @@ def document(text: str) -> list[Any]:
 def rows_of(
     path: Path, text: str, part: str, as_text: Collection[str], say: Callable[[str], None] | None
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a document, counted from 1.
+    """The rows of a document, counted from 1. Raises InputError where it is not valid JSON or YAML, or holds no rows.
 
-    Args:
-        path: The file, for errors.
-        text: What it holds.
-        part: Where in it the list of rows is, such as ``results.results``; found out where it is empty.
-        as_text: Columns of texts; an object that has one of them is a row.
-        say: Told what was taken for the rows.
-
-    Raises:
-        InputError: It is not valid JSON or YAML, or holds no rows.
+    ``part`` is the place in it of the list of rows, such as ``results.results``; it is found out where it is empty. An
+    object that has one of the columns ``as_text`` is a row. ``say`` is told what was taken for the rows.
     """
     values = _values(path, text)
     whole = values[0] if len(values) == 1 else values

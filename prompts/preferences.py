@@ -102,13 +102,7 @@ def has_chosen(row: Mapping[str, Any]) -> bool:
 
 def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """A pair's row with our names for its columns and our words for what is preferred; what is not known stays as it
-    is.
-
-    Args:
-        row: As it is in the table.
-        fields: Our names to its columns, or paths.
-        labels: Further words for ``a``, ``b`` and ``tie``.
-    """
+    is. ``fields`` map our names to columns, or paths; ``labels`` are further words for ``a``, ``b`` and ``tie``."""
     found = dict(row)
     for ours, column in fields.items():
         if (value := at(row, str(column))) is not None:

@@ -84,13 +84,8 @@ def is_on_hub(source: object) -> bool:
 
 
 def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``.
-
-    Raises:
-        InputError: The name is not of this form.
-        MissingExtraError: ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached, or has no such data set.
-    """
+    """The rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``. Raises InputError
+    where the name is not of this form, else as :func:`hub_rows`."""
     match = _NAME.fullmatch(source.removeprefix(PREFIX))
     if match is None:
         raise InputError(f"{source}: write hf:OWNER/NAME:SPLIT or hf:OWNER/NAME/CONFIG:SPLIT, e.g. hf:owner/data:test.")

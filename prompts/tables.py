@@ -143,13 +143,8 @@ def _kind(content: bytes) -> str:
 
 
 def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
-    """The rows of a sheet, each with its number there: the sheet in ``book.xlsx#Sheet``, else the first one.
-
-    Raises:
-        MissingExtraError: ``openpyxl`` is not installed.
-        InputError: It is no Excel workbook, has no such sheet, or a cell of ``as_text`` holds an error.
-        OSError: It cannot be opened.
-    """
+    """The rows of a sheet, each with its number there: the sheet in ``book.xlsx#Sheet``, else the first one; raises as
+    :func:`read_rows`."""
     openpyxl = import_optional("openpyxl", "files", "openpyxl", "; or save the sheet as CSV.")
     place, wanted = file_and_sheet(path)
     with warnings.catch_warnings():
@@ -210,13 +205,7 @@ def parquet_package() -> Any:
 
 
 def parquet_rows(path: Path, file: IO[bytes], as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
-    """The rows of a Parquet file, counted from 1.
-
-    Raises:
-        MissingExtraError: ``pyarrow`` is not installed.
-        InputError: It is no Parquet file.
-        OSError: It cannot be opened.
-    """
+    """The rows of a Parquet file, counted from 1; raises as :func:`read_rows`."""
     parquet = parquet_package()
     number = 0
     try:

@@ -113,11 +113,8 @@ def append_line(file: Path, row: Mapping[str, Any]) -> None:
 
 def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
     """The text of a file in UTF-8, with or without a byte order mark; ``as_it_is`` keeps that mark and line ends.
-
-    Raises:
-        FileNotFoundError: It is missing; the caller knows what was wanted.
-        InputError: It cannot be read, or holds a byte that cannot be; names the line.
-    """
+    Raises FileNotFoundError where it is missing, as the caller knows what was wanted, and InputError, with the line,
+    where it cannot be read."""
     try:
         if as_it_is:
             return Path(path).read_bytes().decode()

@@ -1,5 +1,6 @@
-"""Texts of an example as they are given: a plain text, or messages, a list or an object, which stay beside the text; and
-the bytes that many of them are held as, most of them in a temporary file.
+"""Texts of an example as they are given: a plain text, or messages, a list or an object, which stay beside the text.
+
+Many of them are held as bytes, most of which are in a temporary file.
 """
 
 from __future__ import annotations

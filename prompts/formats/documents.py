@@ -1,7 +1,7 @@
-"""The messages of a prompt file, as a list of them: of our own formats, and of promptfoo, LangSmith, Langfuse, MLflow and
-DSPy.
+"""The messages of a prompt file, as a list of them: in our own formats, and as other tools export them.
 
-Each reader finds the messages in the value of a file, or returns None where the file is another's.
+These are promptfoo, LangSmith, Langfuse, MLflow and DSPy. Each reader finds the messages in the value of a file, or
+returns None where the file is another's.
 """
 
 from __future__ import annotations
@@ -135,16 +135,8 @@ def one_text(format_: str, text: Text, syntax: SyntaxName | None = None) -> Foun
 
 
 def find_messages(document: Any, where: str, named: str | None = None) -> Found | None:
-    """The messages of a file's value; None where it is of no format that is known.
-
-    Args:
-        document: The value.
-        where: The file, for errors.
-        named: The predictor of a DSPy program.
-
-    Raises:
-        InputError: It is of a known format, with a message that cannot be used; names the message and the field.
-    """
+    """The messages of a file's value; None where it is of no format that is known. ``named`` is the predictor of a DSPy
+    program. Raises InputError, with message and field, where a message cannot be used."""
     found = dspy_program(document, where, named)
     if found is None and named is not None:
         raise InputError(f"{where}: '{named}' names a predictor, and this is no program of DSPy.")

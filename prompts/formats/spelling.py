@@ -124,16 +124,10 @@ def whole_file(source: str) -> Text:
 
 
 def replaced(source: str, old: Any, new: Mapping[Place, str], read: Callable[[str], Any]) -> str:
-    """The file with the texts at some places replaced.
+    """The file with the texts at some places replaced. Raises InputError where one cannot be written in this file.
 
-    Args:
-        source: The file.
-        old: Its value, as ``read`` gives it.
-        new: The texts that change, by their places.
-        read: Reads a file again, so that each replacement is known to be right.
-
-    Raises:
-        InputError: A text cannot be written in this file.
+    ``old`` is the file's value, as ``read`` gives it: it reads the file again, so that each replacement is known to be
+    right.
     """
     texts = {each.place: each for each in _texts(old)}
     for place in sorted(new, reverse=True):  # from the end: places before it stay where they are

@@ -186,12 +186,8 @@ def _outermost(text: str) -> Iterator[tuple[int, int]]:
 
 
 def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
-    """The text with values put in; what is put in is never looked at again.
-
-    Raises:
-        KeyError: A variable has no value.
-        ValueError: Jinja cannot render it; the message says why.
-    """
+    """The text with values put in; what is put in is never looked at again. Raises KeyError where a variable has no
+    value, and ValueError, with the reason, where Jinja cannot render it."""
     if syntax == "braces":
         return fill(text, {name: _as_text(value) for name, value in values.items()})
     if syntax == "f-string":
@@ -205,17 +201,8 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
 
 
 def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """A text with ``{name}`` for each variable, by what it stands for, and every other brace as text.
-
-    Args:
-        text: As it is written in its syntax.
-        syntax: Any but Jinja.
-        means: The name that each variable has with us.
-        given: The text of each variable that stands for one.
-
-    Raises:
-        ValueError: It is Jinja, which no other syntax can say.
-    """
+    """A text with ``{name}`` for each variable, by what it means, and every other brace as text; ``given`` has the text
+    of each variable that stands for one. Raises ValueError where it is Jinja, which no other syntax can say."""
     if syntax == "jinja":
         raise ValueError("its prompt is a Jinja template")
     names = list(means)

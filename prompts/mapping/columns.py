@@ -1,5 +1,6 @@
-"""Columns of a file's first rows, those inside objects and lists included: their kinds and values, and which of them hold
-people's scores or labels, with the options that explain their words and scales.
+"""Columns of a file's first rows, those inside objects and lists included: their kinds and values.
+
+Some hold people's scores or labels; their words and scales are explained by options.
 """
 
 from __future__ import annotations

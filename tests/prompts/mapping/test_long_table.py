@@ -97,7 +97,7 @@ def test_agreement_is_told_of_a_long_table() -> None:
         for rater, slip in (("anna", 0), ("ben", n % 7 == 0))
     ]
     found = rater_agreement(rows, resamples=100).dimensions["overall"]
-    assert [each.name for each in found.raters] == ["anna", "ben"] and found.outputs == 20
+    assert [each.rater for each in found.raters] == ["anna", "ben"] and found.outputs == 20
 
 
 def test_a_column_of_raters_without_ids_stays_what_it_was() -> None:
