@@ -25,7 +25,7 @@ SUMMARIES = {
     "evaluate": "Judge a data set with a checklist.",
     "diagnose": "Say which questions of a checklist are worth asking.",
     "select": "Choose the most informative questions about how good outputs are.",
-    "migrate": "Improve a judge's prompt until it judges like another model.",
+    "migrate": "Move a prompt to other models, with a certificate that says which may take over.",
     "align": "Have a judge learn to score like people: questions from comments, edits.",
     "tune": "Improve a generator's prompt against a judge or a checker.",
     "compare": "Have several judges rate the same data, and compare them.",
