@@ -1,10 +1,9 @@
-"""The commands that the page gives for tools and data sets, on small files in the form that these publish."""
+"""Commands that read what tools and data sets publish, without `askance import`, on small files in that form."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,28 @@ from askance.prompts.examples import Example, load_examples
 from askance.prompts.field_map import parse_field_map
 from askance.prompts.human_feedback import parse_label_scale
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "bring-your-data.md"
-LINES = re.findall(r"^\| ([^|]+) \| `askance ((?:evaluate|weigh) [^`]+) …` \|$", PAGE.read_text("utf-8"), re.MULTILINE)
 COMMANDS = {
-    name.split(",")[0] + (" pairs" if line.startswith("weigh") else ""): shlex.split(line) for name, line in LINES
+    name: shlex.split(line)
+    for name, line in {
+        "promptfoo": "evaluate output.json#results.results --field input=vars.question --field output=response.output",
+        "LangSmith": "evaluate dataset.jsonl --field input=inputs.question --field output=outputs.answer",
+        "MLflow": "evaluate eval.jsonl --field input=inputs.question --field output=outputs"
+        " --field reference=expectations.expected_response",
+        "ragas": "evaluate ragas.jsonl --field input=user_input --field output=response"
+        " --field context=retrieved_contexts",
+        "AlpacaEval": "evaluate model_outputs.json --field input=instruction",
+        "AlpacaEval pairs": "weigh annotations.json",
+        "MT-Bench pairs": "weigh human_judgments.jsonl",
+        "JudgeBench pairs": "weigh judgebench.jsonl",
+        "HH-RLHF pairs": "weigh test.jsonl.gz",
+        "FeedbackQA": "evaluate feedback.json --field input=question --field output=passage.reference.section_content"
+        " --field human.overall=rating --field comment=feedback"
+        ' --label-scale "Bad,Could be Improved,Acceptable,Excellent"',
+        "Label Studio": "evaluate tasks.json --field input=data.prompt --field output=data.response"
+        " --field 'human.ok=annotations.*.result.from_name=ok.value.choices'",
+        "Argilla": "evaluate records.json --field input=fields.prompt --field output=fields.response"
+        " --field 'human.quality=responses.quality.*.value'",
+    }.items()
 }
 ASK, SAY, OTHER = "When does it open?", "At nine.", "No idea."
 TURNS = [{"role": "user", "content": ASK}, {"role": "assistant", "content": SAY}]
@@ -164,10 +181,6 @@ def written(folder: Path, line: list[str], value: Any) -> str:
     text = "".join(json.dumps(row) + "\n" for row in value) if lines else json.dumps(value, indent=1)
     (folder / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return str(folder / line[1])
-
-
-def test_the_page_has_a_command_for_each() -> None:
-    assert COMMANDS.keys() == FILES.keys()
 
 
 @pytest.mark.parametrize("tool", [name for name in FILES if not name.endswith("pairs")])
