@@ -276,7 +276,7 @@ FLIP_MOST = 0.45
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Scales of the weights at which the search may begin: a direction is known, and not its length."""
 FEW_PAIRS = 2_000
-FLIP_STARTS = ((3.0, 0.05), (30.0, 0.05), (30.0, 0.3))
+FLIP_STARTS = ((3.0, 0.05), (30.0, 0.3))
 """Scales and rates of flipped labels at which the search begins where the rate is estimated."""
 
 
@@ -322,7 +322,7 @@ def fit_bradley_terry(
 
     direction = uniform_weights(tests) if start is None else start / start.sum()
     bounds: list[tuple[float, float | None]] = [(0.0, None)] * tests
-    exact = {"maxiter": 1000, "ftol": 1e-10, "gtol": 1e-7}
+    exact = {"maxiter": 1000, "ftol": 1e-9, "gtol": 1e-6}
     if flip is not None:
         starts = [min((scale * direction for scale in SCALES), key=lambda point: loss(point)[0])]
     else:  # several optima: few flips and small weights, or more flips and large weights
