@@ -408,11 +408,7 @@ class Teller:
         if (sentence := sentence_of(row)) is not None:
             self._watcher.say(sentence)
         if new:
-            self._call(event)
-
-    def tell(self, event: RunBegan | RunWritten) -> None:
-        """Tell the callbacks alone, also where the run is repeating itself."""
-        self._call(event)
+            self.tell(event)
 
     def watch(self, budget: Budget) -> None:
         """Where calls, tokens and money are counted from now on."""
@@ -424,25 +420,26 @@ class Teller:
         if isinstance(self._watcher, EventWatcher):
             self._watcher.on_event(event)
         if not self.journal.replaying:
-            self._call(event)
+            self.tell(event)
 
     def phase(self, text: str, total: int | None = None) -> None:
         """A new piece of work begins."""
         self._watcher.phase(text, total)
         if not self.journal.replaying:
-            self._call(PhaseBegan(text, total))
+            self.tell(PhaseBegan(text, total))
 
     def advance(self, done: int, total: int) -> None:
         """So many steps are done."""
         self._watcher.advance(done, total)
         if not self.journal.replaying:
-            self._call(Advanced(done, total))
+            self.tell(Advanced(done, total))
 
     def say(self, text: str) -> None:
         """Something a person wants to know that is no event of the run, e.g. that a call has to wait."""
         self._watcher.say(text)
 
-    def _call(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
+        """Tell the callbacks alone, also where the run is repeating itself."""
         for callback in self._callbacks:
             try:
                 callback(event)

@@ -324,13 +324,6 @@ def compare_held_out(
     return scores, against_uniform(trials[0], baseline, scores[0]), power, held_out
 
 
-def too_few(resamples: int) -> str | None:
-    """The reason why so many resamples make no interval; None where they make one."""
-    if resamples == 1:
-        return "one resample makes no interval; ask for two or more"
-    return None if resamples else "no resamples were asked for"
-
-
 @dataclass(frozen=True, eq=False)
 class WeightSamples:
     """Weights learned again on resamples of the pairs."""

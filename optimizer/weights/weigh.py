@@ -41,7 +41,7 @@ from .evidence import (
     require_groups,
     single_split,
 )
-from .heldout import CONFIDENCE, WeightSamples, bootstrap_counts, compare_held_out, interval, rank_stability, too_few
+from .heldout import CONFIDENCE, WeightSamples, bootstrap_counts, compare_held_out, interval, rank_stability
 from .judged_pairs import PairsJob, PositionBias, RatingsJob, prepare_pairs, prepare_ratings
 from .learner_choice import Pooling, Recipe, Weighting, choose_recipe, find_learner, learners
 from .learners import LearningFailedError, WeightLearner
@@ -438,9 +438,10 @@ def _no_interval(samples: WeightSamples | None, recipe: Recipe, what: str) -> st
     if samples is None and not recipe.quick:
         return "learning again on resamples takes too long with this learner; ask for resamples to have it done"
     drawn = 0 if samples is None else len(samples.overall) + samples.failed
-    few = too_few(drawn)
-    if samples is None or few or samples.usable:
-        return few
+    if drawn < 2:
+        return "one resample makes no interval; ask for two or more" if drawn else "no resamples were asked for"
+    if samples is None or samples.usable:
+        return None
     return f"nothing could be learned on {samples.failed} of the {drawn} resamples"
 
 
