@@ -81,7 +81,7 @@ class Claims:
         """Claims that have lapsed and whose owner is still there, each with when that was first seen, of the monotonic
         clock."""
 
-    def take(self, key: bytes) -> bool:
+    def claim(self, key: bytes) -> bool:
         """Whether this process is the one to buy an answer now. It stays true until the claim is let go.
 
         A claim of a process that has ended is taken at once; a claim from another machine is taken after its lease. A

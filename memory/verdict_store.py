@@ -134,10 +134,10 @@ class VerdictStore:
             if not self.path.is_file() or not salvage(self.path, _SCHEMA, COLUMNS, SCHEMA_VERSION):
                 raise
             self._db, self._brought = self._open()
-        self._claims = claims.Claims(self._db)
-        self._is_ours = is_ours
         self._beside = None if beside is None else _ReadOnly(beside)
         self._shared = _open_shared(shared) if isinstance(shared, (Path, PostgresAddress)) else shared
+        own = None if is_ours else claims.Claims(self._db)
+        self._claims: claims.Claims | SharedStore | None = own if self._shared is None else self._shared
 
     def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
         """The file with its tables, and the keys that were brought."""
@@ -175,25 +175,19 @@ class VerdictStore:
 
     def claim(self, key: bytes) -> bool:
         """Whether an answer may be bought now. If not, another process that shares the store is buying it."""
-        if self._shared is not None:
-            return self._shared.claim(key)
         with _explained(self.path):
-            return self._is_ours or self._claims.take(key)
+            return self._claims is None or self._claims.claim(key)
 
     def renew(self, keys: Sequence[bytes]) -> None:
         """Hold claims for longer: their answers are still being bought."""
         with _explained(self.path):
-            if self._shared is not None:
-                self._shared.renew(keys)
-            else:
+            if self._claims is not None:
                 self._claims.renew(keys)
 
     def let_go(self, keys: Sequence[bytes]) -> None:
         """End claims: their answers are there, or are not to be bought."""
         with _explained(self.path):
-            if self._shared is not None:
-                self._shared.let_go(keys)
-            elif not self._is_ours:
+            if self._claims is not None:
                 self._claims.let_go(keys)
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
@@ -214,7 +208,7 @@ class VerdictStore:
         with _explained(self.path):
             if not self._db.execute(_INSERT, row).rowcount and not _select(self._db, [key]):
                 self._db.execute(_REPLACE, row)
-            if self._shared is None and not self._is_ours:
+            if isinstance(self._claims, claims.Claims):
                 self._claims.let_go([key])
         if self._shared is not None:
             self._shared.put(key, answer)
@@ -291,7 +285,7 @@ class VerdictStore:
 
     def close(self) -> None:
         """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""
-        if not self._is_ours:
+        if isinstance(self._claims, claims.Claims):
             with suppress(sqlite3.Error):  # e.g. a full disk: the claims lapse
                 self._claims.let_all_go()
         self._db.close()

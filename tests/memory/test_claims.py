@@ -187,7 +187,7 @@ def test_whatever_two_machines_do_a_claim_has_one_owner_until_its_lease_ends(
             case "take":
                 owner, until = held.get(key, (name, 0.0))
                 may = owner == name or until < clock.wall
-                assert processes[name].take(key) is may
+                assert processes[name].claim(key) is may
                 refused += not may
                 taken_over += may and owner != name
                 if may:
@@ -222,22 +222,22 @@ class Interrupted:
 def test_a_claim_that_changes_while_it_is_looked_at_has_one_owner(between: str, tmp_path: Path, clock: Clock) -> None:
     holder, other = claims_of(tmp_path / "v.db", "holder"), claims_of(tmp_path / "v.db", "other")
     taker = claims_of(tmp_path / "v.db", "taker")
-    assert holder.take(KEY)
+    assert holder.claim(KEY)
     clock.passes(claims.LEASE + 1)
 
     def happens() -> None:
         if between == "renewed":
             holder.renew([KEY])
         elif between.startswith("taken"):
-            assert other.take(KEY)
+            assert other.claim(KEY)
         if between.endswith("let go"):
             holder.let_go([KEY])
             other.let_go([KEY])
 
     taker._db = Interrupted(taker._db, happens)  # type: ignore[assignment]
-    taken = taker.take(KEY)
+    taken = taker.claim(KEY)
     assert taken is (between in ("nothing", "taken and let go", "let go"))
-    owners = [each.claimant.name for each in (holder, other, taker) if each.take(KEY)]
+    owners = [each.claimant.name for each in (holder, other, taker) if each.claim(KEY)]
     assert owners == [{"renewed": holder, "taken by another": other}.get(between, taker).claimant.name]
 
 
@@ -254,7 +254,7 @@ def test_of_processes_that_take_the_same_claims_at_once_one_has_each(tmp_path: P
                 own = claims_of(path)
                 own._db.execute("PRAGMA busy_timeout = 20000")
                 time.sleep(max(0.0, start - time.time()))
-                mine.with_suffix(".part").write_bytes(b"".join(key for key in keys if own.take(key)))
+                mine.with_suffix(".part").write_bytes(b"".join(key for key in keys if own.claim(key)))
                 mine.with_suffix(".part").rename(mine)
                 for _ in range(2000):  # one that has ended would lose its claims to the others
                     if all(each.exists() for each in done):
@@ -274,18 +274,18 @@ def test_a_process_that_runs_has_time_to_renew_after_a_lapse_and_again_after_eac
 ) -> None:
     """Its machine may have slept: it renews as soon as it wakes up, which takes it no longer than one interval."""
     mine, other = claims_of(tmp_path / "v.db"), claims_of(tmp_path / "v.db")
-    assert other.take(KEY)
+    assert other.claim(KEY)
     for _ in range(3):
         clock.passes(claims.LEASE + 1)
-        assert not mine.take(KEY), "it is seen for the first time"
+        assert not mine.claim(KEY), "it is seen for the first time"
         clock.passes(gateways.RENEWS_EVERY * 1.2)
-        assert not mine.take(KEY)
+        assert not mine.claim(KEY)
         other.renew([KEY])
-        assert not mine.take(KEY)
+        assert not mine.claim(KEY)
     clock.passes(claims.LEASE + 1)
-    assert not mine.take(KEY)
+    assert not mine.claim(KEY)
     clock.passes(gateways.RENEWS_EVERY * 1.6)
-    assert mine.take(KEY) and not other.take(KEY)
+    assert mine.claim(KEY) and not other.claim(KEY)
 
 
 def test_a_lease_is_renewed_several_times_before_it_would_end() -> None:
@@ -298,7 +298,7 @@ def test_a_claim_of_another_machine_holds_from_now_to_two_leases_ahead(
 ) -> None:
     mine = claims_of(tmp_path / "v.db")
     mine._db.execute("INSERT INTO claims VALUES (?, ?, ?)", (KEY, ELSEWHERE, clock.wall + lease))
-    assert mine.take(KEY) is not (0 <= lease <= 2 * claims.LEASE)
+    assert mine.claim(KEY) is not (0 <= lease <= 2 * claims.LEASE)
 
 
 def test_who_lets_go_of_all_lets_go_of_its_own(place: str) -> None:
