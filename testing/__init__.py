@@ -6,9 +6,8 @@ from .scripted import Reply, ScriptedModel, as_answer
 from .servers import FAULTS, FINAL, BatchServer, FaultyServer, ServedBatch, ServerReply, StandInServer, completion
 from .simulated import SimulatedWorld
 from .simulated_judge import SimulatedJudge
-from .simulated_writer import Heeding, SimulatedWriter, WritersWorld
+from .simulated_writer import Heeding, SimulatedWriter, WritersJudge, WritersWorld
 from .vendors import VendorServer
-from .writers_judge import WritersJudge
 
 __all__ = [
     "FAULTS",
