@@ -262,8 +262,7 @@ def _model_name(kept: KeptJudge) -> str:
 
 def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
     """Pairs of a question and its words for the model."""
-    asking = _asking(kept)
-    return zip(kept.checklist.questions, asking._blocks, strict=True)
+    return zip(kept.checklist.questions, _asking(kept)._blocks, strict=True)
 
 
 def _asking(kept: KeptJudge) -> EachAsking:

@@ -93,12 +93,8 @@ def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
 
 
 def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of one split; ``name`` is the configuration, where the data set has several.
-
-    Raises:
-        MissingExtraError: ``datasets`` is not installed.
-        AskanceError: The hub cannot be reached, or has no such data set.
-    """
+    """The rows of one split; ``name`` is the configuration, where the data set has several. Raises MissingExtraError
+    without ``datasets``, and AskanceError where the hub cannot be reached, or has no such data set."""
     package = import_optional("datasets", "datasets", "datasets", f"; or download {path} yourself and name the file.")
     try:
         rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)

@@ -96,11 +96,9 @@ class Shows(Protocol):
     @property
     def record(self) -> ShownExamples:
         """The cases that it chooses from, and how."""
-        ...
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
         """The cases, in the order in which they are shown; never the example itself."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,7 @@ def encoding_of(file: IO[bytes]) -> str:
 
 def opened(path: Path) -> tuple[IO[bytes], str]:
     """A file to be read, unpacked, from its beginning, and the suffix of its kind; a pipe may be read more than once.
-
-    Raises:
-        InputError: A ``.zip`` does not hold exactly one file.
-        OSError: It cannot be opened.
-    """
+    Raises InputError where a ``.zip`` does not hold exactly one file, and OSError where it cannot be opened."""
     if str(path) == STANDARD_INPUT:
         content = _standard_input(sys.stdin.buffer)
         return BytesIO(content), _kind(content)

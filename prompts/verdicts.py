@@ -341,12 +341,8 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
 
 
 def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
-    """Write a verdicts file: Parquet where the name ends so, else JSONL.
-
-    Raises:
-        MissingExtraError: Parquet needs ``pyarrow``.
-        AskanceError: It cannot be written.
-    """
+    """Write a verdicts file: Parquet where the name ends so, else JSONL. Raises MissingExtraError where Parquet needs
+    ``pyarrow``, and AskanceError where it cannot be written."""
     if suffix_of(path) not in PARQUET_SUFFIXES:
         write_whole(path, verdict_lines(verdicts))
         return
