@@ -35,7 +35,7 @@ from ..prompts.prompt import Prompt
 from ..settings import parse_options
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ChecklistMetric:
     """Scores what a DSPy program predicts, in [0, 1]; made by :func:`checklist_metric`."""
 
@@ -174,7 +174,7 @@ def _field(source: Any, name: str, what: str, ours: str) -> str:
     return str(source[name])
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class OpenGateway:
     """One gateway, with its store, caps and ledger, for all models that DSPy programs and metrics ask.
 
