@@ -44,11 +44,9 @@ KEPT = ("split",)
 
 
 @dataclass(kw_only=True)
-class AskanceAdapter:
-    """The prompt under improvement as GEPA sees it (``gepa.core.adapter.GEPAAdapter``); examples are askance's.
-
-    Made by :func:`generator_adapter` or :func:`evaluator_adapter`.
-    """
+class OpenAdapter:
+    """The prompt under improvement as GEPA sees it (``gepa.core.adapter.GEPAAdapter``), with what a search begins from;
+    examples are askance's. Made by :func:`generator_adapter` or :func:`evaluator_adapter`, and open until they end."""
 
     subject: Subject
     checklist: Checklist | None
@@ -57,6 +55,14 @@ class AskanceAdapter:
     search: Search
     signal: Signal | None = None
     """Asked why questions fail, for the reflection; None where that is not to be bought."""
+    seed_candidate: dict[str, str]
+    """The starting text, for ``gepa.optimize``."""
+    splits: SplitExamples
+    """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
+    gateway: Gateway
+    """Its ``budget`` says what was spent."""
+    models: Models
+    seed: int
     propose_new_texts: None = None
     """GEPA's own proposer is used."""
 
@@ -124,20 +130,6 @@ class AskanceAdapter:
             return seen, {}
         found = await self.signal.reasons(draft, seen, self.signal.disagreements(draft, seen))
         return seen, found.mine if self.metric.explained == "mine" else found.theirs
-
-
-@dataclass(kw_only=True)
-class OpenAdapter(AskanceAdapter):
-    """An adapter with what a search begins from, while it is open."""
-
-    seed_candidate: dict[str, str]
-    """The starting text, for ``gepa.optimize``."""
-    splits: SplitExamples
-    """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
-    gateway: Gateway
-    """Its ``budget`` says what was spent."""
-    models: Models
-    seed: int
 
     def reflection(self, model: ModelLike, settings: ReflectionSettings | None = None) -> ReflectionModel:
         """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.

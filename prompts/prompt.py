@@ -13,17 +13,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from .checklist import TEXTS, Sees
-from .conversations.chat import IMAGE_TOKENS, Part, images_of, seen_of, sent_after, with_images
+from .conversations.chat import images_of, seen_of, sent_after, with_images
 from .errors import InputError, did_you_mean
 from .examples import Example
 from .formats.binding import UNBOUND, Binding, ReadsExamples, binding_of, refuse_unused
 from .formats.detection import form_in, form_of
 from .formats.form import COLUMN, FIELDS, GIVEN, FormRecord, PromptForm, form_of_record
+from .formats.form import Framing as Framing
 from .formats.plain_text import (
     OTHER_TEXTS,
     answer_format,
@@ -37,7 +38,7 @@ from .lessons import Edit
 from .rows import column
 from .shown_examples import Shows, shown_text
 from .templates import FencedText, render, template
-from .text import BRACES, fence, fill, letters, placeholders_of, texts_end_at
+from .text import BRACES, fence, fill, placeholders_of, texts_end_at
 from .text_files import path_of
 
 logger = logging.getLogger(__name__)
@@ -325,38 +326,6 @@ def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
     return prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
-    """Text around the question: the same for all questions on one example."""
-
-    system: str | None
-    before: str
-    after: str
-    ends: tuple[int, ...] = ()
-    """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
-    turns: tuple[tuple[str, str], ...] = ()
-    """Questions and answers that come before this one, as cases of how to answer."""
-    images: tuple[Part, ...] = ()
-    """Images of the texts that are shown, which are sent before them."""
-    messages: tuple[tuple[str, str], ...] = ()
-    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
-
-    @property
-    def prefix(self) -> str:
-        """The beginning that every question on the example shares."""
-        return "\n".join(self._parts)
-
-    @property
-    def length(self) -> int:
-        """How long that is, as it is sent, in quarters of a token."""
-        return sum(map(letters, self._parts)) + 4 * IMAGE_TOKENS * len(self.images)
-
-    @property
-    def _parts(self) -> list[str]:
-        said = [content for _, content in self.messages]
-        return [*said, self.system or "", *chain.from_iterable(self.turns), self.before]
-
-
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
     """Lay out one example for judging: everything before the question comes first, so that it is cached.
 
@@ -390,7 +359,7 @@ def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
         if prompt.foreign is not None:
             laid = prompt.foreign.for_judging(prompt.text, example, texts, "\n".join(parts) + "\n", cases)
             seen = [name for name in shown if name in prompt.placeholders] if "output" in prompt.placeholders else shown
-            return Framing(*laid, images=tuple(each for name in seen for each in images_of(texts[name])))
+            return replace(laid, images=tuple(each for name in seen for each in images_of(texts[name])))
         system = "\n\n".join(part for part in (fill(prompt.text, {}), cases) if part)
         ends = tuple(accumulate((len(part) + 1 for part in parts), initial=0))
         return Framing(system=system, before="\n".join(parts) + "\n", after="", ends=ends, images=images)

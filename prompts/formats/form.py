@@ -10,17 +10,18 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from jinja2 import TemplateError
 from pydantic import BaseModel, ConfigDict
 
-from ..conversations.chat import chat_of, images_of, put_after, sent_after, with_images
+from ..conversations.chat import IMAGE_TOKENS, Part, chat_of, images_of, put_after, sent_after, with_images
 from ..errors import InputError
 from ..examples import Example
 from ..json_documents import at
 from ..messages import StructuredText
-from ..text import fence, literal
+from ..text import fence, letters, literal
 from .documents import Found, MessageText, find_messages, one_text
 from .spelling import Kind, read_document, replaced, whole_file
 from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
@@ -46,6 +47,38 @@ class FormRecord(BaseModel):
     syntax: SyntaxName
     variables: dict[str, str] = {}
     named: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """Text around the question: the same for all questions on one example."""
+
+    system: str | None
+    before: str
+    after: str
+    ends: tuple[int, ...] = ()
+    """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
+    turns: tuple[tuple[str, str], ...] = ()
+    """Questions and answers that come before this one, as cases of how to answer."""
+    images: tuple[Part, ...] = ()
+    """Images of the texts that are shown, which are sent before them."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
+
+    @property
+    def prefix(self) -> str:
+        """The beginning that every question on the example shares."""
+        return "\n".join(self._parts)
+
+    @property
+    def length(self) -> int:
+        """How long that is, as it is sent, in quarters of a token."""
+        return sum(map(letters, self._parts)) + 4 * IMAGE_TOKENS * len(self.images)
+
+    @property
+    def _parts(self) -> list[str]:
+        said = [content for _, content in self.messages]
+        return [*said, self.system or "", *chain.from_iterable(self.turns), self.before]
 
 
 @dataclass(frozen=True)
@@ -297,7 +330,7 @@ class PromptForm:
         """The messages with the texts of an example as they are; see ``judge_messages``."""
         return self._rendered(text, example, self.values(example, ours))
 
-    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Laid:
+    def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Framing:
         """An example laid out for a judge; see ``frame``.
 
         Args:
@@ -329,7 +362,7 @@ class PromptForm:
         if cases and not system:
             before = f"{cases}\n\n{before}"
         pairs = tuple((turns[place][1], turns[place + 1][1]) for place in range(0, len(turns) - 1, 2))
-        return Laid("\n\n".join(system) if system else None, before, after, (), pairs)
+        return Framing("\n\n".join(system) if system else None, before, after, turns=pairs)
 
     def _rendered(self, text: str, example: Example, values: Mapping[str, Any]) -> list[tuple[str, str]]:
         try:
@@ -396,16 +429,6 @@ def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
     if found is None:
         raise InputError(f"{where}: damaged, or not written by askance: there are no messages in it.")
     return PromptForm(source, record.kind, found, record.syntax, record.variables, named=record.named)
-
-
-class Laid(NamedTuple):
-    """An example laid out for a judge."""
-
-    system: str | None
-    before: str
-    after: str
-    ends: tuple[int, ...]
-    turns: tuple[tuple[str, str], ...]
 
 
 _INPUT = "\ue000input\ue000"
