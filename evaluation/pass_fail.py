@@ -26,7 +26,7 @@ from ..stats.pass_fail import (
     rate,
     rogan_gladen,
 )
-from ..stats.resampling import Resampling, Statistic
+from ..stats.resampling import Resampling, Statistic, fields_dict
 from .scoring import score_on
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class PassFail:
         if self.people is not None:
             row["people_pass_rate"] = statistic_dict(self.people)
         if self.corrected is not None:
-            found = {name: getattr(self.corrected, name) for name in self.corrected.__slots__}
+            found = fields_dict(self.corrected)
             row["corrected_pass_rate"] = {name: each for name, each in found.items() if name != "reason" or each}
         return row if self.figures is None else row | figures_dict(self.figures)
 

@@ -184,16 +184,10 @@ class Comparison(Shown):
 
     def to_dict(self, *, ratings: bool = False) -> dict[str, Any]:
         """Everything, for ``--json``; with ``ratings`` also every score."""
+        as_they_are = ("model", "examples", "left_out", "dimensions", "points", "tolerance", "repeat", "temperature")
         row: dict[str, Any] = {
-            "model": self.model,
-            "examples": self.examples,
+            **{name: record_dict(getattr(self, name)) for name in as_they_are},
             "compared_on": len(self.common),
-            "left_out": list(self.left_out),
-            "dimensions": list(self.dimensions),
-            "points": self.points,
-            "tolerance": self.tolerance,
-            "repeat": self.repeat,
-            "temperature": self.temperature,
             "judges": [
                 row.to_dict(self.rows[0].costs) | {"cheaper_than_first": said}
                 for row, said in zip(self.rows, self.cheaper_than_first, strict=True)

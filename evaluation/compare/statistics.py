@@ -9,9 +9,9 @@ model, so it compares judges and is no absolute figure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
-from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,7 +28,7 @@ from ...stats.differences import Difference, compare_distributions, holm, two_si
 from ...stats.resampling import Resampling, Statistic, mean_with_interval
 from ..raters.agreement import agreement_of_raters
 from ..raters.comment_coverage import CommentCoverage, comment_coverage
-from ..scoring import coverage
+from ..scoring import complete_mean, coverage, mean_score
 from .comparison import LEVEL, AgainstFirst, Comparison, JudgeRow, OnDimension, WithPeople
 from .costs import Costs, spent
 
@@ -126,6 +126,25 @@ SWAPS = 4
 level, however many judges and dimensions there are."""
 
 
+@dataclass(frozen=True)
+class _Table:
+    """The examples that a judge is compared on, with people's scores of them, and how."""
+
+    kept: Sequence[Example]
+    targets: Targets | None
+    options: CompareOptions
+
+    @cached_property
+    def resampling(self) -> Resampling:
+        """Draws the examples, or their documents."""
+        return Resampling(documents(self.kept), self.options.resamples, seed=self.options.seed)
+
+    def wanted(self, dimension: str) -> list[float | None] | None:
+        """People's scores on a dimension; None where nobody rated the examples."""
+        people = self.targets
+        return None if people is None else [people.wanted[each.id].get(dimension) for each in self.kept]
+
+
 def compare_ratings(
     judged: Sequence[JudgeOutput],
     examples: Sequence[Example],
@@ -137,131 +156,104 @@ def compare_ratings(
     """Put the judges side by side; all are compared with the first, and ``targets`` are human scores where there are
     some."""
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
-    common = _common(judged, examples)
-    kept = [example for example in examples if example.id in common]
-    left_out = tuple(each.name for each in judged if kept and not common & _complete(each, examples))
-    own = [[] if each.name in left_out else kept for each in judged]
-    sheets = [_columns(each, theirs, dimensions, options.repeat) for each, theirs in zip(judged, own, strict=True)]
+    complete = [_complete(each, examples) for each in judged]
+    able = [each for each in complete if each]  # a judge without one example scored in full is left out
+    common = set.intersection(*able) if able else set()
+    table = _Table([example for example in examples if example.id in common], targets, options)
+    left_out = tuple(each.name for each, mine in zip(judged, complete, strict=True) if table.kept and not common & mine)
+    own = [replace(table, kept=[]) if each.name in left_out else table for each in judged]
+    sheets = [_columns(each, theirs, dimensions) for each, theirs in zip(judged, own, strict=True)]
     human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
-    rows = [
-        _row(each, sheet, theirs, human, len(examples), options, _comments(each, theirs, targets, options))
-        for each, sheet, theirs in zip(judged, sheets, own, strict=True)
-    ]
     return Comparison(
         model=model,
         examples=len(examples),
-        common=tuple(example.id for example in kept),
+        common=tuple(example.id for example in table.kept),
         dimensions=dimensions,
         points=options.points,
         tolerance=options.tolerance,
         repeat=options.repeat,
         temperature=options.temperature,
-        rows=rows,
-        among_people=_among_people(kept, dimensions, options),
-        differences=_differences(judged, sheets, kept, human, options),
+        rows=[_row(each, *theirs, len(examples)) for each, *theirs in zip(judged, sheets, own, strict=True)],
+        among_people=_among_people(table, dimensions),
+        differences=_differences(judged, sheets, table),
         ratings={each.name: each.ratings for each in judged},
         human=human,
         paid=spent(budget),
         cached_calls=budget.cached_calls,
-        raters=agreement_of_raters(kept, dimensions, _resampling(kept, options)) if kept else None,
+        raters=agreement_of_raters(table.kept, dimensions, table.resampling) if table.kept else None,
         left_out=left_out,
     )
 
 
-def _common(judged: Sequence[JudgeOutput], examples: Sequence[Example]) -> set[str]:
-    """The examples without a missing score, by the judges that scored at least one example in full."""
-    able = [complete for each in judged if (complete := _complete(each, examples))]
-    return set.intersection(*able) if able else set()
-
-
 def _complete(judged: JudgeOutput, examples: Sequence[Example]) -> set[str]:
+    """The examples without a missing score."""
     return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
-def _columns(judged: JudgeOutput, kept: Sequence[Example], dimensions: Sequence[str], repeat: int) -> Columns:
+def _columns(judged: JudgeOutput, table: _Table, dimensions: Sequence[str]) -> Columns:
     scores = {(rating.example, rating.dimension, rating.replicate): rating.score for rating in judged.ratings}
     columns: dict[str, list[list[float]]] = {}
     for dimension in dimensions:
-        cells = [[scores[example.id, dimension, place] for example in kept] for place in range(repeat)]
+        cells = [
+            [scores[example.id, dimension, place] for example in table.kept] for place in range(table.options.repeat)
+        ]
         columns[dimension] = [[score for score in column if score is not None] for column in cells]
     return columns
 
 
-def _row(
-    judged: JudgeOutput,
-    sheet: Columns,
-    kept: Sequence[Example],
-    human: Mapping[str, Mapping[str, float | None]],
-    examples: int,
-    options: CompareOptions,
-    comments: CommentCoverage | None,
-) -> JudgeRow:
-    found = {}
-    for dimension, repeats in sheet.items():
-        wanted = [human[example.id][dimension] for example in kept] if human else None
-        drift = _em_dim(judged, dimension, kept, options) if options.em_dim else None
-        found[dimension] = replace(_on_dimension(repeats, wanted, kept, options), em_dim=drift)
+def _row(judged: JudgeOutput, sheet: Columns, table: _Table, examples: int) -> JudgeRow:
+    found = {name: _on_dimension(judged, name, repeats, table) for name, repeats in sheet.items()}
     average: dict[str, float | None] = {}
     for name in METHODS:
         values = [None if each.people is None else getattr(each.people.pooled, name).value for each in found.values()]
-        known = [value for value in values if value is not None]
-        average[name] = fmean(known) if known and len(known) == len(values) else None
-    costs = _costs(judged, examples, options.repeat)
+        average[name] = complete_mean(values)
+    ratings, each = examples * table.options.repeat, judged.rating
+    dollars = None if each.cost_usd is None else each.cost_usd / ratings
+    costs = Costs(judged.upfront, each.calls / ratings, each.tokens / ratings, dollars, examples)
+    comments = _comments(judged, table)
     return JudgeRow(judged.entrant, coverage(judged.ratings), found, costs, average, judged.written, comments)
 
 
-def _comments(
-    judged: JudgeOutput, kept: Sequence[Example], targets: Targets | None, options: CompareOptions
-) -> CommentCoverage | None:
+def _comments(judged: JudgeOutput, table: _Table) -> CommentCoverage | None:
     """The comments that a judge of questions sees, by its first answers; None where it asks none."""
     first = (each for each in judged.ratings if each.replicate == 0 and each.finds_fault is not None)
     found = {each.example: bool(each.finds_fault) for each in first}
-    if targets is None or not found:
+    if table.targets is None or not found:
         return None
-    return comment_coverage(kept, found, targets, _resampling(kept, options))
+    return comment_coverage(table.kept, found, table.targets, table.resampling)
 
 
 def _on_dimension(
-    repeats: Sequence[Sequence[float]],
-    wanted: Sequence[float | None] | None,
-    kept: Sequence[Example],
-    options: CompareOptions,
+    judged: JudgeOutput, dimension: str, repeats: Sequence[Sequence[float]], table: _Table
 ) -> OnDimension:
+    options, wanted = table.options, table.wanted(dimension)
     if options.repeat > 1:
-        points = [to_points(column, options.points) for column in repeats]
-        itself = kappa_self(points, _resampling(kept, options))
+        itself = kappa_self([to_points(column, options.points) for column in repeats], table.resampling)
     else:
-        itself = Statistic(None, len(kept), None, None, "it judged once; --repeat 2 makes it judge again")
-    people = None if wanted is None else _with_people(repeats[0], wanted, kept, options)
-    return OnDimension(people, itself, fmean(repeats[0]) if repeats[0] else None)
+        itself = Statistic(None, len(table.kept), None, None, "it judged once; --repeat 2 makes it judge again")
+    people = None if wanted is None else _with_people(repeats[0], wanted, table)
+    drift = _em_dim(judged, dimension, table) if options.em_dim else None
+    return OnDimension(people, itself, mean_score(repeats[0]), drift)
 
 
-def _resampling(kept: Sequence[Example], options: CompareOptions) -> Resampling:
-    return Resampling(documents(kept), options.resamples, seed=options.seed)
-
-
-def _em_dim(judged: JudgeOutput, dimension: str, kept: Sequence[Example], options: CompareOptions) -> Statistic:
+def _em_dim(judged: JudgeOutput, dimension: str, table: _Table) -> Statistic:
     """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
     if judged.entrant.judge in NAMELESS:
         return Statistic(None, 0, None, None, "it says a number and not what it looks at")
-    shares: list[float | None] = [1.0] * len(kept)
+    shares: list[float | None] = [1.0] * len(table.kept)
     if judged.named is not None:
-        shares = [judged.named.get((example.id, dimension)) for example in kept]
-    return mean_with_interval(shares, _resampling(kept, options), "no first judging names a dimension")
+        shares = [judged.named.get((example.id, dimension)) for example in table.kept]
+    return mean_with_interval(shares, table.resampling, "no first judging names a dimension")
 
 
-def _with_people(
-    scores: Sequence[float], wanted: Sequence[float | None], kept: Sequence[Example], options: CompareOptions
-) -> WithPeople:
-    groups = documents(kept)
-    systems = [example.system for example in kept]
-    resampling = _resampling(kept, options)
+def _with_people(scores: Sequence[float], wanted: Sequence[float | None], table: _Table) -> WithPeople:
+    options, resampling = table.options, table.resampling
+    groups, systems = resampling.groups, [example.system for example in table.kept]
     ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
+    inside = {name: per_group(scores, wanted, groups, name, resampling) for name in METHODS} if groups else None
     return WithPeople(
         pooled=correlate(scores, wanted, resampling),
-        per_document={name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
-        if groups
-        else None,
+        per_document=inside,
         per_system=between_systems(scores, wanted, systems, resampling),
         observed_agreement=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
         qwk=cohen_kappa(ours, theirs, resampling, weights="quadratic"),
@@ -269,45 +261,27 @@ def _with_people(
     )
 
 
-def _among_people(
-    kept: Sequence[Example], dimensions: Sequence[str], options: CompareOptions
-) -> dict[str, dict[str, Statistic]]:
+def _among_people(table: _Table, dimensions: Sequence[str]) -> dict[str, dict[str, Statistic]]:
     """Agreement of people among themselves, where several rated the same examples."""
-    resampling = _resampling(kept, options)
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
-        raters = list(rater_columns(kept, dimension).values())
+        raters = list(rater_columns(table.kept, dimension).values())
         if len(raters) > 1:
-            found[dimension] = {method: leave_one_out(raters, method, resampling) for method in METHODS}
+            found[dimension] = {method: leave_one_out(raters, method, table.resampling) for method in METHODS}
     return found
 
 
-def _costs(judged: JudgeOutput, examples: int, repeat: int) -> Costs:
-    ratings, each = examples * repeat, judged.rating
-    dollars = None if each.cost_usd is None else each.cost_usd / ratings
-    return Costs(judged.upfront, each.calls / ratings, each.tokens / ratings, dollars, examples)
-
-
-def _differences(
-    judged: Sequence[JudgeOutput],
-    sheets: Sequence[Columns],
-    kept: Sequence[Example],
-    human: Mapping[str, Mapping[str, float | None]],
-    options: CompareOptions,
-) -> list[AgainstFirst]:
+def _differences(judged: Sequence[JudgeOutput], sheets: Sequence[Columns], table: _Table) -> list[AgainstFirst]:
     """Every judge but the first against the first, on each dimension, with p-values for all of them together."""
-    if not human:
-        return []
-    resampling = _resampling(kept, options)
-    tests = sum(map(len, sheets[1:]))
-    resampling = replace(resampling, resamples=max(resampling.resamples, ceil(SWAPS * tests / LEVEL)))
+    least = ceil(SWAPS * sum(map(len, sheets[1:])) / LEVEL)
+    resampling = replace(table.resampling, resamples=max(table.options.resamples, least))
     found: list[tuple[str, str, Difference]] = []
     for each, sheet in zip(judged[1:], sheets[1:], strict=True):
         for dimension, repeats in sheet.items():
-            wanted = [human[example.id][dimension] for example in kept]
-            nothing: list[float | None] = [None] * len(kept)  # of a judge that is left out
+            if (wanted := table.wanted(dimension)) is None:
+                return []
+            nothing: list[float | None] = [None] * len(table.kept)  # of a judge that is left out
             first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
-            difference = two_sided_difference(first, other, wanted, resampling)
-            found.append((each.name, dimension, difference))
+            found.append((each.name, dimension, two_sided_difference(first, other, wanted, resampling)))
     adjusted = holm([difference.p_value for _, _, difference in found])
     return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]

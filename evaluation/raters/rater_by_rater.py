@@ -17,15 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...prompts.errors import InputError
-from ...prompts.examples import Example
 from ...prompts.formatting import Figure
 from ...prompts.human_feedback import known_ratings
 from ...prompts.raters import rater_columns
 from ...stats.agreement import FEWEST_TOGETHER, as_table, mean_over_parts
 from ...stats.correlation import affordable, correlation_kernel, statistic_dict
 from ...stats.differences import difference_dict, holm, two_sided_difference
-from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped, bootstrapped_together, less
-from .agreement import pairs_together
+from ...stats.resampling import Kernel, Resampling, Statistic, bootstrapped, bootstrapped_together, fields_dict, less
+from .agreement import Ratings, pairs_together
 
 if TYPE_CHECKING:
     from ...prompts.examples import Example
@@ -60,7 +59,7 @@ def rater_rows(
     """
     found = {}
     for dimension in targets.dimensions:
-        columns: dict[str, Column] = dict(rater_columns(examples, dimension))
+        columns: Ratings = dict(rater_columns(examples, dimension))
         if lower_is_better and not _are_labels(columns):
             columns = {name: [None if each is None else -each for each in own] for name, own in columns.items()}
         if len(columns) > 1:
@@ -70,11 +69,11 @@ def rater_rows(
     return found
 
 
-def _are_labels(columns: Mapping[str, Column]) -> bool:
+def _are_labels(columns: Ratings) -> bool:
     return any(isinstance(each, bool) for own in columns.values() for each in own)
 
 
-def _beside(said: Column, rater: str, columns: Mapping[str, Column], resampling: Resampling) -> dict[str, Any]:
+def _beside(said: Column, rater: str, columns: Ratings, resampling: Resampling) -> dict[str, Any]:
     """One rater: the judge's correlation, the mean of other single raters', and the difference on the same outputs.
 
     Outputs count that the judge, this rater and another one rated.
@@ -106,7 +105,7 @@ def _beside(said: Column, rater: str, columns: Mapping[str, Column], resampling:
     return {"rater": rater} | {name: statistic_dict(each) for name, each in zip(names, rows, strict=True)}
 
 
-def _pairs(said: Column, columns: Mapping[str, Column], resampling: Resampling) -> list[dict[str, Any]]:
+def _pairs(said: Column, columns: Ratings, resampling: Resampling) -> list[dict[str, Any]]:
     """Every pair: how much better the judge agrees with the first than with the second, on what both rated."""
     pairs = pairs_together(columns, said)
     # enough swaps that the smallest p-value passes after the adjustment
@@ -165,8 +164,6 @@ def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
 
 Rule = Literal["mean", "majority", "model"]
 RULES: tuple[Rule, ...] = ("mean", "majority", "model")
-Ratings = Mapping[str, Sequence[float | None]]
-"""Ratings by rater, one an output."""
 MOST_VALUES = 11
 """A model of raters is of a few steps: with more different ratings it is not tried."""
 LEAST = 0.01
@@ -225,8 +222,7 @@ class Combination:
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``result.json``."""
-        tried = {name: statistic_dict(each) for name, each in self.left_out.items()}
-        return {"rule": self.rule, "reason": self.reason, "left_out": tried}
+        return fields_dict(self)
 
 
 def choose(columns: Ratings, resampling: Resampling) -> Combination:
