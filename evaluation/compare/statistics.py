@@ -23,7 +23,7 @@ from ...prompts.examples import documents
 from ...prompts.raters import rater_columns
 from ...prompts.templates import render
 from ...stats.agreement import cohen_kappa, kappa_self, leave_one_out, observed_agreement, to_points
-from ...stats.correlation import METHODS, between_systems, correlate, per_group
+from ...stats.correlation import METHODS, PerGroup, between_systems, correlate, per_group
 from ...stats.differences import Difference, compare_distributions, holm, two_sided_difference
 from ...stats.resampling import Resampling, Statistic, mean_with_interval
 from ..raters.agreement import agreement_of_raters
@@ -173,7 +173,7 @@ def compare_ratings(
         tolerance=options.tolerance,
         repeat=options.repeat,
         temperature=options.temperature,
-        rows=[_row(each, *theirs, len(examples)) for each, *theirs in zip(judged, sheets, own, strict=True)],
+        rows=[_row(*each, len(examples)) for each in zip(judged, sheets, own, strict=True)],
         among_people=_among_people(table, dimensions),
         differences=_differences(judged, sheets, table),
         ratings={each.name: each.ratings for each in judged},
@@ -250,7 +250,9 @@ def _with_people(scores: Sequence[float], wanted: Sequence[float | None], table:
     options, resampling = table.options, table.resampling
     groups, systems = resampling.groups, [example.system for example in table.kept]
     ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
-    inside = {name: per_group(scores, wanted, groups, name, resampling) for name in METHODS} if groups else None
+    inside: dict[str, PerGroup] | None = None
+    if groups:
+        inside = {name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
     return WithPeople(
         pooled=correlate(scores, wanted, resampling),
         per_document=inside,
