@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ..models.base import Answer, Model, ModelError, Parameters, Request, make_request, refuse_images
 from ..models.budget import reserved_tokens
 from ..models.gateway import Gateway
-from ..models.replies.numbers import number_masses, number_said, scale_of, score_masses
+from ..models.replies.answer_words import number_masses, number_said, scale_of, score_masses
 from ..models.replies.yes_no import LEAST_MASS, token_of_field
 from ..prompts.checklist import Question
 from ..prompts.errors import InputError
@@ -71,7 +71,7 @@ class Rater:
     judging: Judging
     levels: int = 5
     """2 to 10. They are asked for as 1, 2, ...; ten levels as 0 to 9
-    (:func:`~askance.models.replies.numbers.scale_of`)."""
+    (:func:`~askance.models.replies.answer_words.scale_of`)."""
     role: str = "rater"
 
     async def rate(

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..models.base import Answer
-from ..models.replies.answer_words import answer_words
+from ..models.replies.answer_words import answer_words, expected_number, number_said
 from ..models.replies.json_object import object_in
-from ..models.replies.numbers import expected_number, number_said
 from ..models.replies.yes_no import (
     BARE,
     AnswerWords,

@@ -27,8 +27,7 @@ TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
 """A generated token with the (token, log-probability) pairs that were likely in its place."""
 
 
-A_WORD = 16
-"""Most tokens of an answer that is one word, such as yes or no, with a few tokens before it."""
+A_WORD = 16  # most tokens of an answer that is one word, such as yes or no, with a few tokens before it
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Parameters:
     """GBNF grammar that the answer must follow, in place of a schema."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """Tools that the model may call, as OpenAI's chat API takes them. The answer's text is then a message
-    (:mod:`~askance.models.replies.tool_calls`)."""
+    (:func:`message_said`)."""
 
     @cached_property
     def canonical(self) -> str:
@@ -85,8 +84,7 @@ class Request:
 
     @property
     def is_free(self) -> bool:
-        """Whether the answer is a free text, which may itself quote a tag of thinking: no record, and longer than a
-        word or a quote."""
+        """Whether the answer is a free text, longer than a word or a quote, which may quote a tag of thinking."""
         return self.parameters.schema is None and self.parameters.max_tokens > A_WORD
 
     @property
@@ -96,11 +94,8 @@ class Request:
 
 
 class RequestKey:
-    """Keys for requests that share everything up to a point in the last message.
-
-    The key is the SHA-256 of the whole request: model identity, parameters, replicate, messages. Hashing the shared
-    part once makes a warm lookup cheap.
-    """
+    """Keys for requests that share everything up to a point in the last message. The key is the SHA-256 of the whole
+    request: model identity, parameters, replicate, messages. Hashing the shared part once makes a warm lookup cheap."""
 
     def __init__(self, identity: str, parameters: Parameters, replicate: int, shared: Sequence[Message]) -> None:
         head = json.dumps([identity, parameters.canonical, replicate])
@@ -177,6 +172,30 @@ class Answer(NamedTuple):
         return not (self.logprobs or self.text.strip())
 
 
+def message_said(text: str, calls: Any) -> str:
+    """The text of an answer to a request with tools: one message as JSON, with its calls as an endpoint gives them. It
+    is empty where nothing is said. Raises TypeError where the calls are no list of objects."""
+    if not isinstance(calls or [], Sequence) or not all(isinstance(each, Mapping) for each in calls or ()):
+        raise TypeError("tool_calls must be a list of objects")
+    made = [{name: value for name, value in each.items() if name != "index"} for each in calls or ()]
+    if not made and not text.strip():
+        return ""
+    return json.dumps(
+        {"role": "assistant", "content": text or None, **({"tool_calls": made} if made else {})}, ensure_ascii=False
+    )
+
+
+def message_in(answer: str) -> dict[str, Any]:
+    """The message in the text of an answer to a request with tools. Raises ValueError where there is none."""
+    try:
+        message = json.loads(answer)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict) or message.get("role") != "assistant":
+        raise ValueError("the reply to a request with tools is no message")
+    return message
+
+
 class Model(Protocol):
     """A model that can be asked. It has one method; the attributes describe it."""
 
@@ -191,23 +210,12 @@ class Model(Protocol):
     """
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once.
-
-        Raises:
-            ModelError: No usable answer; ``retry`` says whether asking again may help.
-        """
+        """Ask once. Raises ModelError without a usable answer; its ``retry`` says whether asking again may help."""
 
 
 def refuse_images(model: Model, shown: Iterator[str]) -> None:
-    """See that a model can be asked about examples with images.
-
-    Args:
-        model: The model; one that takes no images has a false ``takes_images``.
-        shown: Ids of examples whose images it would be shown; read only where it takes none.
-
-    Raises:
-        InputError: It takes none, and there is such an example.
-    """
+    """Refuse examples with images, by the ids ``shown``, for a model whose ``takes_images`` is false. Raises InputError
+    then; the ids are read only for such a model."""
     if not getattr(model, "takes_images", True) and (first := next(shown, None)) is not None:
         raise InputError(
             f"{model.name} takes no images, and example '{first}' has one. Name a model that takes them, or leave such "
@@ -248,8 +256,7 @@ class ModelError(CallError):
 
 
 class EmptyAnswerError(ModelError):
-    """The endpoint answered, but with nothing: the model may have nothing to say, or something on the way went
-    wrong."""
+    """The endpoint answered with nothing: the model may be silent, or something on the way went wrong."""
 
 
 class LeftOutError(ModelError):
@@ -261,11 +268,9 @@ class StoreAwayError(AskanceError):
 
 
 class AnswerStore(Protocol):
-    """Store of answers. Each method may raise :class:`StoreAwayError`.
-
-    It is a SQLite file (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
-    (:class:`askance.memory.postgres_store.PostgresStore`).
-    """
+    """Store of answers. Each method may raise :class:`StoreAwayError`. It is a SQLite file
+    (:class:`askance.memory.verdict_store.VerdictStore`) or a PostgreSQL database
+    (:class:`askance.memory.postgres_store.PostgresStore`)."""
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
         """Look up answers; a key that has none is left out."""

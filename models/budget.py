@@ -24,10 +24,8 @@ from .base import Answer, Model, Request, images_in
 
 
 def spending_of(result: Mapping[str, Any]) -> str:
-    """Calls, reused answers, tokens and money in words, from the figures that stand in every result file.
-
-    E.g. ``12 calls, 1 answer reused, 3,400 tokens, $0.0021``.
-    """
+    """Calls, reused answers, tokens and money in words, from the figures that stand in every result file. E.g. ``12
+    calls, 1 answer reused, 3,400 tokens, $0.0021``."""
     calls, reused, tokens = count(result["calls"], "call"), count(result["cached_calls"], "answer"), result["tokens"]
     return f"{calls}, {reused} reused, {count(tokens, 'token')}, {price_said(result)}"
 
@@ -44,11 +42,8 @@ def together(spent: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def price_said(result: Mapping[str, Any]) -> str:
-    """Money in words: all of it, or the known part and the calls whose price is unknown.
-
-    ``result`` has ``cost_usd``; where that is None it may have ``known_usd``, ``unpriced_calls``, and by role under
-    ``roles`` a record or a mapping with ``unpriced_calls``.
-    """
+    """Money in words, from ``cost_usd``: all of it, or ``known_usd`` and the calls whose price is unknown
+    (``unpriced_calls``, by role under ``roles``)."""
     if result["cost_usd"] is not None:
         return money(result["cost_usd"])
     if not (known := result.get("known_usd")):
@@ -67,8 +62,7 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, at least one: a quarter of its characters, and each Chinese, Japanese or Korean
-    one."""
+    """Rough number of tokens of a text, 1 or more: a quarter of its characters, and each Chinese or Korean one."""
     return max(1, letters(text) // 4)
 
 
@@ -80,27 +74,26 @@ def reserved_tokens(request: Request) -> int:
 
 
 def highest_cost(model: Model, request: Request) -> float:
-    """US dollars to set aside while a call is under way; 0 where the model does not know its price."""
-    price: Callable[[Request], float] | None = getattr(model, "highest_cost", None)
-    return price(request) if price else 0.0
+    """US dollars to set aside during a call, by the model's ``highest_cost`` or its price; 0 where unknown."""
+    own: Callable[[Request], float] | None = getattr(model, "highest_cost", None)
+    price: Price | None = getattr(model, "price", None)
+    if own is not None:
+        return own(request)
+    return 0.0 if price is None or price is FREE else price.highest(request)
 
 
 @dataclass
 class RoleLedger:
     """Calls, tokens and money of one role so far."""
 
-    calls: int = 0
-    """Answers that were paid for, by this run, in this process or before it was interrupted."""
-    cached_calls: int = 0
-    """Answers that cost nothing, because they had been bought before."""
+    calls: int = 0  # answers that were paid for, by this run, in this process or before it was interrupted
+    cached_calls: int = 0  # answers that cost nothing, because they had been bought before
     retries: int = 0
     failures: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
-    """US dollars of the calls whose price is known."""
-    unpriced_calls: int = 0
-    """Calls whose price is not known."""
+    cost_usd: float = 0.0  # US dollars of the calls whose price is known
+    unpriced_calls: int = 0  # calls whose price is not known
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the figures as every result has them; the cost is None where the price of a call is not known."""
@@ -117,8 +110,7 @@ class Budget:
     token_budget: int | None = None
     cost_budget: float | None = None
     roles: dict[str, RoleLedger] = field(default_factory=dict)
-    keeps_answers: bool = True
-    """Whether what was bought is there for the next command."""
+    keeps_answers: bool = True  # whether what was bought is there for the next command
     _reserved_calls: int = 0
     _reserved_tokens: int = 0
     _reserved_cost: float = 0.0
@@ -176,8 +168,7 @@ class Budget:
         }
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
-        """Set one call, ``tokens`` and ``cost`` (in US dollars) aside.
-        Raises BudgetExceededError where a cap would be passed."""
+        """Set a call, tokens and US dollars aside. Raises BudgetExceededError where a cap would be passed."""
         if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
             raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
         if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
@@ -256,13 +247,11 @@ class PerMinute:
         """``requests`` and ``tokens`` per minute; None is no limit."""
         self.requests = requests
         self.tokens = tokens
-        self._begun: deque[list[float]] = deque()
-        """Times and tokens of the calls of the last minute."""
+        self._begun: deque[list[float]] = deque()  # times and tokens of the calls of the last minute
         self._queue = asyncio.Lock()
 
     async def turn(self, tokens: int) -> Callable[[int], None]:
-        """Wait until a call of so many tokens can be made, in a minute of its own if over the limit; tell the result
-        the true ones."""
+        """Wait until a call of so many tokens may be made; the result is told how many it took."""
         async with self._queue:  # in the order of asking
             while (seconds := self._seconds_to_wait(tokens)) > 0:  # noqa: ASYNC110 - time alone makes room
                 await asyncio.sleep(seconds)
@@ -319,8 +308,7 @@ _PER_MILLION = {
 }
 """US dollars for a million prompt tokens and a million tokens of answers, before any discount for cached prompts; as of
 2026-11-23, in agreement with LiteLLM 1.104.5."""
-BATCH_SHARE = 0.5
-"""Share of these prices that OpenAI charges in a batch."""
+BATCH_SHARE = 0.5  # share of these prices that OpenAI charges in a batch
 _SNAPSHOT = re.compile(r"-20\d\d-\d\d-\d\d$")
 
 
@@ -350,9 +338,7 @@ FREE = Price(0.0, 0.0)
 
 def list_price(model: str, base_url: str) -> Price | None:
     """The price of a model by its name at the endpoint; None where it is unknown, as at any endpoint but OpenAI's own.
-
-    A dated snapshot costs what the model costs, but for the first of gpt-4o.
-    """
+    A dated snapshot costs what the model costs, but for the first of gpt-4o."""
     if urlsplit(base_url).hostname != "api.openai.com":
         return None
     found = _PER_MILLION.get(model) or _PER_MILLION.get(_SNAPSHOT.sub("", model))

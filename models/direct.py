@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..prompts.errors import InputError
 from ..prompts.messages import StructuredText
-from .base import Answer, ModelError, Parameters, Request, TokenProbabilities, images_in
+from .base import Answer, ModelError, Parameters, Request, TokenProbabilities, message_said
 from .budget import Price
 from .networks import certificate_problem, proxy_for, tls_context
-from .refusals import quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
-from .replies.numbers import worth_keeping
+from .replies.answer_words import worth_keeping
 from .replies.thoughts import after_thinking, thinks_apart
-from .replies.tool_calls import add_pieces, message_said
 from .replies.yes_no import ROOM
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for, tokens_of, tokens_thought
@@ -29,26 +27,18 @@ if TYPE_CHECKING:
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _TEXT_ONLY = re.compile(r"(?:ft:)?(?:gpt-3\.5-turbo|gpt-4|o1-mini|o1-preview|o3-mini)(?:-\d+k?|-preview)*(?::.*)?")
 """OpenAI's models that take no images."""
-SHORT_KEY = 7
-"""A key of up to so many characters may be a word such as ``x``, and is looked for as a word."""
-RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""Statuses after which a call is repeated. From 520 on they are Cloudflare's, which cannot reach the endpoint behind it
-for the moment."""
+SHORT_KEY = 7  # a key of up to so many characters may be a word such as ``x``, and is looked for as a word
 IDLE_SECONDS = 3.0
 """A connection that was idle for longer is opened anew: llama.cpp and uvicorn (so vLLM) close it after 5 s, and a
 request that is sent while they do so fails."""
-_EXPLAINED = Parameters(200, top_logprobs=5)
-"""Parameters of a request for an answer with an explanation."""
+_EXPLAINED = Parameters(200, top_logprobs=5)  # parameters of a request for an answer with an explanation
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
 """Statuses that an error inside HTTP 200 means whose code or type is a word."""
 
 
 class DirectModel(EndpointModel):
-    """``openai/NAME`` at an OpenAI-compatible endpoint.
-
-    It learns what an endpoint does not take (:mod:`askance.models.request_form`). Log-probabilities that are left out
-    show as ``logprobs=None`` in the answer; the caller decides what that means.
-    """
+    """``openai/NAME`` at an OpenAI-compatible endpoint. It learns what that does not take
+    (:mod:`askance.models.request_form`); log-probabilities that are left out show as ``logprobs=None``."""
 
     def __init__(
         self,
@@ -65,10 +55,8 @@ class DirectModel(EndpointModel):
         headers: Mapping[str, str] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> None:
-        """``base_url`` may be a function that starts a server when the first call is bought.
-
-        ``price`` is None if unknown. ``extra_body``, ``headers`` and ``query`` are sent with every request.
-        """
+        """``base_url`` may be a function that starts a server when the first call is bought. ``price`` is None if
+        unknown. ``extra_body``, ``headers`` and ``query`` are sent with every request."""
         self.name = name
         self.identity = identity
         self._model = model
@@ -87,24 +75,19 @@ class DirectModel(EndpointModel):
         self._proxy: str | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a refused optional field is left out from then on.
-        Raises ModelError where there is no usable answer."""
+        """Ask once; a refused optional field is left out from then on. Raises ModelError without an answer."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
-            status, headers, payload = await self._call("POST", "chat/completions", json.dumps(sent), seconds=seconds)
+            status, headers, payload = await self.call("POST", "chat/completions", json.dumps(sent), seconds=seconds)
             inside = _error_inside(payload) if status == 200 else None
             if inside is None and status == 200:
-                answer = self._read(payload, request)
+                answer = self.read(payload, request)
                 self._has_answered = True
                 return answer
             status = status if inside is None else inside
-            said = payload.decode("utf-8", "replace")
-            if images_in(request) and takes_no_images(status, said):
-                raise self._no_images(status, self._clean(_message(payload)))
-            if request.parameters.tools is not None and takes_no_tools(status, said):
-                raise self._no_tools(status, self._clean(_message(payload)))
-            return Refusal(status, said, self._error(status, headers, payload))
+            said, shown = payload.decode("utf-8", "replace"), self.clean(_message(payload))
+            return self._refusal(request, status, said, shown, self.explain(status, headers, payload))
 
         return await self._learner.ask(self._body(request), send)
 
@@ -117,11 +100,10 @@ class DirectModel(EndpointModel):
     def _body(self, request: Request) -> dict[str, Any]:
         return {"model": self._model, **chat_fields(request), **self._extra_body}
 
-    async def _call(
+    async def call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON as a text, or a form; ``seconds`` replace the usual
-        timeout."""
+        """Status, headers and body of one call; ``data`` is JSON or a form, ``seconds`` replace the timeout."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -167,7 +149,7 @@ class DirectModel(EndpointModel):
     def _no_connection(self, base: str, error: Exception) -> ModelError:
         import aiohttp
 
-        said, place, proxy = self._clean(str(error)), shown_address(base), self._proxy
+        said, place, proxy = self.clean(str(error)), shown_address(base), self._proxy
         if proxy is not None:
             said = said.replace(proxy, shown_address(proxy))
             place += f" through the proxy {shown_address(proxy)}"
@@ -181,7 +163,8 @@ class DirectModel(EndpointModel):
             )
         return ModelError(f"{self.name}: cannot reach {place} ({said}). {advice}", retry=True)
 
-    def _read(self, payload: bytes, request: Request) -> Answer:
+    def read(self, payload: bytes, request: Request) -> Answer:
+        """The answer in a chat completion. Raises ModelError where there is none."""
         may_pass = False
         try:
             is_stream = payload.lstrip().startswith(_STREAM)
@@ -189,30 +172,17 @@ class DirectModel(EndpointModel):
             data = whole_reply(payload) if is_stream else json.loads(payload)
             may_pass = is_stream or (isinstance(data, dict) and data.get("choices") == [])
             if isinstance(data, dict) and (status := _error_in(data)) is not None:
-                raise self._error(status, {}, payload)
+                raise self.explain(status, {}, payload)
             choice = data["choices"][0]
             if choice.get("error") or choice.get("finish_reason") == "error":
                 raise self._broke_off(choice.get("error"))
-            message = choice["message"]
-            text = text_of(message.get("content")) or str(message.get("refusal") or "")
             usage = said_usage if isinstance(said_usage := data.get("usage"), dict) else {}
-            sent, written = (tokens_of(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
-            logprobs = read_logprobs(choice.get("logprobs"), request.parameters)
-            apart = thinks_apart(message)
-            said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
-            calls = message.get("tool_calls")
-            return Answer(
-                said if request.parameters.tools is None else message_said(said, calls),
-                logprobs,
-                sent,
-                written,
-                None if self.price is None else self.price.of(sent, written),
-                finish=str(choice.get("finish_reason") or "stop"),
-                reasoning_tokens=tokens_thought(usage, text, said, apart=apart),
-            )
+            answer = answer_in(request, choice["message"], choice.get("logprobs"), usage, choice.get("finish_reason"))
+            cost = None if self.price is None else self.price.of(answer.prompt_tokens, answer.completion_tokens)
+            return answer._replace(cost_usd=cost)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             kind = type(error).__name__
-        shown = self._clean(payload.decode("utf-8", "replace"))[:200]
+        shown = self.clean(payload.decode("utf-8", "replace"))[:200]
         if may_pass:
             said = f" It said: {shown}" if shown.strip() else ""
             raise ModelError(f"{self.name}: the endpoint's reply is empty or breaks off.{said}", retry=True, status=200)
@@ -226,34 +196,24 @@ class DirectModel(EndpointModel):
         """The error for an answer that the endpoint could not finish; it says so beside the part that is there."""
         payload = json.dumps({"error": error}).encode()
         if error and (status := _code(error, otherwise=200)) != 200:
-            return self._error(status, {}, payload)
-        why = f": {self._clean(_message(payload))[:300]}" if error else ""
+            return self.explain(status, {}, payload)
+        why = f": {self.clean(_message(payload))[:300]}" if error else ""
         text = f"{self.name}: the endpoint broke its answer off (finish_reason error){why}."
         return ModelError(text, retry=True, status=200)
 
-    def _error(self, status: int, headers: Any, payload: bytes) -> ModelError:
-        said, whole = self._clean(_message(payload))[:300], payload.decode("utf-8", "replace")
-        if used_up := quota_used_up(status, whole):
-            return ModelError(f"{self.name}: {used_up} It said: {said}", fatal=True, status=status)
-        if status in (401, 403):
-            text = f"{self.name}: the endpoint refused the key (HTTP {status}: {said}). Check OPENAI_API_KEY."
-            return ModelError(text, fatal=True, status=status)
-        if status == 402:
-            return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=status)
-        if status == 404:
-            text = (
-                f"{self.name}: the endpoint does not know this model or address (HTTP 404: {said}). Check the model's "
-                "name, and --api-base, which ends with /v1 at most servers."
-            )
-            return ModelError(text, fatal=True, status=status)
-        return ModelError(
-            f"{self.name}: HTTP {status}: {said}",
-            retry=status in RETRY_STATUSES,
-            retry_after=wait_asked_for(headers, whole),
-            status=status,
+    def explain(self, status: int, headers: Any, payload: bytes) -> ModelError:
+        """The error that a status with headers and body is."""
+        shown = self.clean(_message(payload))[:300]
+        bad_key = f"the endpoint refused the key (HTTP {status}: {shown}). Check OPENAI_API_KEY."
+        unknown = (
+            f"the endpoint does not know this model or address (HTTP 404: {shown}). Check the model's name, and "
+            "--api-base, which ends with /v1 at most servers."
         )
+        said = payload.decode("utf-8", "replace")
+        return self._failed(status, shown, said, headers, bad_key=bad_key, unknown=unknown)
 
-    def _clean(self, text: str) -> str:
+    def clean(self, text: str) -> str:
+        """A text without the key."""
         key = self._api_key
         if not key:
             return text
@@ -262,25 +222,34 @@ class DirectModel(EndpointModel):
         return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "[key]", text)
 
 
-def no_money_left(said: str) -> str:
-    """A clause on HTTP status 402, with the endpoint's words."""
-    return (
-        f"the account has too little money left (HTTP 402: {said}). Top it up and run the command again; what was "
-        "bought is kept."
+def answer_in(
+    request: Request, message: Mapping[str, Any], logprobs: Any, usage: Mapping[str, Any], finish: Any
+) -> Answer:
+    """The answer in a message of a chat completion, its cost aside. Raises TypeError for one of another form."""
+    text = text_of(message.get("content")) or str(message.get("refusal") or "")
+    apart = thinks_apart(message)
+    kept = read_logprobs(logprobs, request.parameters)
+    said, kept = after_thinking(text, kept, apart=apart, free=request.is_free)
+    return Answer(
+        said if request.parameters.tools is None else message_said(said, message.get("tool_calls")),
+        kept,
+        tokens_of(usage.get("prompt_tokens")),
+        tokens_of(usage.get("completion_tokens")),
+        finish=str(finish or "stop"),
+        reasoning_tokens=tokens_thought(usage, text, said, apart=apart),
     )
-
-
-def message_fields(role: str, content: str) -> dict[str, Any]:
-    """A message as OpenAI's chat API takes it: a text, or parts and calls of tools."""
-    return {"role": role, **(content.original if isinstance(content, StructuredText) else {"content": content})}
 
 
 def chat_fields(request: Request) -> dict[str, Any]:
     """A request as the fields of an OpenAI chat completion, but for the model's name."""
     parameters = request.parameters
+    messages = [
+        {"role": role, **(content.original if isinstance(content, StructuredText) else {"content": content})}
+        for role, content in request.messages
+    ]
     fields: dict[str, Any] = {
-        "messages": [message_fields(role, content) for role, content in request.messages],
-        "max_tokens": parameters.max_tokens + request.room,
+        "messages": messages,
+        "max_tokens": request.most_tokens,
         "temperature": parameters.temperature,
     }
     if parameters.seed is not None:
@@ -301,10 +270,8 @@ def chat_fields(request: Request) -> dict[str, Any]:
     return fields
 
 
-_NAMED = ("properties", "$defs", "definitions")
-"""Parts of a schema that hold schemas by name."""
-_PLAIN = ("enum", "const", "required", "default", "examples")
-"""Parts that hold no schema."""
+_NAMED = ("properties", "$defs", "definitions")  # parts of a schema that hold schemas by name
+_PLAIN = ("enum", "const", "required", "default", "examples")  # parts that hold no schema
 
 
 def is_strict(schema: Any) -> bool:
@@ -359,8 +326,7 @@ def _code(error: Any, otherwise: int = 400) -> int:
     return next((status for status, kind in _KINDS.items() if re.search(kind, words)), otherwise)
 
 
-_STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")
-"""Beginnings of a stream of server-sent events."""
+_STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")  # beginnings of a stream of server-sent events
 
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
@@ -386,7 +352,7 @@ def whole_reply(payload: bytes) -> dict[str, Any]:
                 for name, said in delta.items():
                     if isinstance(said, str) and name != "role":
                         texts[name] = texts.get(name, "") + said
-                add_pieces(calls, delta.get("tool_calls") or ())
+                _add_pieces(calls, delta.get("tool_calls") or ())
                 logprobs += (part.get("logprobs") or {}).get("content") or ()
                 choice |= {name: part[name] for name in ("finish_reason", "error") if part.get(name)}
     if whole.get("error"):
@@ -395,6 +361,19 @@ def whole_reply(payload: bytes) -> dict[str, Any]:
         raise ValueError("the stream breaks off")
     message = {**texts, "tool_calls": calls}
     return whole | {"choices": [choice | {"message": message, "logprobs": {"content": logprobs}}]}
+
+
+def _add_pieces(calls: list[dict[str, Any]], pieces: Sequence[Mapping[str, Any]]) -> None:
+    """Add the pieces of calls in an event of a stream; those with an index seen before go on with its call."""
+    for piece in pieces:
+        place = piece.get("index", len(calls))
+        known = next((each for each in calls if each["index"] == place), None)
+        if known is None:
+            known = {"index": place, "type": "function", "function": {"name": "", "arguments": ""}}
+            calls.append(known)
+        known |= {name: piece[name] for name in ("id", "type") if piece.get(name)}
+        for name, said in (piece.get("function") or {}).items():
+            known["function"][name] = known["function"].get(name, "") + (said or "")
 
 
 def text_of(content: Any) -> str:
@@ -413,9 +392,8 @@ def shown_address(url: str) -> str:
     """An address without a user's name, password or query, which may hold a key."""
     scheme, slashes, rest = url.rpartition("://")
     place, *query = re.split(r"[?#]", rest)
-    shown = (
-        "…" if any("@" in each for each in query) else place.rpartition("@")[2]
-    )  # a password may hold any of these signs
+    # a password may hold any of these signs
+    shown = "…" if any("@" in each for each in query) else place.rpartition("@")[2]
     return f"{scheme}{slashes}{shown}"
 
 
@@ -442,11 +420,8 @@ def check_address(url: str, option: str = "--api-base") -> str:
 
 
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities of a chat completion that are worth keeping, rounded to 4 decimals; None where there are none.
-
-    Tokens that were said without any alternative count as none: a yes by itself would have P(yes) = 1. The rest is cut
-    down here, before the first verdict is read, so that a stored answer gives the same one.
-    """
+    """Log-probabilities that are worth keeping, to 4 decimals, as a stored answer must give the same verdict; None
+    without. A token without any alternative counts as none: a yes by itself would have P(yes) = 1."""
     if not wanted.top_logprobs:
         return None
     short, asked = wanted.schema is None and wanted.max_tokens <= ROOM, _asked_words(wanted.schema)

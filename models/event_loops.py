@@ -103,13 +103,9 @@ def _is_loop_running() -> bool:
 
 
 def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:
-    """Return an awaitable version of the function. It runs in a thread, on its own event loop; the caller's loop goes
-    on.
-
-    A cancelled call ends when the thread has ended and its store is closed. Cancelling stops whatever the function
-    waits for; a running computation goes to its end. The thread has the caller's context variables. Callbacks, watchers
-    and models that are objects are called in the thread.
-    """
+    """Return an awaitable version of a function, which runs in a thread, on its own event loop, with the caller's
+    context variables; callbacks, watchers and models that are objects are called there. A cancelled call stops whatever
+    the function waits for, and ends when the thread has ended and its store is closed."""
 
     @wraps(function)
     async def apart(*arguments: Given.args, **named: Given.kwargs) -> Result:
@@ -164,8 +160,7 @@ class BackgroundLoop:
         return await asyncio.wrap_future(self._submit(work))
 
     def close(self, last: Coroutine[Any, Any, object] | None = None, *, cancel: bool = False) -> None:
-        """Take no more work, await the calls under way, as they are paid for, or ``cancel`` them; run ``last``; end the
-        thread."""
+        """Take no more work; await the calls under way, or ``cancel`` them; run ``last``; end the thread."""
         with self._lock:
             if self._closing:
                 if last is not None:

@@ -20,22 +20,18 @@ from pathlib import Path
 from time import time
 
 from ..prompts.errors import AskanceError, InputError
+from ..prompts.text_files import write_whole
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
-PART = ".part-"
-"""Beginning of the name of a folder that is still being made."""
-ABANDONED = 86_400.0
-"""Seconds after which what a process was making is taken for left behind: it was killed."""
+PART = ".part-"  # beginning of the name of a folder that is still being made
+ABANDONED = 86_400.0  # seconds after which what a process was making is taken for left behind: it was killed
 
 
 def cache_directory() -> Path:
-    """Return the user's cache directory for askance; it is not created here.
-
-    ``ASKANCE_CACHE`` wins, then ``XDG_CACHE_HOME``/askance (only if absolute, as the XDG base directory specification
-    asks), then ``~/.cache/askance``. Raises InputError where the user has no home directory.
-    """
+    """The user's cache directory; it is not created here. ``ASKANCE_CACHE`` wins, then an absolute ``XDG_CACHE_HOME``,
+    then ``~/.cache/askance``. Raises InputError where the user has no home directory."""
     own = os.environ.get("ASKANCE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME")
     if not own and shared and Path(shared).is_absolute():
@@ -57,8 +53,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def file_identity(path: Path) -> str:
-    """Return the sha256 of the file's content in hex, hashing it only if it changed since the last time.
-    Raises OSError where the file cannot be read."""
+    """The sha256 of a file in hex, computed anew only if the file changed. Raises OSError."""
     known = known_identity(path)
     if known is not None:
         return known
@@ -70,8 +65,7 @@ def file_identity(path: Path) -> str:
 
 
 def known_identity(path: Path) -> str | None:
-    """Return the hash that was computed before, if the file is unchanged since; None where it must be hashed.
-    Raises OSError where the file cannot be looked at."""
+    """The hash computed before, if the file is unchanged since; else None. Raises OSError."""
     stamp = _stamp(path)
     try:
         known = json.loads(_memo_path(path).read_text(encoding="utf-8"))
@@ -84,13 +78,9 @@ def known_identity(path: Path) -> str | None:
 
 def remember_identity(path: Path, sha256: str) -> None:
     """Keep a hash that was just computed from the file at ``path``, so that it is not computed again."""
-    memo = _memo_path(path)
-    temporary = memo.with_name(f"{memo.name}.{os.getpid()}")
     try:
-        memo.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps({**_stamp(path), "sha256": sha256}), encoding="utf-8")
-        temporary.replace(memo)
-    except OSError as error:
+        write_whole(_memo_path(path), json.dumps({**_stamp(path), "sha256": sha256}))
+    except (AskanceError, OSError) as error:
         logger.info("The hash of %s could not be kept (%s); it will be computed again next time.", path, error)
 
 
@@ -112,11 +102,8 @@ def require_room(place: Path, needed: float) -> None:
 
 
 def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
-    """Have ``make`` put files into a folder that is there whole or not at all, whatever happens meanwhile.
-
-    ``needed`` is the number of bytes that it takes, where that is known. Raises AskanceError where there is no room, or
-    the folder cannot be written.
-    """
+    """Have ``make`` put files, of ``needed`` bytes, into a folder that is there whole or not at all, whatever happens.
+    Raises AskanceError where there is no room, or the folder cannot be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _drop_abandoned(folder.parent)

@@ -20,15 +20,9 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean
 
 
 def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
-    """Import the function that ``package.module:function`` or ``path/to/file.py:function`` names.
-
-    The current directory, or the file's, is put on the import path and stays there, so that later imports of the
-    function work. ``began_in`` comes before the current directory. ``option`` is the name of the option with the
-    function, e.g. ``--checker``, for errors.
-
-    Raises:
-        InputError: There is no such module, file or name in it, or importing it fails.
-    """
+    """Import the function that ``package.module:function`` or ``path/to/file.py:function`` names; ``option`` is for
+    errors. The current directory, or the file's, stays on the import path, as the function may import later;
+    ``began_in`` comes before it. Raises InputError where there is none of that name, or importing it fails."""
     where = f"{option} {source}"
     module_name, colon, path = source.rpartition(":")
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
@@ -45,15 +39,12 @@ def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
 
 
 def function_version(source: str, began_in: Path = Path()) -> str | None:
-    """Hash of the file with a function, named as for :func:`find_function`; None where no file is found.
-
-    The function is not imported. Other files that it uses are no part of its version.
-    """
+    """Hash of the file with a function, named as for :func:`find_function`; None where no file is found. The function
+    is not imported. Other files that it uses are no part of its version."""
     name = source.rpartition(":")[0]
     file = next((path for path in (began_in / name, Path(name)) if path.is_file()), None)
     if file is None and all(part.isidentifier() for part in name.split(".")):
-        for folder in (Path.cwd(), began_in.absolute()):
-            _importable(folder)
+        _importable(Path.cwd(), began_in.absolute())
         try:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
@@ -66,8 +57,7 @@ def function_version(source: str, began_in: Path = Path()) -> str | None:
 
 
 def _from_name(name: str, where: str, began_in: Path) -> ModuleType:
-    for folder in (Path.cwd(), began_in.absolute()):
-        _importable(folder)
+    _importable(Path.cwd(), began_in.absolute())
     importlib.invalidate_caches()
     return _imported(lambda: importlib.import_module(name), name, where)
 
@@ -97,9 +87,10 @@ def _from_file(given: str, where: str, began_in: Path) -> ModuleType:
     return _imported(run, path.stem, where)
 
 
-def _importable(folder: Path) -> None:
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+def _importable(*folders: Path) -> None:
+    for folder in folders:
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
 
 
 def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleType:
@@ -109,9 +100,8 @@ def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleTy
         raise
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise InputError(
-                f"{where}: there is no module '{error.name}', neither in the current directory nor installed."
-            ) from None
+            problem = f"there is no module '{error.name}', neither in the current directory nor installed."
+            raise InputError(f"{where}: {problem}") from None
         raise InputError(f"{where}: it imports '{error.name}', which is not installed.") from error
     except (Exception, SystemExit) as error:
         line = error.lineno if isinstance(error, SyntaxError) else traceback.extract_tb(error.__traceback__)[-1].lineno

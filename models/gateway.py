@@ -25,20 +25,12 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-BETWEEN_LOOKS = (0.1, 1.0)
-"""Seconds between the first two looks for an answer that another process is buying, and between later ones at most."""
-RENEWS_EVERY = 30.0
-"""Seconds after which a claim on an answer that is still being bought is renewed."""
-STORE_PATIENCE = 300.0
-"""Seconds that a store may be away before the run stops."""
-AHEAD = 20_000
-"""Number of stored answers that are told apart; a million keys take 130 MB, and beyond it nobody needs the distinction.
-"""
-WRITER_ROLE = "generator"
-"""The role whose calls write outputs."""
-HOPELESS = 10
-"""After so many calls in a row without an answer the endpoint counts as down; all refusals of one example count as one.
-"""
+BETWEEN_LOOKS = (0.1, 1.0)  # seconds between two looks for an answer that another process is buying: at first, at last
+RENEWS_EVERY = 30.0  # seconds after which a claim on an answer that is still being bought is renewed
+STORE_PATIENCE = 300.0  # seconds that a store may be away before the run stops
+AHEAD = 20_000  # stored answers that are told apart; a million keys take 130 MB, and nobody needs the distinction
+WRITER_ROLE = "generator"  # the role whose calls write outputs
+HOPELESS = 10  # calls in a row without an answer, those of one example counted once: the endpoint is down
 
 
 _INSTEAD = {
@@ -49,14 +41,14 @@ _INSTEAD = {
 """Words for the provenance of a probability of yes that is not from log-probabilities."""
 
 
+@dataclass(frozen=True)
 class RetryPolicy:
-    """Number and length of waits: exponential with full jitter, the endpoint's wish first, and never without end."""
+    """Number of attempts, the first one counted, and length of waits in seconds: exponential with full jitter, the
+    endpoint's wish first, and none longer than ``longest``."""
 
-    def __init__(self, attempts: int = 6, first: float = 0.5, longest: float = 60.0) -> None:
-        """``attempts`` counts the first one; waits are in seconds, and none is longer than ``longest``."""
-        self.attempts = attempts
-        self.longest = longest
-        self._first = first
+    attempts: int = 6
+    first: float = 0.5
+    longest: float = 60.0
 
     @property
     def patience(self) -> float:
@@ -67,7 +59,7 @@ class RetryPolicy:
         """Seconds to wait after failed attempt number ``attempt`` (from 1)."""
         if asked is not None:
             return min(asked, self.longest) + random.uniform(0, 0.25)
-        return random.uniform(0.5, 1.0) * min(self.longest, self._first * 2.0 ** min(attempt - 1, 1000))
+        return random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** min(attempt - 1, 1000))
 
 
 @dataclass
@@ -76,26 +68,18 @@ class _Line:
 
     slot: asyncio.Semaphore
     under_way: int = 0
-    answered: bool = False
-    """Whether the endpoint ever gave an answer."""
-    heard: float = 0.0
-    """When it last answered, or was first asked after a time without calls; of the monotonic clock."""
-    limited: float = 0.0
-    """When it last refused a call because of its limits: an endpoint that does is not down."""
+    answered: bool = False  # whether the endpoint ever gave an answer
+    heard: float = 0.0  # when it last answered, or was first asked after a time without calls; of the monotonic clock
+    limited: float = 0.0  # when it last refused a call because of its limits: an endpoint that does is not down
     per_minute: PerMinute | None = None
     failed_in_a_row: int = 0
-    refused: set[str] = field(default_factory=set)
-    """Beginnings (``prefix``) of the requests that were refused since the last answer."""
-    in_batches: Container[str] = ()
-    """Keys, in hex, of its requests that are in a batch which this process does not wait for."""
+    refused: set[str] = field(default_factory=set)  # beginnings (``prefix``) of requests refused since the last answer
+    in_batches: Container[str] = ()  # keys, in hex, of its requests in batches that this process does not wait for
 
 
 class Gateway:
-    """Asks models for all roles: store first, then budget, slot, call, retry.
-
-    One semaphore per model identity; a slot is never held while waiting to retry. The same request asked twice at once
-    is bought once.
-    """
+    """Asks models for all roles: store first, then budget, slot, call, retry. One semaphore per model identity; a slot
+    is never held while waiting to retry. The same request asked twice at once is bought once."""
 
     def __init__(
         self,
@@ -107,29 +91,19 @@ class Gateway:
         stored_answers_are_ours: bool = False,
         brought: Container[bytes] = (),
     ) -> None:
-        """Set up a gateway; no model is asked yet.
-
-        ``stored_answers_are_ours``: the store belongs to one run. Its ledger counts each answer once as paid, except
-        answers under the keys ``brought``, which an earlier run has paid for.
-        """
+        """Set up a gateway; no model is asked yet. ``stored_answers_are_ours``: the store belongs to one run. Its
+        ledger counts each answer once as paid, except answers under the keys ``brought``, which an earlier run has paid
+        for."""
         self.store = store
         self.budget = budget or Budget()
         self.max_concurrency = max_concurrency
-        self.provenance: dict[str, Provenance] = {}
-        """Source of p_yes for each model, by identity. Settled once, by the model's first answer or answers."""
-        self.thinkers: dict[str, bool] = {}
-        """Whether a model is asked as one that thinks, by identity. Settled once, before its first verdict."""
-        self.need_room: set[str] = set()
-        """Identities of models whose answers begin with a mark, a blank or a label, so that one token is too little
-        room."""
-        self.on_wait: Callable[[str, float], None] | None = None
-        """Called with a message and the seconds when a call has to wait for its next attempt."""
-        self.on_notice: Callable[[str], None] | None = None
-        """Called with messages for the user about the answers."""
-        self.seconds: dict[bytes, float] = {}
-        """Seconds that each bought output of a generator took, by the request's key."""
-        self.in_batches: Callable[[str], Container[str]] | None = None
-        """Returns the keys, in hex, in open batches of the model with an identity. None where these are waited for."""
+        self.provenance: dict[str, Provenance] = {}  # source of p_yes by the model's identity, settled once
+        self.thinkers: dict[str, bool] = {}  # whether a model is asked as one that thinks, by identity, settled once
+        self.need_room: set[str] = set()  # identities of models whose answers begin with a mark, a blank or a label
+        self.on_wait: Callable[[str, float], None] | None = None  # told why a call has to wait, and the seconds
+        self.on_notice: Callable[[str], None] | None = None  # called with messages for the user about the answers
+        self.seconds: dict[bytes, float] = {}  # that each bought output of a generator took, by the request's key
+        self.in_batches: Callable[[str], Container[str]] = lambda _: ()  # keys in a model's open batches
         self._retry = retry or RetryPolicy()
         self._lines: dict[str, _Line] = {}
         self._under_way: dict[bytes, asyncio.Future[Answer]] = {}
@@ -141,10 +115,8 @@ class Gateway:
         self._brought = brought
         self._counted: set[bytes] = set()
         self._found: set[bytes] = set()
-        self._probed: set[bytes] = set()
-        """Keys of answers that a model was tried by, until they are asked for: these are not counted as reused."""
-        self._ahead: Counter[str] = Counter()
-        """Number of stored answers by role, minus one for each refused call."""
+        self._probed: set[bytes] = set()  # answers that a model was tried by, not to be counted as reused
+        self._ahead: Counter[str] = Counter()  # number of stored answers by role, minus one for each refused call
         self.room = ThinkingRoom(self.budget, store, self._notify, self._has_answered)
         """Asks with room where a model thinks, and knows the room that it needs."""
 
@@ -160,8 +132,7 @@ class Gateway:
         return (line is not None and line.answered) or bool(self._ahead[role])
 
     def concurrency(self, model: Model) -> int:
-        """Calls that a model takes at once: its own limit, or the common one. A model that ``gathers`` batches takes as
-        many."""
+        """Calls that a model takes at once: what it ``gathers``, its own limit, or the common one."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         if own := getattr(model, "max_concurrency", None):
@@ -169,23 +140,20 @@ class Gateway:
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
 
     def give_room(self, model: Model) -> None:
-        """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label.
-
-        A model whose first token is read in this process still gives one token, but for the answer that needs more:
-        another program would write more, with other probabilities.
-        """
+        """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label. A
+        model whose first token is read in this process still gives one token, but for the answer that needs more:
+        another program would write more, with other probabilities."""
         if not getattr(model, "reads_one_token", False):
             self.need_room.add(model.identity)
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
-        """The source of a model's P(yes), from now on as settled first; any but log-probabilities is said, as scores
-        depend on it."""
+        """A model's source of P(yes), as settled first; any but log-probabilities is said, as scores depend on it."""
         if model.identity not in self.provenance:
             self.provenance[model.identity] = provenance
-            if provenance != "logprob" and self.on_notice:
+            if provenance != "logprob":
                 apart = " that tell answers apart" * self.thinkers.get(model.identity, False)
                 why = f"gives no log-probabilities{apart}"
-                self.on_notice(f"{model.name} {why}, so the probability of yes {_INSTEAD[provenance]}.")
+                self._notify(f"{model.name} {why}, so the probability of yes {_INSTEAD[provenance]}.")
         return self.provenance[model.identity]
 
     async def has(self, key: bytes) -> bool:
@@ -279,8 +247,8 @@ class Gateway:
             return None
         pause, longest = BETWEEN_LOOKS
         while not await self._once_there(partial(self.store.claim, key)):
-            if not self._waits and self.on_notice:
-                self.on_notice("Another process is buying the same answers; this one waits for them.")
+            if not self._waits:
+                self._notify("Another process is buying the same answers; this one waits for them.")
             self._waits = True
             await asyncio.sleep(pause)
             pause = min(longest, 1.5 * pause)
@@ -331,8 +299,8 @@ class Gateway:
                         f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought "
                         "before is kept."
                     ) from None
-                if not self._store_is_away and self.on_notice:
-                    self.on_notice(f"The store: {error} It is waited for.")
+                if not self._store_is_away:
+                    self._notify(f"The store: {error} It is waited for.")
                 self._store_is_away = True
             await asyncio.sleep(pause)
             pause = min(5.0, 1.5 * pause)
@@ -342,11 +310,10 @@ class Gateway:
         line = self._line(model)
         if request.key.hex() in line.in_batches:
             line.in_batches = ()
-            if self.on_notice:
-                self.on_notice(
-                    f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The "
-                    "same command with --engine batch waits for the batch instead."
-                )
+            self._notify(
+                f"{model.name}: some of what is asked is in a batch that is open, and is bought here as well. The same "
+                "command with --engine batch waits for the batch instead."
+            )
         if not line.under_way:
             line.heard = monotonic()
         line.under_way += 1
@@ -398,8 +365,7 @@ class Gateway:
         line = self._lines.get(model.identity)
         if line is None:
             line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
-            line.in_batches = self.in_batches(model.identity) if self.in_batches else ()
-            line.per_minute = per_minute(model)
+            line.in_batches, line.per_minute = self.in_batches(model.identity), per_minute(model)
         return line
 
     async def _in_turn(self, line: _Line, role: str, model: Model, request: Request) -> Answer:
@@ -416,11 +382,8 @@ class Gateway:
         return answer
 
     def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
-        """The error that ends a wait for an endpoint's limits; None where the wait goes on.
-
-        A wish to wait is no failed attempt. It lasts as long as for a silent endpoint, and an hour where the endpoint
-        names a time, or has answered before.
-        """
+        """The error that ends a wait for an endpoint's limits, or None. A wish to wait is no failed attempt. It lasts
+        as long as for a silent endpoint, and an hour where it names a time, or has answered before."""
         named, waited = error.retry_after, monotonic() - line.heard
         may_wait = named is not None or (line.answered and self._retry.attempts > 1)
         if named is not None and named > LONGEST_WAIT:
@@ -435,11 +398,8 @@ class Gateway:
         return ModelError(text, fatal=True, status=error.status)
 
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
-        """Ask again with room if the answer cannot be read, or the model turns out to think.
-
-        See :meth:`ThinkingRoom.ask_again`. A server's template may begin the thinking, so that a truncated reply shows
-        no sign of it.
-        """
+        """Ask again with room where the answer cannot be read, and the model turns out to think
+        (:meth:`ThinkingRoom.ask_again`): a template may begin the thinking, so that a cut reply shows no sign of it."""
         if not may_be_thought(model, answer):
             return answer
         async with self._line(model).slot:
@@ -474,11 +434,9 @@ class StoredAnswers(Gateway):
 
 
 def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None) -> ModelError:
-    """The error to raise; one that ends the run where the endpoint is down.
-
-    It is after ``HOPELESS`` failures in a row, and where it let a second call wait too long, or the first one ever. One
-    that has answered before and now says nothing is not down: a prompt can silence a model.
-    """
+    """The error to raise; one that ends the run where the endpoint is down. It is after ``HOPELESS`` failures in a row,
+    and where it let a second call wait too long, or the first one ever. One that has answered before and now says
+    nothing is not down: a prompt can silence a model."""
     if error.fatal or isinstance(error, LeftOutError) or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1

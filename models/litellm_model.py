@@ -11,18 +11,14 @@ from typing import Any
 from urllib.request import getproxies
 
 from ..prompts.errors import InputError, import_optional
-from .base import Answer, ModelError, Request, images_in
+from .base import Answer, ModelError, Request
 from .budget import Price
-from .direct import RETRY_STATUSES, chat_fields, no_money_left, read_logprobs, text_of
+from .direct import answer_in, chat_fields
 from .networks import BUNDLES, certificate_problem
-from .refusals import quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
-from .replies.thoughts import after_thinking, thinks_apart
-from .replies.tool_calls import message_said
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
-from .thinking_room import seconds_for, tokens_of, tokens_thought
+from .thinking_room import seconds_for
 
-_MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})
-"""Providers whose models that take images are all marked in LiteLLM's table."""
+_MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})  # where the table marks all that take images
 _NO_KEY = re.compile(
     r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)"
     r"|unable to locate credentials|No module named '(?:google|boto3)",
@@ -55,13 +51,9 @@ class LiteLLMModel(EndpointModel):
         thinking: ThinkingFields | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        """Check that LiteLLM knows the provider.
-
-        ``name`` is the user's, ``model`` is ``provider/model`` where that is another one, and ``price`` is given where
-        it is not LiteLLM's. ``more`` are further arguments of each call, e.g. ``api_base``; a key among them is in no
-        file of ours. Raises MissingExtraError where LiteLLM is not installed, and InputError where the provider is not
-        one LiteLLM knows.
-        """
+        """``name`` is the user's, ``model`` is ``provider/model``, and ``price`` is given where it is not LiteLLM's.
+        ``more`` are further arguments of each call; a key among them is in no file of ours. Raises MissingExtraError
+        without LiteLLM, and InputError where it does not know the provider."""
         self.name = name
         self._model = model or name
         self.identity = identity or f"litellm:{self._model}"
@@ -95,11 +87,7 @@ class LiteLLMModel(EndpointModel):
                 if getattr(error, "status_code", None) is None:
                     raise
                 status, said = int(error.status_code), _said(error, whole=True)  # type: ignore[attr-defined]
-                if images_in(request) and takes_no_images(status, said):
-                    raise self._no_images(status, _said(error)) from None
-                if request.parameters.tools is not None and takes_no_tools(status, said):
-                    raise self._no_tools(status, _said(error)) from None
-                return Refusal(status, said, self._error(error))
+                return self._refusal(request, status, said, _said(error), self._error(error))
             try:
                 return self._read(response, request)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -133,26 +121,18 @@ class LiteLLMModel(EndpointModel):
         return Price(float(prompt) / 1000, float(answer) / 1000)
 
     def _error(self, error: Any) -> ModelError:
-        status, said, whole = int(error.status_code), _said(error), _said(error, whole=True)
-        if used_up := quota_used_up(status, whole):
-            return ModelError(f"{self.name}: {used_up} It said: {said}", fatal=True, status=status)
-        if problem := certificate_problem(whole):
-            return ModelError(f"{self.name}: the provider's server: {problem} It said: {said}", fatal=True)
-        if status in (401, 403) or _NO_KEY.search(said):
-            text = f"{self.name}: {how_to_sign_in(self._model)} ({said})."
-            return ModelError(text, fatal=True, status=401)
-        if status == 402:
-            return ModelError(f"{self.name}: {no_money_left(said)}", fatal=True, status=402)
-        if status == 404:
-            return ModelError(f"{self.name}: the provider does not know this model ({said}).", fatal=True, status=404)
+        shown, said = _said(error), _said(error, whole=True)
+        if problem := certificate_problem(said):
+            return ModelError(f"{self.name}: the provider's server: {problem} It said: {shown}", fatal=True)
+        status = 401 if _NO_KEY.search(shown) else int(error.status_code)
+        account = _SIGN_IN.get(self._model.partition("/")[0])
+        advice = f"the provider refused the credentials, or there are none; {account}"
+        if account is None:
+            advice = "the provider refused the key; check its environment variable"
         reply = getattr(error, "response", None)
         headers = getattr(error, "litellm_response_headers", None) or getattr(reply, "headers", None) or {}
-        return ModelError(
-            f"{self.name}: {said}",
-            retry=status in RETRY_STATUSES,
-            retry_after=wait_asked_for(headers, whole),
-            status=status,
-        )
+        unknown = f"the provider does not know this model ({shown})."
+        return self._failed(status, shown, said, headers, bad_key=f"{advice} ({shown}).", unknown=unknown)
 
     def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
         own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
@@ -167,37 +147,18 @@ class LiteLLMModel(EndpointModel):
         if not response.choices:
             raise ModelError(f"{self.name}: the provider's reply holds no answer.", retry=True)
         choice = response.choices[0]
-        usage = getattr(response, "usage", None)
-        raw = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
+        usage = response.usage.model_dump() if getattr(response, "usage", None) else {}
+        logprobs = choice.logprobs.model_dump() if getattr(choice, "logprobs", None) else None
+        message = choice.message.model_dump(exclude_none=True)
+        answer = answer_in(request, message, logprobs, usage, choice.finish_reason)
         cost: float | None = None
-        prompt, written = (tokens_of(getattr(usage, name, 0)) for name in ("prompt_tokens", "completion_tokens"))
         if self.price is not None and not self._is_listed:
-            cost = self.price.of(prompt, written)
+            cost = self.price.of(answer.prompt_tokens, answer.completion_tokens)
         elif self.price is not None:
             # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
-        logprobs = read_logprobs(raw, request.parameters)
-        text, apart = text_of(choice.message.content), thinks_apart(choice.message)
-        said, logprobs = after_thinking(text, logprobs, apart=apart, free=request.is_free)
-        calls = [call.model_dump(exclude_none=True) for call in getattr(choice.message, "tool_calls", None) or ()]
-        return Answer(
-            said if request.parameters.tools is None else message_said(said, calls),
-            logprobs,
-            prompt,
-            written,
-            cost,
-            str(choice.finish_reason or "stop"),
-            tokens_thought(usage, text, said, apart=apart),
-        )
-
-
-def how_to_sign_in(model: str) -> str:
-    """Advice where a provider refuses who asks, or nobody was named; ``model`` is ``provider/model``."""
-    account = _SIGN_IN.get(model.partition("/")[0])
-    if account is not None:
-        return f"the provider refused the credentials, or there are none; {account}"
-    return "the provider refused the key; check its environment variable"
+        return answer._replace(cost_usd=cost)
 
 
 def _litellm() -> Any:
@@ -224,8 +185,7 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """One line of a provider's error, without keys that it may quote: the first 300 characters, or the
-    ``whole`` text."""
+    """One line of a provider's error without keys: 300 characters, or the ``whole`` text."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
         text += f" {body}"  # the code of an error, which is not always in its message

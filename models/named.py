@@ -119,11 +119,9 @@ class NamedModel(BaseModel):
     @property
     def kept(self) -> dict[str, Any]:
         """The given settings, for a file. Headers are left out unless they are variables."""
-        settings = self.model_dump(mode="json", exclude_defaults=True)
         headers = {name: value for name, value in self.headers.items() if _VARIABLE.search(value)}
-        return {name: value for name, value in settings.items() if name != "headers"} | (
-            {"headers": headers} if headers else {}
-        )
+        settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"headers"})
+        return settings | ({"headers": headers} if headers else {})
 
     @property
     def where(self) -> tuple[str, str | None, str | None]:
@@ -131,8 +129,7 @@ class NamedModel(BaseModel):
         return self.model, self.api_base, self.api_version
 
     def key(self, name: str) -> str | None:
-        """Its key, from the environment; None where no variable is named.
-        Raises InputError where the variable is not set."""
+        """Its key, from the environment; None where none is named. Raises InputError where that is not set."""
         return None if self.api_key_env is None else _value(self.api_key_env, f"the model '{name}'")
 
     def filled_headers(self, name: str) -> dict[str, str]:
@@ -183,9 +180,7 @@ def read_named(values: Any) -> dict[str, NamedModel]:
     """Named models from settings. Raises ValueError, which names the model and the setting at fault."""
     if not isinstance(values, Mapping):
         raise ValueError("a mapping from name to model is needed, as in {new: {model: openai/gpt-5-mini}}")
-    models: dict[str, NamedModel] = {}
-    for name, value in values.items():
-        models[str(name)] = _read(str(name), value)
+    models = {str(name): _read(str(name), value) for name, value in values.items()}
     _check_prices(models)
     return models
 
@@ -233,21 +228,14 @@ def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[
     return {name: each for name, each in models.items() if name in asked}
 
 
-def with_settings(models: Any, given: Iterable[str]) -> dict[str, Any]:
-    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models.
-
-    NAME may also be provider/model. Raises InputError where one is not of this form.
-    """
+def with_settings(models: Any, assignments: Iterable[str]) -> dict[str, Any]:
+    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models. NAME may also be
+    provider/model. Raises InputError where one is not of this form."""
     settings: dict[str, Any] = {}
     for name, value in (models or {}).items():
-        settings[name] = (
-            value.model_dump(exclude_unset=True)
-            if isinstance(value, NamedModel)
-            else {"model": value}
-            if isinstance(value, str)
-            else value
-        )
-    for assignment in given:
+        given = value.model_dump(exclude_unset=True) if isinstance(value, NamedModel) else value
+        settings[name] = {"model": given} if isinstance(given, str) else given
+    for assignment in assignments:
         left, sign, text = assignment.partition("=")
         name, dot, setting = left.strip().rpartition(".")
         if not (sign and dot and name and setting):

@@ -21,8 +21,7 @@ def proxy_for(url: str) -> str | None:
 
     None where there is none, or ``NO_PROXY`` names the host, a domain or a network (``10.0.0.0/8``) that it is in. This
     machine itself (``localhost``, 127.0.0.0/8, ::1) is never asked through a proxy, whose ``localhost`` is another one.
-    Raises InputError where the proxy is of a kind that cannot be used.
-    """
+    Raises InputError where the proxy is of a kind that cannot be used."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = urllib.request.getproxies()
@@ -42,11 +41,8 @@ def proxy_for(url: str) -> str | None:
 
 
 def tls_context() -> ssl.SSLContext:
-    """TLS context with the system's certificates, or those from a file.
-
-    ``SSL_CERT_FILE``, ``REQUESTS_CA_BUNDLE`` or ``CURL_CA_BUNDLE`` names the file. Raises InputError where the file
-    cannot be read, or holds no certificate.
-    """
+    """TLS context with the system's certificates, or those from a file. ``SSL_CERT_FILE``, ``REQUESTS_CA_BUNDLE`` or
+    ``CURL_CA_BUNDLE`` names the file. Raises InputError where the file cannot be read, or holds no certificate."""
     for name in BUNDLES:
         if bundle := os.environ.get(name, "").strip():
             try:

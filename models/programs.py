@@ -25,18 +25,17 @@ from typing import TYPE_CHECKING, Any
 from ..prompts.errors import InputError
 from ..prompts.text import shorten
 from .base import Answer, ModelError, Parameters, Request, make_request
-from .direct import RETRY_STATUSES, DirectModel, check_address, shown_address
+from .direct import DirectModel, check_address, shown_address
 from .functions import find_function, kind_of, what_happened
+from .request_form import RETRY_STATUSES
 
 if TYPE_CHECKING:
     from ..prompts.examples import Example
 
 COMMAND, ADDRESS = "command:", "url:"
 _FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_GIVEN = ("id", "input", "context", "metadata")
-"""Fields of an example that a program is given: nothing that says what the output should be."""
-_SAID = 300
-"""Characters that are told of what a program said when it failed."""
+_GIVEN = ("id", "input", "context", "metadata")  # of an example: nothing that says what the output should be
+_SAID = 300  # characters that are told of what a program said when it failed
 
 GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
 """Takes an example and the prompts by name; returns the output, or something to await for it."""
@@ -45,8 +44,7 @@ GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
 class Program:
     """The common part of all programs: name, version, and the answer that holds an output."""
 
-    price = None
-    """Nobody knows it."""
+    price = None  # nobody knows it
 
     def __init__(self, name: str, version: str) -> None:
         """``name`` is how the user called it, and ``version`` changes where its outputs may."""
@@ -61,11 +59,8 @@ class Program:
         return make_request(self.identity, [("user", body)], Parameters(1))
 
     async def answer(self, request: Request) -> Answer:
-        """Run the program once. The answer's text is the output as JSON.
-
-        Raises:
-            ModelError: It failed, took too long or gave nothing.
-        """
+        """Run the program once; the answer's text is the output as JSON. Raises ModelError where it gave none in
+        time."""
         value = await self._output(request.messages[0][1])
         if value is None or value in ([], {}) or (isinstance(value, str) and not value.strip()):
             raise ModelError(f"{self.name}: it gave no output.")
@@ -105,7 +100,9 @@ class FunctionProgram(Program):
         arguments = Example.model_validate(given["example"]), given["prompts"]
         try:
             async with limit:
-                if inspect.iscoroutinefunction(_called(self._function)):
+                # the function itself, or the ``__call__`` of an object's class
+                called = self._function if inspect.isroutine(self._function) else type(self._function).__call__
+                if inspect.iscoroutinefunction(called):
                     return await self._function(*arguments)
                 found = await _in_a_thread(lambda: self._function(*arguments))
                 return await found if inspect.isawaitable(found) else found
@@ -116,22 +113,18 @@ class FunctionProgram(Program):
 
 
 class CommandProgram(Program):
-    """A command. It gets the example and the prompts on standard input as JSON, and writes its output on standard
-    output."""
+    """A command: example and prompts on its standard input as JSON, its output on standard output."""
 
     def __init__(self, name: str, version: str, timeout: float, folder: Path) -> None:
-        """Prepare the command to run in ``folder``.
-
-        Raises:
-            InputError: There is no such program.
-        """
+        """Prepare the command to run in ``folder``. Raises InputError where there is no such program."""
         super().__init__(name, version)
         self._words = _words_of(name)
         self._timeout = timeout
         self._folder = folder.absolute()
-        if not self._words or _found(self._words[0], self._folder) is None:
-            said = self._words[0] if self._words else ""
-            raise InputError(f"--generator {name}: there is no program '{said}' to run.")
+        program = self._words[0] if self._words else ""
+        # a name with a folder in it is looked for from the folder
+        if not program or shutil.which(str(self._folder / program) if os.sep in program else program) is None:
+            raise InputError(f"--generator {name}: there is no program '{program}' to run.")
 
     async def _output(self, body: str) -> Any:
         stdin = body.encode("utf-8", "backslashreplace") + b"\n"
@@ -172,17 +165,13 @@ class AddressProgram(Program):
     """An address that is sent the same JSON, and answers with a text or with JSON."""
 
     def __init__(self, name: str, version: str, timeout: float) -> None:
-        """Check the address; nothing is sent yet.
-
-        Raises:
-            InputError: It is no usable address.
-        """
+        """Check the address; nothing is sent yet. Raises InputError where it is no usable one."""
         super().__init__(name, version)
         self._address = check_address(name.removeprefix(ADDRESS), "--generator")
         self._http = DirectModel(name, "", self._address, identity=self.identity, api_key="", timeout=timeout)
 
     async def _output(self, body: str) -> Any:
-        status, headers, payload = await self._http._call("POST", "", body)
+        status, headers, payload = await self._http.call("POST", "", body)
         text = payload.decode("utf-8", "replace")
         if status != 200:
             said = shorten(" ".join(text.split()), _SAID) or "no message"
@@ -198,9 +187,8 @@ class AddressProgram(Program):
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise ModelError(
-                f"{self.name}: it says that it sends JSON, and this is none: {shorten(text, 80)}"
-            ) from None
+            problem = f"it says that it sends JSON, and this is none: {shorten(text, 80)}"
+            raise ModelError(f"{self.name}: {problem}") from None
         return data["output"] if isinstance(data, dict) and "output" in data else data
 
     async def close(self) -> None:
@@ -227,17 +215,9 @@ def load_program(
     timeout: float = 120.0,
     folder: Path = Path(),
 ) -> Program:
-    """The program that a name or a function stands for.
-
-    Args:
-        source: ``package.module:function``, ``file.py:function``, ``command:…``, ``url:…``, or the function itself.
-        version: The user's own; by default a hash of the function's file, or of the files that a command names.
-        timeout: Seconds for one output.
-        folder: Where files are looked for first, and where commands run.
-
-    Raises:
-        InputError: There is no such function or program, or it cannot be called with an example and prompts.
-    """
+    """The program of a function or a name: ``module:function``, ``file.py:function``, ``command:…``, ``url:…``. Its
+    ``version`` is a hash of the function's file, or of the files that a command names; ``folder`` is where files are
+    looked for first, and commands run. Raises InputError where there is none, or it cannot be called."""
     if isinstance(source, Program):
         return source
     if isinstance(source, str) and source.startswith(COMMAND):
@@ -256,18 +236,8 @@ def load_program(
 def writer_of(
     generator: Any, *, version: str | None, timeout: float, folder: Path = Path(), begun_with: str | None = None
 ) -> Any:
-    """The program that a generator stands for, as of :func:`load_program`; a model's name, or a model, as it is.
-
-    Args:
-        generator: Name or object.
-        version: The user's own.
-        timeout: Seconds for one output.
-        folder: Where files are looked for first.
-        begun_with: The version that a run began with, which goes on with no other.
-
-    Raises:
-        InputError: As of :func:`load_program`, or it has another version.
-    """
+    """The program that a generator stands for (:func:`load_program`); a model's name, or a model, as it is. Raises
+    InputError for another version than a run was ``begun_with``."""
     if not stands_for_program(generator):
         return generator
     program = load_program(generator, version=version, timeout=timeout, folder=folder)
@@ -288,16 +258,10 @@ def _must_take_both(name: str, function: Any) -> None:
     try:
         inspect.signature(function).bind(None, {})
     except TypeError as error:
-        raise InputError(
-            f"--generator {name}: it is called with an example and the prompts by name, which fails ({error})."
-        ) from None
+        problem = f"it is called with an example and the prompts by name, which fails ({error})"
+        raise InputError(f"--generator {name}: {problem}.") from None
     except ValueError:
         return  # a builtin without a signature
-
-
-def _called(function: Any) -> Any:
-    """Code of a callable: the function itself, or the ``__call__`` of an object's class."""
-    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _version_of(function: Any) -> str:
@@ -326,11 +290,6 @@ def _words_of(source: str) -> list[str]:
         return shlex.split(source.removeprefix(COMMAND))
     except ValueError as error:
         raise InputError(f"--generator {source}: {error}.") from None
-
-
-def _found(program: str, folder: Path) -> str | None:
-    """Path of a program. A name with a folder in it is looked for from ``folder``."""
-    return shutil.which(str(folder / program) if os.sep in program else program)
 
 
 def _end(process: Popen[bytes]) -> None:

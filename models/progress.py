@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 
     from .budget import Budget
 
-PLAIN_EVERY = 15.0
-"""Seconds between two lines about the same piece of work where there is no terminal."""
-EVERY = 0.25
-"""Seconds between two updates of a notebook's cell about the same piece of work."""
-LATEST = 4
-"""Messages that a cell shows while the work goes on; afterwards all of them can be opened."""
+PLAIN_EVERY = 15.0  # seconds between two lines about the same piece of work where there is no terminal
+EVERY = 0.25  # seconds between two updates of a notebook's cell about the same piece of work
+LATEST = 4  # messages that a cell shows while the work goes on; afterwards all of them can be opened
 
 
 @runtime_checkable
@@ -46,11 +43,8 @@ class Watcher(Protocol):
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Somebody who is told how the work goes on, until it ends: ``watcher``, or askance's own display.
-
-    ``progress`` shows it in the cell of a notebook, else on standard error. None: in notebooks only. Raises InputError
-    where both a watcher and progress are given.
-    """
+    """Somebody who is told how the work goes on: ``watcher``, or askance's own display where ``progress``, in notebooks
+    by default. Raises InputError where both are given."""
     if watcher is not None:
         if progress:
             raise InputError("The given watcher shows the progress: leave out watcher=, or progress=True.")
@@ -96,19 +90,15 @@ class Counting:
     def __init__(self) -> None:
         """Start counting; no piece of work has begun."""
         self.began = time.monotonic()
-        self.text = ""
-        """The present piece of work; empty before the first."""
+        self.text = ""  # the present piece of work; empty before the first
         self.done = 0
-        self.total: int | None = None
-        """Steps of the present piece; None where their number is not known."""
+        self.total: int | None = None  # steps of the present piece; None where their number is not known
         self._piece_began = self._count_began = self.began
         self._took: dict[str, float] = {}
         self._budget: Budget | None = None
         self._iteration = 0
-        self._start: float | None = None
-        """Validation score of the starting prompt; None where it is not known."""
-        self._gain: float | None = None
-        """Gain of the accepted prompt over the starting one, on validation; None before anything was accepted."""
+        self._start: float | None = None  # validation score of the starting prompt; None where it is not known
+        self._gain: float | None = None  # of the accepted prompt over the starting one, on validation
 
     def watch(self, budget: Budget) -> None:
         """Read this budget from now on."""

@@ -14,8 +14,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
-GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")
-"""Names of the field that holds a grammar; where one is refused, none is sent."""
+GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")  # names of one field; where one is refused, none is sent
 OPTIONAL = {
     "response_format": ("response_format",),
     "top_logprobs": ("top_logprobs", "logprobs"),
@@ -26,8 +25,7 @@ OPTIONAL = {
     **dict.fromkeys(GRAMMAR, GRAMMAR),
 }
 """Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
-SMALL_TEMPERATURE = 0.01
-"""Sent for 0 where an endpoint wants a temperature above 0: the likeliest word is all but certain to be said."""
+SMALL_TEMPERATURE = 0.01  # sent where 0 is refused: the likeliest word is all but certain to be said
 
 _STATUSES = frozenset({400, 403, 404, 405, 422, 500, 501})  # 403 is OpenAI's where a model gives no log-probabilities
 _BAD_REQUEST = frozenset({400, 403, 422, 501})
@@ -64,12 +62,9 @@ _AT_LEAST = re.compile(r"(?:>=|at least|minimum(?: value)?(?: is| of)?|greater t
 class Facts(NamedTuple):
     """Facts of an endpoint."""
 
-    without: frozenset[str] = frozenset()
-    """Fields that are left out; ``max_tokens`` is sent as ``max_completion_tokens`` instead."""
-    most_alternatives: int | None = None
-    """Alternatives to a token that it gives at most."""
-    fewest_tokens: int = 0
-    """Tokens of an answer for which it takes a request at least."""
+    without: frozenset[str] = frozenset()  # fields left out; ``max_tokens`` is sent as ``max_completion_tokens``
+    most_alternatives: int | None = None  # alternatives to a token that it gives at most
+    fewest_tokens: int = 0  # tokens of an answer for which it takes a request at least
     least_temperature: float = 0.0
 
     def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,8 +157,7 @@ def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
     return int(found[1]) if found and asked < int(found[1]) <= 1024 else None
 
 
-LONGEST_WAIT = 3600.0
-"""Seconds for which an endpoint that refuses calls because of its limits is waited for."""
+LONGEST_WAIT = 3600.0  # seconds for which an endpoint that refuses calls because of its limits is waited for
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(
     r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|seconds?|secs?|m|minutes?|mins?|h|hours?|d|days?)(?![a-z])"
@@ -246,10 +240,7 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:
     """Seconds in a number, a time since 1970 (in seconds or milliseconds), a duration such as ``1m30s``, or a date;
-    else None.
-
-    ``now`` is the endpoint's own clock, as the one here may be wrong.
-    """
+    else None. ``now`` is the endpoint's own clock, as the one here may be wrong."""
     text = (value or "").strip().lower()
     now = time.time() if now is None else now
     try:

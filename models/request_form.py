@@ -11,14 +11,15 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from ..prompts.errors import InputError
-from .base import Answer, ModelError, Request
+from .base import Answer, ModelError, Request, images_in
 from .budget import Price
-from .refusals import Facts
+from .refusals import Facts, quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
 
-AGAIN = 2
-"""Immediate repetitions of a request whose answer the endpoint itself could not use."""
-_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")
-"""Groq's status 400 where the model wrote other JSON than was asked for."""
+RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
+"""Statuses after which a call is repeated. From 520 on they are Cloudflare's, which cannot reach the endpoint behind it
+for the moment."""
+AGAIN = 2  # immediate repetitions of a request whose answer the endpoint itself could not use
+_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")  # Groq's status 400 where the model wrote other JSON
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,8 @@ class Refusal:
     """A reply that holds no answer."""
 
     status: int
-    said: str
-    """The whole reply, in the endpoint's words."""
-    error: ModelError
-    """Error to raise where nothing can be learned from the refusal."""
+    said: str  # the whole reply, in the endpoint's words
+    error: ModelError  # error to raise where nothing can be learned from the refusal
 
 
 class Learner:
@@ -43,9 +42,8 @@ class Learner:
     async def ask(
         self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
     ) -> Answer:
-        """An answer to a request with these fields. A refusal is learned from once the request is taken without its
-        cause.
-        Raises ModelError where there is no usable answer, and InputError where how the model is to think is refused."""
+        """An answer to a request with these fields; a refusal is learned from once the request is taken without its
+        cause. Raises ModelError without a usable answer, and InputError where the wish for thinking is refused."""
         facts, repeats = self.facts, 0
         while True:
             form = self.thinking.place
@@ -74,25 +72,41 @@ class EndpointModel:
     """A model at an endpoint: its learned limits, and the cost of a call."""
 
     name: str
-    price: Price | None
-    """None where it is not known."""
-    takes_images: bool
-    """False where it is known to take texts alone."""
-    takes_tools: bool = True
-    """False where it is known to take no definitions of tools."""
+    price: Price | None  # None where it is not known
+    takes_images: bool  # False where it is known to take texts alone
+    takes_tools: bool = True  # False where it is known to take no definitions of tools
     _learner: Learner
 
-    def _no_images(self, status: int, said: str) -> ModelError:
-        """The error that ends a command whose images the endpoint does not take."""
-        text = f"{self.name}: the model takes no images, and some examples have some. It said: {said[:300]}"
-        return ModelError(text, fatal=True, status=status)
+    def _refusal(self, request: Request, status: int, said: str, shown: str, error: ModelError) -> Refusal:
+        """A reply without an answer: all that was ``said``, and what is ``shown`` of it, without keys.
+        Raises ModelError, which ends the command, where the endpoint takes no images or no tools."""
+        if images_in(request) and takes_no_images(status, said):
+            problem = "the model takes no images, and some examples have some"
+        elif request.parameters.tools is not None and takes_no_tools(status, said):
+            problem = "its endpoint takes no tools, and the outputs are replayed with some"
+        else:
+            return Refusal(status, said, error)
+        raise ModelError(f"{self.name}: {problem}. It said: {shown[:300]}", fatal=True, status=status) from None
 
-    def _no_tools(self, status: int, said: str) -> ModelError:
-        """The error that ends a command whose tools the endpoint does not take."""
-        text = (
-            f"{self.name}: its endpoint takes no tools, and the outputs are replayed with some. It said: {said[:300]}"
-        )
-        return ModelError(text, fatal=True, status=status)
+    def _failed(
+        self, status: int, shown: str, said: str, headers: Mapping[str, str], *, bad_key: str, unknown: str
+    ) -> ModelError:
+        """The error for a status; ``bad_key`` and ``unknown`` are for a refused key and an unknown model."""
+        if used_up := quota_used_up(status, said):
+            problem = f"{used_up} It said: {shown}"
+        elif status in (401, 403):
+            problem = bad_key
+        elif status == 402:
+            problem = (
+                f"the account has too little money left (HTTP 402: {shown}). Top it up and run the command again; what "
+                "was bought is kept."
+            )
+        elif status == 404:
+            problem = unknown
+        else:
+            wait = wait_asked_for(headers, said)
+            return ModelError(f"{self.name}: HTTP {status}: {shown}", status in RETRY_STATUSES, wait, status=status)
+        return ModelError(f"{self.name}: {problem}", fatal=True, status=status)
 
     @property
     def notice(self) -> str | None:
@@ -108,10 +122,6 @@ class EndpointModel:
     def most_alternatives(self) -> int | None:
         """Most alternatives to a token that it gives, by its own words; None where it gives all."""
         return self._learner.facts.most_alternatives
-
-    def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost; 0 where the price is not known."""
-        return 0.0 if self.price is None else self.price.highest(request)
 
 
 Effort = Literal["minimal", "low", "medium", "high"]
@@ -136,18 +146,15 @@ _ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?log
 
 
 class ThinkingFields:
-    """Fields of a request that set a model's thinking, in several forms; a refused form gives way to the next.
-
-    The last form of ``off`` sends nothing.
-    """
+    """Fields of a request that set a model's thinking, in several forms; a refused form gives way to the next. The last
+    form of ``off`` sends nothing."""
 
     def __init__(self, name: str, thinking: Thinking, forms: Sequence[Mapping[str, Any]]) -> None:
         """``forms``: see :func:`direct_forms` and :func:`litellm_forms`; none for ``auto``."""
         self._name = name
         self._thinking = thinking
         self._forms = [dict(form) for form in forms] or [{}]
-        self.place = 0
-        """Place of the form that is sent now."""
+        self.place = 0  # place of the form that is sent now
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -165,10 +172,7 @@ class ThinkingFields:
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
         """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is the text to be
-        shown.
-
-        Raises InputError where no form of the wish is taken.
-        """
+        shown. Raises InputError where no form of the wish is taken."""
         sent = self._forms[place]
         if status not in (400, 403, 404, 422) or not sent:
             return False
@@ -229,8 +233,5 @@ def _inner(form: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _switches_off(form: Mapping[str, Any]) -> bool:
     fields = _inner(form)
-    return (
-        fields.get("reasoning_effort") == "none"
-        or "chat_template_kwargs" in fields
-        or fields.get("reasoning") == {"enabled": False}
-    )
+    is_off = fields.get("reasoning_effort") == "none" or fields.get("reasoning") == {"enabled": False}
+    return is_off or "chat_template_kwargs" in fields

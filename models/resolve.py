@@ -16,9 +16,8 @@ from .base import Model
 from .budget import list_price
 from .direct import DirectModel, check_address, default_base_url
 from .embedded.download import pulled
-from .embedded.local_model import EmbeddedModel
 from .embedded.registry import EMBEDDED, RegisteredModel, resolve
-from .embedded.servers import EmbeddedServerPool
+from .embedded.servers import EmbeddedModel, EmbeddedServerPool
 from .files import file_identity
 from .litellm_model import LiteLLMModel
 from .named import ModelLike, NamedModel, identity_of, named_models, read_named
@@ -54,8 +53,7 @@ class Models:
         ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
         by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
         ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` lets a model
-        be asked from elsewhere.
-        """
+        be asked from elsewhere."""
         self._batches = batches
         self._reach = reach
         self._named = dict(named or {})
@@ -67,12 +65,8 @@ class Models:
         self._stack = AsyncExitStack()
 
     def get(self, model: ModelLike) -> Model:
-        """Return the model of this name or record; a model object is given back.
-
-        Raises:
-            InputError: The name cannot be read, or another record has it, or the provider or embedded model is missing.
-            MissingExtraError: The package for this provider is not installed.
-        """
+        """Return the model of this name or record; a model object is given back. Raises InputError where there is no
+        such model, or another record has its name, and MissingExtraError without the package for its provider."""
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
             self._named = settings["models"]
@@ -100,8 +94,7 @@ class Models:
         return self._by_name[model]
 
     def with_thinking(self, model: ModelLike, thinking: Thinking) -> Model:
-        """Return the model of this name as one that thinks otherwise; answers are kept apart.
-        Raises InputError where it is no model with a name, or cannot think so."""
+        """The model as one that thinks otherwise, with answers of its own. Raises InputError where it cannot."""
         if not isinstance(model, str) or self._reach is not None:
             raise InputError(f"thinking {thinking}: it can be set of a model that is named, and not with --engine ray.")
         name, known = f"{model} (thinking {thinking})", self._named.get(model)
@@ -262,22 +255,15 @@ class Models:
         self._stack.push_async_callback(model.close)
         if provider == "local":
             return model
-        from .reading.consistency import CONSISTENCY, known_choice  # numpy takes a while
+        from .reading import onnx_reader, openvino_reader  # numpy takes a while
+        from .reading.consistency import CONSISTENCY, known_choice
         from .reading.reading_model import ReadingModel
 
-        stop = Event()
-        if provider == "onnx":
-            from .reading.onnx_reader import folder_of, load_onnx_reader
-            from .reading.onnx_reader import identity_of as onnx_identity
-
-            known, load = onnx_identity(identity), partial(load_onnx_reader, name, path, identity, stop)
-            choice = partial(known_choice, folder_of(identity) / CONSISTENCY, "onnxruntime")
-        else:
-            from .reading.openvino_reader import folder_of, load_openvino_reader
-
-            known, load = f"openvino-3:{identity}", partial(load_openvino_reader, name, path, identity)
-            choice = partial(known_choice, folder_of(identity) / CONSISTENCY, "openvino")
-        reading = ReadingModel(name, known, model, load, beside=provider == "openvino", choice=choice)
+        stop, reader = Event(), onnx_reader if provider == "onnx" else openvino_reader
+        load = partial(reader.load_reader, name, path, identity, stop)
+        choice = partial(known_choice, reader.folder_of(identity) / CONSISTENCY, reader.LIBRARY)
+        beside = provider == "openvino"
+        reading = ReadingModel(name, reader.identity_of(identity), model, load, beside=beside, choice=choice)
         self._stack.push_async_callback(reading.close)
         self._stack.callback(stop.set)  # first of the two: closing waits for a file that is being made ready
         return reading

@@ -7,18 +7,17 @@ and gateway on a loop in a thread of its own, so that many threads share one gat
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Container, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from time import monotonic
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from ..prompts.errors import InputError
 from ..prompts.formatting import count
 from ..settings import KEPT, Heading, Idle, idle_settings, where
 from .base import AnswerStore
-from .batches.open_batches import BatchJournal
+from .batches.open_batches import keys_in_batches
 from .budget import Budget
 from .direct import check_address
 from .event_loops import BackgroundLoop
@@ -87,8 +86,7 @@ class ModelOptions(BaseModel):
         return check_address(address) if address else address
 
 
-WAITS_EVERY = 15.0
-"""Seconds between two lines about calls that are made again."""
+WAITS_EVERY = 15.0  # seconds between two lines about calls that are made again
 
 
 class _Waits:
@@ -122,10 +120,8 @@ async def session(
     stored_answers_are_ours: bool = False,
     brought: Container[bytes] = (),
 ) -> AsyncIterator[tuple[Models, Gateway]]:
-    """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens.
-
-    ``say`` is told when a call is made again; ``stored_answers_are_ours`` and ``brought`` are the gateway's.
-    """
+    """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens. ``say`` is told
+    when a call is made again; ``stored_answers_are_ours`` and ``brought`` are the gateway's."""
     prices = options.cost_budget is not None
     retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None
     batches = None
@@ -158,7 +154,7 @@ async def session(
         )
         gateway.on_wait, gateway.on_notice = waits, say
         if options.engine != "batch":
-            gateway.in_batches = _in_open_batches
+            gateway.in_batches = keys_in_batches
         try:
             yield models, gateway
         finally:
@@ -172,11 +168,8 @@ async def session(
 def background_session(
     options: ModelOptions, store: AnswerStore | None
 ) -> Iterator[tuple[BackgroundLoop, Models, Gateway]]:
-    """Open models and gateway on a background loop for the time of a ``with`` block.
-
-    At its end calls under way are waited for, as they are paid for; an error in the block cancels them. Raises
-    InputError where a setting cannot be used.
-    """
+    """Open models and gateway on a background loop for a ``with`` block; at its end paid calls are waited for, and an
+    error cancels them. Raises InputError where a setting cannot be used."""
     loop, last, cancel = BackgroundLoop(), None, True
     try:
         opened = session(options, store)
@@ -186,9 +179,3 @@ def background_session(
         cancel = False
     finally:
         loop.close(last, cancel=cancel)
-
-
-def _in_open_batches(identity: str) -> Container[str]:
-    with suppress(InputError):  # a damaged record is said where it is needed
-        return {key for record in BatchJournal(identity).read() for key in record.requests}
-    return ()

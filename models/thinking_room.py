@@ -20,8 +20,7 @@ from .base import A_WORD, Answer, AnswerStore, EmptyAnswerError, Model, ModelErr
 from .budget import Budget, highest_cost, reserved_tokens
 from .request_form import Thinking
 
-SETTLED = 10
-"""Number of answers after which a corrected average of a model's thinking is said once more."""
+SETTLED = 10  # number of answers after which a corrected average of a model's thinking is said once more
 
 
 class ThinkingRoom:
@@ -34,24 +33,18 @@ class ThinkingRoom:
         notify: Callable[[str], bool],
         has_answered: Callable[[str, Model], bool],
     ) -> None:
-        """Start with no knowledge of any model.
-
-        ``notify`` passes a sentence on to the user and returns whether somebody listens. ``has_answered`` says whether
-        a role has an answer of a model: one answer that is thought away then does not end the command.
-        """
+        """Start with no knowledge of any model. ``notify`` passes a sentence on to the user and returns whether
+        somebody listens. ``has_answered`` says whether a role has an answer of a model: one answer that is thought away
+        then does not end the command."""
         self.budget = budget
         self._store = store
         self._notify = notify
         self._has_answered = has_answered
-        self._facts: dict[str, ThinkingFacts | None] = {}
-        """Facts of models by identity; None for a model that the store knows nothing about."""
-        self._tried: set[str] = set()
-        """Identities of the models that were tried with more room after a truncated reply."""
+        self._facts: dict[str, ThinkingFacts | None] = {}  # by identity; None: the store knows nothing
+        self._tried: set[str] = set()  # identities of the models that were tried with more room after a truncated reply
         self._trials: dict[str, asyncio.Lock] = {}
-        self._told: set[str] = set()
-        """Notices that were passed on."""
-        self._told_of: dict[str, ThinkingFacts] = {}
-        """Facts about a model's thinking that were told, by identity."""
+        self._told: set[str] = set()  # notices that were passed on
+        self._told_of: dict[str, ThinkingFacts] = {}  # facts about a model's thinking that were told, by identity
 
     def facts(self, model: Model) -> ThinkingFacts | None:
         """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
@@ -82,9 +75,8 @@ class ThinkingRoom:
         return max(0 if facts is None else min(facts.room, steps[-1]), int(getattr(model, "first_room", 0)))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer within the budget, asked for with more room where it was thought away or may have been.
-        Raises ModelError where there is no usable answer, and BudgetExceededError where the call would pass a cap; it
-        was not made."""
+        """One answer, asked for with more room where it was thought away or may have been. Raises ModelError without a
+        usable answer, and BudgetExceededError where the call would pass a cap; it was not made."""
         answer = await self._within_budget(role, model, request)
         if request.parameters.max_tokens > A_WORD and may_be_thought(model, answer):
             return await self.ask_again(role, model, request, answer)
@@ -93,11 +85,9 @@ class ThinkingRoom:
     async def ask_again(
         self, role: str, model: Model, request: Request, answer: Answer, *, is_booked: bool = False
     ) -> Answer:
-        """Ask with room for a reply that was cut off, or return the reply where the model does not think.
-
-        One such reply of each model is asked for again. Only where the model then thinks, so are the others.
-        ``is_booked`` says whether the reply is paid for already.
-        """
+        """Ask with room for a reply that was cut off, or return the reply where the model does not think. One such
+        reply of each model is asked for again. Only where the model then thinks, so are the others. ``is_booked`` says
+        whether the reply is paid for already."""
         async with self._trials.setdefault(model.identity, asyncio.Lock()):
             if not self.thinks(model):
                 if model.identity in self._tried:
@@ -124,10 +114,8 @@ class ThinkingRoom:
             raise
 
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer; a model that thinks its tokens away is asked again with more room, which is no failure.
-
-        It holds the tokens of all these calls, so that it counts the same from the store.
-        """
+        """One answer; a model that thinks its tokens away is asked again with more room, which is no failure. It holds
+        the tokens of all these calls, so that it counts the same from the store."""
         lost, steps, room, thinks = Answer(""), _steps(model), self.tokens(model), self.thinks(model)
         try:
             while True:
@@ -253,10 +241,8 @@ ROOM = (2_000, 8_000, 32_000)
 """Tokens for thinking in a call, beside those of its answer: the first, then the next where that was too few."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
 """Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room."""
-SLOWEST = 20
-"""Slowest rate of a server, in tokens a second: it gives the further seconds that a call gets for its room."""
-MOST_TOKENS = 10**9
-"""More than any call takes; a number from there on is none of tokens."""
+SLOWEST = 20  # slowest rate of a server, in tokens a second: it gives the further seconds that a call gets for its room
+MOST_TOKENS = 10**9  # more than any call takes; a number from there on is none of tokens
 
 
 def tokens_of(said: Any) -> int:
@@ -268,22 +254,16 @@ def tokens_of(said: Any) -> int:
     return tokens if 0 <= tokens < MOST_TOKENS else 0
 
 
-def tokens_thought(usage: Any, raw: str, answer: str, *, apart: bool) -> int:
-    """Tokens of a reply that a model thought, as its endpoint counts them, else estimated; at least 1 where it shows
-    thinking.
+def tokens_thought(usage: Mapping[str, Any], raw: str, answer: str, *, apart: bool) -> int:
+    """Tokens that a model thought for a reply, as its endpoint counts them, else estimated; at least 1 where ``raw``
+    has more than the ``answer``, or it thought ``apart`` from the text."""
 
-    ``raw`` is the text of the reply, ``answer`` the text without thinking, ``apart`` whether it thought beside the
-    text.
-    """
-
-    def part(of: Any, name: str) -> Any:
-        return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
-
-    said = part(part(usage, "completion_tokens_details"), "reasoning_tokens")
+    details = usage.get("completion_tokens_details")
+    said = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
     counted = tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
     if counted or not (apart or len(raw.strip()) > len(answer.strip())):
         return counted
-    written, said_at_last = tokens_of(part(usage, "completion_tokens")), answer.strip()
+    written, said_at_last = tokens_of(usage.get("completion_tokens")), answer.strip()
     if not said_at_last:
         return max(1, written)
     share = 1 / 4 if apart else written / len(raw.strip())  # tokens a character

@@ -17,8 +17,7 @@ from ..prompts.rows import validate_row
 from ..prompts.text_files import read_text, read_yaml
 from .request_form import Thinking
 
-WRITING_FILE = "writing.yaml"
-"""Lies beside the prompt that a run accepted, where that prompt has settings of its own."""
+WRITING_FILE = "writing.yaml"  # lies beside the prompt that a run accepted, where that prompt has settings of its own
 
 
 class PromptSettings(BaseModel):
@@ -75,11 +74,8 @@ CAN_VARY = ("thinking", "temperature", "system_as", "max_output_tokens")
 
 
 def parse_vary(given: Any) -> Any:
-    """Turn ``["thinking=low,off"]`` into the values of each setting that are to be tried.
-
-    Raises:
-        ValueError: A pair is not of this form, or a setting cannot have a value.
-    """
+    """Turn ``["thinking=low,off"]`` into the values to try of each setting. Raises ValueError for another form, or a
+    value that a setting cannot have."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:
@@ -104,8 +100,7 @@ def parse_vary(given: Any) -> Any:
 
 Vary = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(parse_vary)]
 """A setting that takes what :func:`parse_vary` takes."""
-AS_THE_RUN = PromptSettings()
-"""Settings of a version without any of its own."""
+AS_THE_RUN = PromptSettings()  # settings of a version without any of its own
 
 
 def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
@@ -117,11 +112,8 @@ def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
 
 
 def writing_beside(prompt: object) -> PromptSettings | None:
-    """The settings in ``writing.yaml`` beside ``prompt.*``, as a run leaves them; None where there are none.
-
-    Raises:
-        InputError: The file cannot be read, or holds something else.
-    """
+    """The settings in ``writing.yaml`` beside ``prompt.*``, as a run leaves them, or None. Raises InputError where the
+    file cannot be read, or holds something else."""
     if not isinstance(prompt, (str, Path)) or Path(prompt).stem != "prompt":
         return None
     file = Path(prompt).with_name(WRITING_FILE)

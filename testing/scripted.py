@@ -6,8 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 
-from ..models.base import Answer, Request
-from ..models.replies.tool_calls import message_said
+from ..models.base import Answer, Request, message_said
 
 Reply = str | float | Answer | BaseException
 """A text, a probability of yes (answered as one token with log-probabilities), a whole answer, or an error to raise."""
@@ -32,7 +31,7 @@ class ScriptedModel:
     takes_tools = True
     """Whether the model may be given tools. A text is then a reply without calls.
 
-    A reply with calls is an answer whose text is a :func:`~askance.models.replies.tool_calls.message_said`.
+    A reply with calls is an answer whose text is a :func:`~askance.models.base.message_said`.
     """
 
     def __init__(

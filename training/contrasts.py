@@ -18,8 +18,6 @@ from ..agents.evaluator import Evaluator
 from ..agents.judging import Judging
 from ..agents.requests import question_block
 from ..models.base import Parameters, make_request
-from ..models.event_loops import run_sync
-from ..models.session import session
 from ..prompts.checklist import Checklist
 from ..prompts.errors import AskanceError, InputError
 from ..prompts.prompt import default_prompt
@@ -30,10 +28,10 @@ from .mixture import Probe, TrainingItem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..memory.verdict_store import SharedStore
     from ..models.base import Message, Model
     from ..models.gateway import Gateway
     from ..models.progress import Watcher
+    from ..models.resolve import Models
     from ..prompts.checklist import Question
     from ..prompts.examples import Example
     from .mixture import TextOf
@@ -47,14 +45,10 @@ GRADES = (
     "must answer yes, without any doubt.",
 )
 """The meaning of each score from 1 to 5: what a reader of the output does."""
-CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}
-"""The grades that are written, by their number."""
-APART = 0.1
-"""How much higher the judge's P(yes) has to be for the output that is to be better."""
-SHORTEST = 1 / 3
-"""Least length beside the output that is shown, in words: a shorter text answers the question and is no output."""
-MOST_TOKENS = 600
-"""Tokens of each output; the longest has a few paragraphs."""
+CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}  # the grades that are written, by their number
+APART = 0.1  # how much higher the judge's P(yes) has to be for the output that is to be better
+SHORTEST = 1 / 3  # least length beside the output shown: a shorter text answers the question, and is no output
+MOST_TOKENS = 600  # tokens of each output; the longest has a few paragraphs
 _NO_WORDS = re.compile(r"\W+")
 
 
@@ -70,10 +64,8 @@ class ContrastCase:
 class Contrasts:
     """The pairs that are learned from, and an account of all that was written."""
 
-    items: tuple[TrainingItem, ...]
-    """Preferences between two outputs, the better one left."""
-    found: Mapping[str, Any]
-    """The counts of outputs and pairs, as in ``train.json``."""
+    items: tuple[TrainingItem, ...]  # preferences between two outputs, the better one left
+    found: Mapping[str, Any]  # the counts of outputs and pairs, as in ``train.json``
 
 
 @dataclass(frozen=True)
@@ -82,8 +74,7 @@ class ContrastWriter:
 
     gateway: Gateway
     model: Model
-    grades: int
-    """Outputs for a question and an example, 2 to 5, from no to yes."""
+    grades: int  # outputs for a question and an example, 2 to 5, from no to yes
     seed: int | None = None
 
     async def write(self, case: ContrastCase) -> list[str | None]:
@@ -133,8 +124,7 @@ def _words(text: str) -> list[str]:
 def chosen_cases(
     examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
 ) -> list[ContrastCase]:
-    """``count`` questions with an example of training each; every question is taken about as often.
-    Raises InputError where there are not so many."""
+    """``count`` questions, each about as often, with an example of training. Raises InputError for too many."""
     trained = [each for each in examples if part_of[each.id] == "training" and each.output]
     most = len(trained) * len(checklist.questions)
     if count > most:
@@ -160,42 +150,36 @@ def buy_contrasts(
     watcher: Watcher,
     text_of: TextOf,
 ) -> Contrasts:
-    """Have outputs written and judged, and keep the pairs that ``judge`` orders as they were meant.
-
-    What was bought before is in the store. Nothing is written about ``examples`` of validation and test, and no output
-    is kept that one of them has already. Raises InputError where there are not so many questions and outputs,
-    BudgetExceededError at a cap, and AskanceError where the endpoint is down, or did not answer all calls.
-    """
+    """Have outputs written and judged, and keep the pairs that ``judge`` orders as they were meant. Nothing is written
+    about ``examples`` of validation and test, and no output is kept that one of them has already. Raises InputError
+    where there are not so many questions and outputs, and what :meth:`TrainOptions.buy` raises."""
     cases = chosen_cases(examples, checklist, part_of, settings.contrasts, settings.seed)
 
-    async def buy(store: SharedStore) -> Contrasts:
-        async with session(settings, store, watcher.say) as (models, gateway):
-            watcher.watch(gateway.budget)
-            by, judging = models.get(writer), models.get(judge)
-            author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
-            watcher.phase("writing contrasts", len(cases))
-            written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
-            new, repeated = _not_there(cases, written, examples)
-            prompt = default_prompt([each for mine in new for each in mine])
-            evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
-            p_yes = await _judged(cases, new, evaluator, watcher)
-            items, pairs = _ordered(cases, new, p_yes, text_of)
-            found = {
-                "writer": by.name,
-                "judge": judging.name,
-                "grades": settings.contrast_grades,
-                "asked": len(cases),
-                "outputs": sum(map(len, written)),
-                "unusable": sum(text is None for each in written for text in each),
-                "repeated": repeated,
-                "pairs": pairs,
-                "not_ordered_by_judge": pairs - len(items),
-                "kept": len(items),
-            }
-            return Contrasts(tuple(items), found)
+    async def buy(models: Models, gateway: Gateway) -> Contrasts:
+        by, judging = models.get(writer), models.get(judge)
+        author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
+        watcher.phase("writing contrasts", len(cases))
+        written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
+        new, repeated = _not_there(cases, written, examples)
+        prompt = default_prompt([each for mine in new for each in mine])
+        evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
+        p_yes = await _judged(cases, new, evaluator, watcher)
+        items, pairs = _ordered(cases, new, p_yes, text_of)
+        found = {
+            "writer": by.name,
+            "judge": judging.name,
+            "grades": settings.contrast_grades,
+            "asked": len(cases),
+            "outputs": sum(map(len, written)),
+            "unusable": sum(text is None for each in written for text in each),
+            "repeated": repeated,
+            "pairs": pairs,
+            "not_ordered_by_judge": pairs - len(items),
+            "kept": len(items),
+        }
+        return Contrasts(tuple(items), found)
 
-    with settings.open_store() as store:
-        return run_sync(buy(store))
+    return settings.buy(buy, watcher)
 
 
 def _ordered(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     from .options import TrainOptions
 
 LOSSES = ("cross_entropy", "squared_error", "preference", "rationale")
-RATIONALE_TIMES = 5.0
-"""How much the loss on a rationale's words counts beside that on the score token (§4.1.1)."""
-BETA = 0.1
-"""Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B)."""
-SCALE = 6.0
-"""ŷ and y are in 0 to 6 in the paper, here in [0, 1]."""
-Parts = dict[str, tuple[float, float]]
-"""The sum of each loss over the items that have it, and of their weights."""
+RATIONALE_TIMES = 5.0  # how much the loss on a rationale's words counts beside that on the score token (§4.1.1)
+BETA = 0.1  # Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B).
+SCALE = 6.0  # ŷ and y are in 0 to 6 in the paper, here in [0, 1]
+Parts = dict[str, tuple[float, float]]  # the sum of each loss over the items that have it, and of their weights
 
 
 def weight_of(weights: Sequence[float]) -> dict[str, float]:
@@ -37,11 +33,8 @@ def weight_of(weights: Sequence[float]) -> dict[str, float]:
 
 
 def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
-    """Log-probability of each score level of an output, shape (levels,): its questions' levels, mixed by their weights.
-
-    ``levels`` has shape (texts, levels) and need not sum to 1. The levels of a probe that looks for a fault are
-    reversed.
-    """
+    """Log-probability of each level of an output, shape (levels,): its questions' ``levels``, (texts, levels), mixed by
+    their weights, those of a probe that looks for a fault reversed."""
     torch = torch_library()
     rows = torch.log_softmax(levels[[row_of[each.text] for each in side]], dim=-1)
     if any(each.is_fault for each in side):
@@ -83,8 +76,7 @@ def item_losses(
     A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone; P is among all that the network
     could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output first
     (eq. 5), S being the sum of its questions' weighted ŷ; a tie has the square of the difference of the mean ŷ. A
-    rationale has the mean of -log P over its own tokens (eq. 3): ``written`` has the mean of log P, by text.
-    """
+    rationale has the mean of -log P over its own tokens (eq. 3): ``written`` has the mean of log P, by text."""
     torch = torch_library()
     if item.kind != "preference":
         left = side_levels(levels, item.left, row_of)
@@ -113,8 +105,7 @@ def mixed_loss(
     weights: Sequence[float],
     written: Mapping[ScoredText, Any] | None = None,
 ) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """The weighted sum of :func:`item_losses` (eq. 6), each the mean over its items; and by name their sums with
-    weights."""
+    """The weighted sum (eq. 6) of the means of :func:`item_losses`; and by name their sums with weights."""
     sums: dict[str, Any] = {}
     counts: dict[str, float] = {}
     for item in items:
@@ -135,11 +126,8 @@ def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredTe
 
 
 def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
-    """Reduction of Σ -log sigmoid(k·(S₁ - S₂)) of :func:`decided` pairs by the best k from 0 to 1, in place of 1.
-
-    Only the order of two outputs counts, and not their distance: a network that is too sure of a mostly right order is
-    not worse than one without an order.
-    """
+    """Reduction of Σ -log sigmoid(k·(S₁ - S₂)) of :func:`decided` pairs by the best k from 0 to 1, in place of 1: a
+    network that is too sure of a mostly right order is not worse than one without an order."""
     if not pairs:
         return 0.0
     margins, weights = np.array(pairs).T
@@ -154,10 +142,8 @@ def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
-    """Direct preference optimisation (Rafailov et al. 2023, eq. 7): -log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))).
-
-    Log-probabilities of the better texts w and the worse l, by the network (π) and the reference (π₀); shapes (pairs,).
-    """
+    """Direct preference optimisation (Rafailov et al. 2023, eq. 7): -log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))),
+    of the log-probabilities of better (w) and worse (l) texts, now (π) and before (π₀); shapes (pairs,)."""
     margin = (better - better_before) - (worse - worse_before)
     return -torch_library().nn.functional.logsigmoid(beta * margin)
 
@@ -165,27 +151,10 @@ def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, bet
 # --- objectives: a network, its data and its loss ---
 
 
-class TrainingObjective(Protocol):
-    """A network, the data that it learns from, and its losses."""
-
-    @property
-    def network(self) -> Network:
-        """The network."""
-
-    @property
-    def training(self) -> Sequence[Any]:
-        """The data; each has the ``unit`` that it comes from and the ``texts`` that the network reads for it."""
-
-    def loss(self, batch: Sequence[Any]) -> tuple[Any, Parts]:
-        """The loss of a batch, with gradients, and its parts."""
-
-    def on_validation(self) -> dict[str, float]:
-        """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
-
-
 @dataclass
 class ScoreObjective:
-    """The mixed losses on score tokens, and on rationales that somebody gave."""
+    """The mixed losses on score tokens, and on rationales that somebody gave. Each item of ``training`` has the
+    ``unit`` that it comes from and the ``texts`` that the network reads for it."""
 
     network: Network
     training: Sequence[TrainingItem]
@@ -193,11 +162,11 @@ class ScoreObjective:
     options: TrainOptions
 
     def loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, Parts]:
-        """See :class:`TrainingObjective`."""
+        """The loss of a batch, with gradients, and its parts."""
         return _mixed(self._read(batch), batch, self.options)
 
     def on_validation(self) -> dict[str, float]:
-        """See :class:`TrainingObjective`."""
+        """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
         return _all_means(self.validation, self._read, self.options)
 
     def _read(self, batch: Sequence[TrainingItem]) -> _Reading:
@@ -221,8 +190,7 @@ class RationalePair:
 
 @dataclass
 class RationaleObjective:
-    """DPO on pairs of rationales, with the network at the start as the reference; validation asks for the right
-    scores."""
+    """DPO on pairs of rationales against the network at the start; validation asks for the right scores."""
 
     network: CausalNetwork
     training: Sequence[RationalePair]
@@ -239,7 +207,7 @@ class RationaleObjective:
         }
 
     def loss(self, batch: Sequence[RationalePair]) -> tuple[Any, Parts]:
-        """See :class:`TrainingObjective`."""
+        """The loss of a batch, with gradients, and its parts."""
         torch = torch_library()
         now = self._likelihood(batch)
         (now, tokens), before = (now[..., 0], now[..., 1]), torch.stack([self._before[each] for each in batch])[..., 0]
@@ -252,7 +220,7 @@ class RationaleObjective:
         }
 
     def on_validation(self) -> dict[str, float]:
-        """See :class:`TrainingObjective`."""
+        """The mean of each loss on validation, as of :class:`ScoreObjective`."""
         items = [each for each in self.validation if each.kind != "rationale"]
         return _all_means(items, lambda batch: _read(self.network, batch, self._levels), self.options)
 
@@ -287,8 +255,7 @@ class _Reading:
 
     levels: Any
     row_of: Mapping[ScoredText, int]
-    written: Mapping[ScoredText, Any]
-    """Mean log-probability of the rationales that they have, by text."""
+    written: Mapping[ScoredText, Any]  # mean log-probability of the rationales that they have, by text
 
 
 def _read(

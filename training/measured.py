@@ -42,16 +42,11 @@ if TYPE_CHECKING:
     from .options import TrainOptions
 
 AT_ONCE = 64
-BINS = 10
-"""Bins of P(yes), for the expected calibration error."""
-TIMED = 128
-"""Texts whose time is taken."""
-FEWEST_RATED = 20
-"""Outputs of validation with people's scores from which these can tell."""
-NOISE = 1.0
-"""Standard errors by which people alone have to teach more, as both together have more data."""
-NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}
-"""Name of the other scorer in the figures on test, by the one that is kept."""
+BINS = 10  # bins of P(yes), for the expected calibration error
+TIMED = 128  # texts whose time is taken
+FEWEST_RATED = 20  # outputs of validation with people's scores from which these can tell
+NOISE = 1.0  # standard errors by which people alone have to teach more, as both together have more data
+NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}  # the other scorer's name in figures on test
 
 
 @dataclass
@@ -60,8 +55,7 @@ class ScorerReader:
 
     network: Network
     text_of: TextOf = scored_text
-    rationale_tokens: int | None = None
-    """Most tokens of the rationale that it writes before each answer; None where it answers at once."""
+    rationale_tokens: int | None = None  # most tokens of one before each answer; None: it answers at once
 
     def __post_init__(self) -> None:
         """Begin with nothing read."""
@@ -156,8 +150,7 @@ def figures_on_test(
     ``people``: correlations of each with people. ``beyond``: how far the scorer's Spearman is above each of theirs.
     ``base``, ``teacher``: correlations of base and scorer with the teacher's scores, and of P(yes) on each of the
     ``questions``. ``verdicts``: of the scorer's P(yes) with the wanted one. ``preferences``: share of the decided pairs
-    in which the preferred output has the higher score. ``group_of`` names documents, which are resampled whole.
-    """
+    in which the preferred output has the higher score. ``group_of`` names documents, which are resampled whole."""
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
     verdicts = verdicts_of(reader, examples, checklist, file)
@@ -221,8 +214,7 @@ def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
 
 
 def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str, Any]:
-    """The price of training, and from which number of verdicts it has paid; those that it learned from cost nothing
-    more."""
+    """The price of training, and after how many verdicts it has paid; those learned from cost nothing more."""
     training, verdict = (seconds / 3600 * options.machine_price for seconds in (cpu_seconds, cpu_ms / 1000))
     found: dict[str, Any] = {"training_cpu_seconds": cpu_seconds, "training_usd": training, "verdict_usd": verdict}
     for name, begin, own, theirs in (
@@ -254,8 +246,7 @@ def verdicts_of(
 
 
 def with_measures(verdicts: VerdictColumns, judged: Checklist, examples: Sequence[Example]) -> VerdictColumns:
-    """The scorer's verdicts, and those of the measures beside it, which code computes. Errors as in
-    :func:`~askance.agents.checks.computed_verdicts`."""
+    """The scorer's verdicts and its measures'. Raises as :func:`~askance.agents.checks.computed_verdicts`."""
     if not judged.measures:
         return verdicts
     return VerdictColumns.of([*verdicts, *computed_verdicts(judged.measures, examples, "")])
@@ -314,11 +305,8 @@ def _by_question(
 
 
 def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture | None:
-    """The data without a teacher's verdicts; None where it has none, people said too little, or verdicts are trusted.
-
-    With ``trust_verdicts`` they are, and where rationales are drawn, as these are about them. ``rated`` is the number
-    of outputs of validation that people scored.
-    """
+    """The data without a teacher's verdicts; None where it has none, fewer than FEWEST_RATED outputs of validation are
+    ``rated``, or verdicts are trusted, as where rationales are drawn about them."""
     taught = any(each.source == "verdicts" for each in mixture.training)
     parts = {part: tuple(each for each in mixture.part(part) if each.source != "verdicts") for part in PARTS}
     if options.trust_verdicts or options.rationales or not taught or rated < FEWEST_RATED:
@@ -342,11 +330,7 @@ def compared(
     options: TrainOptions,
 ) -> dict[str, Any]:
     """Decide by rated outputs of validation between the scorer of ``both`` people and teacher and that of people
-    ``alone``.
-
-    Returns ``kept`` (``both`` or ``people``), each one's Spearman with people, how far people alone are ahead, and
-    ``n``.
-    """
+    ``alone``: ``kept``, each one's Spearman with people, how far people alone are ahead, and ``n``."""
     people = human_targets(examples, checklist, options.human_scale)
     wanted = [people.overall(each.id) for each in examples]
     scores = [score_examples(examples, checklist, each) for each in (both, alone)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..agents.measures.nearest import in_view
 from ..agents.requests import EachAsking
@@ -30,20 +31,14 @@ if TYPE_CHECKING:
 
 ItemKind = Literal["verdict", "rating", "preference", "rationale"]
 Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
-SAME = 1e-9
-"""Scores in [0, 1] no further apart are the same: means of the same ratings differ in their last digits."""
+SAME = 1e-9  # scores in [0, 1] no further apart are the same: means of the same ratings differ in their last digits
 PARTS = ("training", "validation", "test")
-FEWEST = 8
-"""Items for training without which nothing is trained."""
-FEW = 20
-"""Ratings of a dimension, or verdicts on a question, below which it is said that they are few."""
+FEWEST = 8  # items for training without which nothing is trained
+FEW = 20  # ratings of a dimension, or verdicts on a question, below which it is said that they are few
 
 
-class TextOf(Protocol):
-    """Gives the text that a network reads for a question about an example's output."""
-
-    def __call__(self, question: Question, example: Example) -> ScoredText:
-        """The text."""
+TextOf = Callable[["Question", Example], "ScoredText"]
+"""Gives the text that a network reads for a question about an example's output."""
 
 
 def asked_with(prompt: Prompt | None) -> TextOf:
@@ -65,8 +60,7 @@ class Probe:
 
     text: ScoredText
     weight: float = 1.0
-    is_fault: bool = False
-    """Whether yes speaks against the output: then 1 - ŷ counts."""
+    is_fault: bool = False  # whether yes speaks against the output: then 1 - ŷ counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +69,13 @@ class TrainingItem:
 
     kind: ItemKind
     source: Source
-    unit: str
-    """Id of the example or pair that it comes from, which decides its part."""
-    about: str
-    """The question's id for a verdict, else the dimension."""
+    unit: str  # id of the example or pair that it comes from, which decides its part
+    about: str  # the question's id for a verdict, else the dimension
     left: tuple[Probe, ...]
-    target: float
-    """Wanted score in [0, 1]; for a preference 1 where left is preferred, 0 where right is, 0.5 for a tie."""
-    right: tuple[Probe, ...] = ()
-    """The other output of a preference."""
-    weight: float = 1.0
-    """How much it counts in its losses."""
-    rationale: str | None = None
-    """The reason in words, of the kind ``rationale``; the text is read after it."""
+    target: float  # wanted score in [0, 1]; for a preference 1 where left is preferred, 0 where right is, 0.5 for a tie
+    right: tuple[Probe, ...] = ()  # the other output of a preference
+    weight: float = 1.0  # how much it counts in its losses
+    rationale: str | None = None  # the reason in words, of the kind ``rationale``; the text is read after it
 
     @property
     def texts(self) -> list[ScoredText]:
@@ -112,11 +100,8 @@ def reasoned(item: TrainingItem, why: str) -> TrainingItem:
 def commented_items(
     items: Iterable[TrainingItem], examples: Sequence[Example], checklist: Checklist
 ) -> Iterator[TrainingItem]:
-    """People's ratings of one question, each after the comments that go with it.
-
-    A comment goes with a score of its name; one on the whole output with an overall score, or where there is one
-    question.
-    """
+    """People's ratings of one question, each after the comments that go with it. A comment goes with a score of its
+    name; one on the whole output with an overall score, or where there is one question."""
     by_id = {each.id: each for each in examples}
     one = len(checklist.questions) == 1
     for item in items:
@@ -155,8 +140,7 @@ def rating_items(
 
 
 def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
-    """Preferences between neighbouring outputs of a document that people rated differently; each stands in two at
-    most."""
+    """Preferences between neighbouring outputs of a document that people rated differently, each in two."""
     found, last = [], dict[tuple[str, str], TrainingItem]()
     for item in items:
         place = (group_of[item.unit], item.about)
@@ -185,8 +169,7 @@ def preference_items(
 
 
 def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
-    """Merge items of the same kind, source and texts, with the mean of their targets; also return the number merged
-    away."""
+    """Merge items of one kind, source and texts, with the mean target; also the number merged away."""
     kept: dict[tuple[object, ...], list[TrainingItem]] = {}
     for item in items:
         kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
@@ -204,18 +187,12 @@ class Mixture:
     training: tuple[TrainingItem, ...]
     validation: tuple[TrainingItem, ...]
     test: tuple[TrainingItem, ...]
-    part_of: Mapping[str, str]
-    """The part of each example and pair, by its id."""
-    groups: int
-    """Documents, or texts that stand alone."""
-    kept_from_run: int
-    """Examples that are in the part that they had in a run."""
-    duplicates: int
-    """Items that were merged with another one."""
-    without_answer: int
-    """Verdicts that failed or abstained, so that nothing can be learned from them."""
-    remarks: tuple[str, ...]
-    """Sentences on what is odd about the data."""
+    part_of: Mapping[str, str]  # the part of each example and pair, by its id
+    groups: int  # documents, or texts that stand alone
+    kept_from_run: int  # examples that are in the part that they had in a run
+    duplicates: int  # items that were merged with another one
+    without_answer: int  # verdicts that failed or abstained, so that nothing can be learned from them
+    remarks: tuple[str, ...]  # sentences on what is odd about the data
 
     def part(self, name: str) -> tuple[TrainingItem, ...]:
         """The items of ``training``, ``validation`` or ``test``."""
@@ -256,8 +233,7 @@ def gather(
 
     A run's (``earlier``) parts are kept, so that what it tested on is never trained on. ``text_of`` gives the network's
     text of a question. ``further`` items were made elsewhere, each for the part of the example or pair that its
-    ``unit`` names. Raises InputError where there is too little to learn, or it cannot be divided.
-    """
+    ``unit`` names. Raises InputError where there is too little to learn, or it cannot be divided."""
     group_of, part_of, kept = divided(examples, preferences, earlier, options)
     wanted: Mapping[str, Mapping[str, float | None]] = {}
     if human_dimensions(examples, checklist):
@@ -301,9 +277,7 @@ def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
     """Divide examples and pairs: the document and the part of each by its id, and how many keep their part of a run.
-
-    Raises InputError where they cannot be divided.
-    """
+    Raises InputError where they cannot be divided."""
     group_of = groups_of(examples, preferences)
     return group_of, *_parts(examples, group_of, earlier, options)
 
@@ -340,10 +314,8 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 
 
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
-    """The share of the texts that are longer than the network reads, and the tokens of the longest.
-
-    Each text counts with a rationale of ``rationale_tokens``, or without that number with its given one, if any.
-    """
+    """The share of the texts that are longer than the network reads, and the tokens of the longest. Each text counts
+    with a rationale of ``rationale_tokens``, or without that number with its given one, if any."""
     all_items = [each for part in PARTS for each in mixture.part(part)]
     items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]
     texts = list(dict.fromkeys(text for each in items for text in each.texts))

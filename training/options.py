@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from ..evaluation.options import GatewayOptions
+from ..models.event_loops import run_sync
+from ..models.session import session
 from ..prompts.errors import InputError, import_optional
 from ..prompts.formats.binding import Variables
 from ..prompts.human_feedback import LabelScale, LabelWords
 from ..settings import Heading, Idle, where
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..memory.verdict_store import SharedStore
+    from ..models.gateway import Gateway
+    from ..models.progress import Watcher
+    from ..models.resolve import Models
     from ..models.trained.bases import Base
 
+Result = TypeVar("Result")
 _BUYING = tuple(each for each in GatewayOptions.model_fields if each != "seed")
 _OF_RATIONALES = ("rationale_tokens", "rationales_from", "answer_with", "nll_weight")
 NOT_IN_FINGERPRINT = frozenset(
@@ -24,10 +33,8 @@ NOT_IN_FINGERPRINT = frozenset(
     }
 )
 """Settings that the weights do not depend on, beyond the data that they lead to."""
-RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})
-"""Settings that the weights depend on where there are rationales."""
-FEWEST_SAMPLES = 2
-"""Rationales of an item of which one can be right and one wrong."""
+RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})  # the weights depend on them where there are rationales
+FEWEST_SAMPLES = 2  # rationales of an item of which one can be right and one wrong
 
 
 class TrainOptions(GatewayOptions):
@@ -150,6 +157,18 @@ class TrainOptions(GatewayOptions):
     def learns_given(self) -> bool:
         """Whether rationales that judges and people gave are learned."""
         return self.given_rationales or self.rationales > 0
+
+    def buy(self, work: Callable[[Models, Gateway], Awaitable[Result]], watcher: Watcher) -> Result:
+        """What models write or judge, by ``work``; earlier answers are in the store. Raises InputError for a wrong
+        name, BudgetExceededError at a cap, and AskanceError where the endpoint is down, or did not answer all calls."""
+
+        async def bought(store: SharedStore) -> Result:
+            async with session(self, store, watcher.say) as (models, gateway):
+                watcher.watch(gateway.budget)
+                return await work(models, gateway)
+
+        with self.open_store() as store:
+            return run_sync(bought(store))
 
     idle: ClassVar[tuple[Idle, ...]] = (
         Idle(("contrast_grades",), where(contrasts=0), "nothing is written to tell apart (contrasts)"),

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..evaluation.view import Rows
-    from ..models.trained.encoders import SharedEncoder
-    from ..models.trained.network import Network
+    from ..models.trained.network import Network, SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.prompt import Prompt
@@ -52,8 +51,7 @@ _WHOSE = {"teacher": "its teacher's", "base": "its base's"} | {
     name: f"that of the {each}" for name, each in _OTHERS.items()
 }
 HEADS = re.compile(r"\.attention\.head_count(_kv)?$")
-CLOSE = 1e-3
-"""Largest difference at which a matrix of transformers and one of the file are taken for the same."""
+CLOSE = 1e-3  # largest difference at which a matrix of transformers and one of the file are taken for the same
 
 
 # --- train.json ---
@@ -152,18 +150,14 @@ class TrainResult(Shown):
         if "with_measures" in test:
             rows += _rows_of("scorer and its measures, with people", test["with_measures"], raters)
         if "verdicts" in test:
-            found = test["verdicts"]
-            rows.append({"what": "P(yes) with the wanted", "on": "all", "n": found["n"], **correlation_figures(found)})
+            rows.append(_row("P(yes) with the wanted", "all", test["verdicts"]))
         if (reasons := self.data.get("rationales")) is not None:
             rows += _rows_otherwise(reasons)
         if "teacher" in test:
             rows += _rows_of("scorer with teacher", test["teacher"])
             if "base" in test:
                 rows += _rows_of("base with teacher", test["base"])
-            for question, found in test["teacher"]["questions"].items():
-                rows.append(
-                    {"what": "scorer with teacher", "on": question, "n": found["n"], **correlation_figures(found)}
-                )
+            rows += [_row("scorer with teacher", name, found) for name, found in test["teacher"]["questions"].items()]
         return rows
 
 
@@ -205,8 +199,7 @@ def _rows_otherwise(reasons: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if "people" in found:
         yield from _rows_of(f"scorer {way}, with people", found["people"]["scorer"])
     if "verdicts" in found:
-        row = found["verdicts"]
-        yield {"what": f"P(yes) {way}, with the wanted", "on": "all", "n": row["n"], **correlation_figures(row)}
+        yield _row(f"P(yes) {way}, with the wanted", "all", found["verdicts"])
     if "teacher" in found:
         yield from _rows_of(f"scorer {way}, with teacher", found["teacher"])
 
@@ -217,7 +210,11 @@ def _rows_of(what: str, found: Mapping[str, Any], raters: Mapping[str, Any] | No
     several = found["dimensions"] if len(found["dimensions"]) > 1 else {}
     for name, row in {"all": found, **several}.items():
         beside = ceiling_of_all(raters) if name == "all" else ceiling_cells(raters, name)
-        yield {"what": what, "on": name, "n": row["n"], **correlation_figures(row), **beside}
+        yield _row(what, name, row) | beside
+
+
+def _row(what: str, on: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"what": what, "on": on, "n": found["n"], **correlation_figures(found)}
 
 
 # --- scorer.json and judge.yaml ---
@@ -232,11 +229,8 @@ def write_scorer(
     rationale_tokens: int | None,
     calibration: tuple[float, float],
 ) -> ScorerFile:
-    """Write the weights and ``scorer.json``, which says how they are read.
-
-    ``questions`` are ids of those that it learned; ``rationale_tokens`` is None where it answers without a rationale;
-    ``calibration`` is the slope and shift of P(yes).
-    """
+    """Write the weights and ``scorer.json``: the ids of the ``questions`` that it learned, the most tokens of a
+    rationale before each answer, if any, and slope and shift of P(yes)."""
     network.save(folder)
     slope, shift = calibration
     file = ScorerFile(
@@ -264,11 +258,8 @@ def scorer_judge(
     test: Sequence[Example],
     options: TrainOptions,
 ) -> KeptJudge:
-    """``judge.yaml`` of the scorer: its questions and, where people rated outputs, its agreement with them.
-
-    ``said`` gives its verdicts. Where people's labels are pass or fail it has a threshold, fitted on ``validation``.
-    The ``prompt`` is for a causal base; an encoder does not read it.
-    """
+    """``judge.yaml`` of the scorer, whose verdicts ``said`` gives: its questions and, where people rated outputs, its
+    agreement with them; for pass or fail a threshold fitted on ``validation``. An encoder reads no ``prompt``."""
     judge: dict[str, Any] = {"model": THIS_FOLDER, "prompt": prompt, "checklist": checklist}
     examples = [*validation, *test]
     if not human_dimensions(examples, checklist):
@@ -301,11 +292,8 @@ def has_onnx(folder: Path) -> bool:
 
 
 def write_onnx(network: SharedEncoder, folder: Path) -> None:
-    """Write an encoder as a graph of ONNX, to be read without torch, and its hash into ``scorer.json``.
-
-    Raises InputError where the folder has other weights than ``scorer.json`` says, AskanceError where the file cannot
-    be written, and MissingExtraError without onnx.
-    """
+    """Write an encoder as a graph of ONNX, and its hash into ``scorer.json``. Raises InputError where the weights are
+    not those of ``scorer.json``, AskanceError where it cannot be written, and MissingExtraError."""
     file = read_scorer(folder)
     file.check_weights(folder)
     graph = network.as_onnx()
@@ -320,8 +308,7 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
     A changed matrix is written in 16 bits (F16), as the steps of 4 bits are wider than what LoRA changes. So is the one
     that yes and no are read from, as llama.cpp rounds what it multiplies with a coarser one to 8 bits. ``merged`` names
     each changed matrix as transformers does, with its numbers before and after. Raises InputError where a matrix is not
-    in the file, AskanceError where the new file cannot be written, and MissingExtraError without gguf.
-    """
+    in the file, AskanceError where the new file cannot be written, and MissingExtraError without gguf."""
     gguf = import_optional("gguf", "train", "gguf")
     reader = gguf.GGUFReader(base)
     fields = {name: each.contents() for name, each in reader.fields.items() if not name.startswith("tokenizer.")}

@@ -70,8 +70,7 @@ if TYPE_CHECKING:
     from ..models.progress import Watcher
     from ..models.trained.bases import Base
     from ..models.trained.causal import CausalNetwork
-    from ..models.trained.encoders import SharedEncoder
-    from ..models.trained.network import Network
+    from ..models.trained.network import Network, SharedEncoder
     from ..prompts.checklist import Checklist
     from ..prompts.examples import Example
     from ..prompts.preferences import Preference
@@ -79,8 +78,7 @@ if TYPE_CHECKING:
     from .mixture import Mixture
     from .trainer import LossCurve
 
-CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"
-"""Folder within the scorer's, gone when it is done; in it that of DPO and that of training on people alone."""
+CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"  # within the scorer's folder until it is done
 DEFAULT_BASE = "minilm"
 
 
@@ -200,10 +198,8 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer, and the measures beside them, which code computes.
-
-    Raises InputError where there are none, they cannot be read, or there are checks.
-    """
+    """The questions that the scorer is to answer, and the measures beside them, which code computes. Raises InputError
+    where there are none, they cannot be read, or there are checks."""
     if checklist is not None:
         asked = load_checklist(checklist)
     elif earlier is None:
@@ -267,17 +263,13 @@ class TrainJob:
     preferences: Sequence[Preference]
     teacher: VerdictColumns | None
     mixture: Mixture
-    contrasts: Mapping[str, Any] | None
-    """What became of the outputs that a model wrote, as in ``train.json``."""
-    writing: Writing | None
-    """The cases about which rationales are drawn."""
+    contrasts: Mapping[str, Any] | None  # what became of the outputs that a model wrote, as in ``train.json``
+    writing: Writing | None  # the cases about which rationales are drawn
     output: Path
     base: Base
-    prompt: Prompt | None
-    """The judge's prompt that a causal base is to answer."""
+    prompt: Prompt | None  # the judge's prompt that a causal base is to answer
     settings: TrainOptions
-    judged: Checklist
-    """The questions, and the measures that are computed beside the scorer."""
+    judged: Checklist  # the questions, and the measures that are computed beside the scorer
 
     @cached_property
     def fingerprint(self) -> str:
@@ -292,29 +284,27 @@ class TrainJob:
         whole = [self.base.name, settings, self.judged.model_dump(mode="json"), items]
         return sha256(json.dumps(whole).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> TrainResult:
+    def run(self, shown: Watcher) -> TrainResult:
         """Train, measure and write; a training that is finished already is read."""
         done = self._finished()
         to_export = self._to_export(done)
         if done is not None and to_export is None:
             return done
-        with watching(watcher, progress) as shown:
-            if done is not None:
-                shown.phase("loading the scorer")
-                network = open_network(self.output, read_scorer(self.output))
+        if done is not None:
+            shown.phase("loading the scorer")
+            network = open_network(self.output, read_scorer(self.output))
+        else:
+            network, done = self._trained(shown)
+        if to_export is not None:
+            shown.phase(f"writing {to_export}")
+            if self.base.file is not None:
+                write_gguf(self.base.file, cast("CausalNetwork", network).merged(), self.output / GGUF_FILE)
             else:
-                network, done = self._trained(shown)
-            if to_export is not None:
-                shown.phase(f"writing {to_export}")
-                if self.base.file is not None:
-                    write_gguf(self.base.file, cast("CausalNetwork", network).merged(), self.output / GGUF_FILE)
-                else:
-                    write_onnx(cast("SharedEncoder", network), self.output)
+                write_onnx(cast("SharedEncoder", network), self.output)
         return done
 
     def _finished(self) -> TrainResult | None:
-        """The result of this very training, if it is there.
-        Raises InputError where the folder holds another scorer or something else."""
+        """The result of this very training, or None. Raises InputError where something else is in the folder."""
         place = self.output
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
@@ -396,8 +386,7 @@ class TrainJob:
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Draw rationales and prefer the right ones; return ``rationales`` of ``train.json``, and verdicts on rated
-        outputs from before DPO, where DPO is kept."""
+        """Draw rationales and learn from pairs; their account, and verdicts on test from before a kept DPO."""
         found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
@@ -448,11 +437,8 @@ class TrainJob:
         reasons: Mapping[str, Any] | None,
         others: Mapping[str, VerdictColumns],
     ) -> dict[str, Any]:
-        """Write the scorer down, look at test, and return the content of ``train.json``.
-
-        ``facts`` are its parts known before test, ``reasons`` is its part ``rationales``; ``others`` are verdicts on
-        test of the networks beside the scorer, by name.
-        """
+        """Write the scorer down, look at test, and return ``train.json``, with ``facts`` known before test and
+        ``reasons`` on rationales; ``others`` are other networks' verdicts on test, by name."""
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)
         slope, shift, why = fit_calibration(reader, learned.validation)

@@ -24,36 +24,29 @@ if TYPE_CHECKING:
 
     from ..models.progress import Watcher
     from ..models.trained.network import Network
-    from .losses import TrainingObjective
+    from .losses import RationaleObjective, ScoreObjective
     from .options import TrainOptions
 
 CHECKPOINT, BEST = "checkpoint.pt", "best.pt"
-EVERY = 60.0
-"""Seconds between two checkpoints; one is also written after every epoch."""
-WARMUP = 0.1
-"""Share of the steps in which the learning rate rises."""
+EVERY = 60.0  # seconds between two checkpoints; one is also written after every epoch
+WARMUP = 0.1  # share of the steps in which the learning rate rises
 CLIP_NORM = 1.0
 WEIGHT_DECAY = 0.01
-ROOM = 6
-"""Multiple of the network's size that must be free: checkpoint, optimiser, best weights, each while it is replaced."""
-RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}
-"""Highest learning rate where none is given, by the kind of network; LoRA takes a higher one."""
+ROOM = 6  # times the network's size: checkpoint, optimiser and best weights, each while it is replaced
+RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}  # highest learning rates where none is given
 
 
 @dataclass
 class LossCurve:
     """The course of the losses, and the epoch whose weights are kept."""
 
-    training: list[dict[str, float]] = field(default_factory=list)
-    """After each step: ``step``, ``epoch``, ``loss`` and each loss by its name."""
+    training: list[dict[str, float]] = field(default_factory=list)  # ``step``, ``epoch``, ``loss`` and each loss
     validation: list[dict[str, float]] = field(default_factory=list)
     """After each epoch ``epoch``, ``loss`` and each loss over all of validation; epoch 0 is before the first step."""
     best_epoch: int = 0
-    steps: int = 0
-    """Steps of all epochs, if it is not ended early."""
+    steps: int = 0  # steps of all epochs, if it is not ended early
     stopped_early: bool = False
-    cpu_seconds: float = 0.0
-    """Processor time of training and validation."""
+    cpu_seconds: float = 0.0  # processor time of training and validation
 
     def to_dict(self) -> dict[str, Any]:
         """As in ``train.json``."""
@@ -75,7 +68,7 @@ class Trainer:
 
     def __init__(
         self,
-        objective: TrainingObjective,
+        objective: ScoreObjective | RationaleObjective,
         group_of: Mapping[str, str],
         options: TrainOptions,
         folder: Path,
@@ -83,11 +76,8 @@ class Trainer:
         *,
         rate_share: float = 1.0,
     ) -> None:
-        """Begin at the first step.
-
-        ``group_of`` names the document of each unit, ``fingerprint`` the data, base and settings that a checkpoint in
-        the ``folder`` is of; ``rate_share`` is the share of the learning rate in ``options``.
-        """
+        """Begin at the first step. ``group_of`` names each unit's document, ``fingerprint`` the data, base and settings
+        of checkpoints in ``folder``; ``rate_share`` is the share of the learning rate in ``options``."""
         torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
         self._objective, self._group_of = objective, group_of
@@ -99,9 +89,8 @@ class Trainer:
         self._written = monotonic()
 
     def run(self, watcher: Watcher) -> LossCurve:
-        """Train to the end; the network then has the weights that did best on validation.
-        Raises InputError where the checkpoint in the folder belongs to other data or settings, and AskanceError where a
-        checkpoint cannot be written, or the loss is no number any more."""
+        """Train to the end; the network then has the weights that did best on validation. Raises InputError for a
+        checkpoint of other data or settings, and AskanceError where one cannot be written, or the loss is no number."""
         options = self._options
         epochs = [self._batches(epoch) for epoch in range(1, options.epochs + 1)]
         self.curve.steps = sum(map(len, epochs))
@@ -135,8 +124,7 @@ class Trainer:
         return self.curve
 
     def _batches(self, epoch: int) -> list[list[Any]]:
-        """The items of an epoch, documents together, in batches of ``batch_size`` different texts, each read once in a
-        batch."""
+        """An epoch's items, documents together, in batches of some different texts, each read once in a batch."""
         chance = random.Random(f"{self._options.seed}/{epoch}")
         groups: dict[str, list[Any]] = {}
         for item in self._objective.training:
@@ -233,8 +221,7 @@ def schedule(step: int, steps: int) -> float:
 
 
 def check_room(place: Path, network: Network, trainings: int) -> None:
-    """Check that the disk has room for the checkpoints of so many trainings.
-    Raises AskanceError where it has no room."""
+    """Check that the disk has room for the checkpoints of so many trainings. Raises AskanceError."""
     there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
     need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
     free = shutil.disk_usage(there).free

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...models.base import Answer, ModelError, Request, make_request, refuse_tools
+from ...models.base import Answer, ModelError, Request, make_request, message_in, refuse_tools
 from ...models.budget import reserved_tokens
-from ...models.replies.tool_calls import message_in
 from ...prompts.conversations.chat import ToolCall, as_sent, at_last_user, calls_in_turn, turn_of
 from ...prompts.errors import InputError
 from ...prompts.examples import Example

@@ -17,7 +17,7 @@ from ...agents.own_words import own_checklist
 from ...agents.replies import Reading, in_quotes
 from ...agents.requests import Ask, OneByOne
 from ...models.base import Answer, ModelError, Parameters
-from ...models.replies.numbers import scale_of
+from ...models.replies.answer_words import scale_of
 from ...prompts.checklist import Checklist, Question
 from ...prompts.errors import InputError, did_you_mean
 from ...prompts.examples import Example

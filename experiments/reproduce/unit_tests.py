@@ -27,7 +27,7 @@ from ...models.base import Answer, AnswerStore, Model
 from ...models.budget import Budget
 from ...models.event_loops import run_sync
 from ...models.gateway import Gateway
-from ...models.replies.numbers import number_masses
+from ...models.replies.answer_words import number_masses
 from ...models.replies.yes_no import LEAST_MASS
 from ...models.session import session
 from ...prompts.checklist import Checklist, Question

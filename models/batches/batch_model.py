@@ -26,19 +26,16 @@ from ..direct import DirectModel
 from ..gateway import RetryPolicy
 from ..thinking_room import needs_room
 from .endpoint import ASKED, BatchEndpoint
-from .open_batches import AwaitedRequest, BatchJournal, BatchRecord, OpenBatch, OpenBatches, Pace, ReplyReader
+from .open_batches import AwaitedRequest, BatchJournal, BatchRecord, OpenBatch, OpenBatches, Pace
 
-MOST_REQUESTS = 50_000
-"""Requests in one batch (platform.openai.com/docs/guides/batch)."""
-MOST_BYTES = 200_000_000
-"""Bytes of its file."""
+MOST_REQUESTS = 50_000  # requests in one batch (platform.openai.com/docs/guides/batch)
+MOST_BYTES = 200_000_000  # bytes of its file
 
 
 class BatchModel(DirectModel):
     """``openai/NAME`` at an endpoint that takes batches; half the price, and hours in place of seconds."""
 
-    gathers = 2 * MOST_REQUESTS
-    """Most callers that may await their answers at once."""
+    gathers = 2 * MOST_REQUESTS  # most callers that may await their answers at once
 
     def __init__(
         self,
@@ -53,41 +50,29 @@ class BatchModel(DirectModel):
         pace: Pace | None = None,
         **how: Any,
     ) -> None:
-        """Take the arguments of DirectModel; nothing is sent yet.
-
-        ``retry`` says how calls about batches are repeated, ``pace`` how long is waited; ``say`` and ``on_wait`` are
-        told.
-        """
+        """Take the arguments of DirectModel; nothing is sent yet. ``retry`` says how calls about batches are repeated,
+        ``pace`` how long is waited; ``say`` and ``on_wait`` are told."""
         half = None if price is None else price.times(BATCH_SHARE)
         super().__init__(name, model, base_url, price=half, **how)
         self._full_price = price
         self._pace = pace or Pace()
-        self._endpoint = BatchEndpoint(name, self._call, self._error, retry, on_wait or (lambda _, __: None))
+        self._endpoint = BatchEndpoint(self, retry, on_wait or (lambda _, __: None))
         self._journal = BatchJournal(self.identity)
-        reader = ReplyReader(name, self._read, self._error, self._clean)
-        self._open = OpenBatches(
-            self._endpoint, self._journal, reader, self._pace, say or (lambda _: None), self._gather
-        )
+        say = say or (lambda _: None)
+        self._open = OpenBatches(self, self._endpoint, self._journal, self._pace, say, self._gather)
         self._tried: set[frozenset[str]] = set()
-        self._thinks = False
-        """Whether the last reply to a request that was asked directly was thought about first."""
-        self._given: dict[str, OpenBatch] = {}
-        """The batches of answers that are given and may not be in the store yet, by key."""
+        self._thinks = False  # whether the last reply to a request that was asked directly was thought about first
+        self._given: dict[str, OpenBatch] = {}  # batches of answers that may not be in the store yet, by key
         self._gathered: list[AwaitedRequest] = []
-        self._forms: set[frozenset[str]] = set()
-        """Forms of the requests that are gathered."""
+        self._forms: set[frozenset[str]] = set()  # forms of the requests that are gathered
         self._came = 0
         self._gathering = False
         self._turn = asyncio.Lock()
 
     async def answer(self, request: Request) -> Answer:
-        """Ask together with what else is asked now, and wait.
-
-        Raises:
-            ModelError: No usable answer, or none before the batch expired.
-            InputError: The record of an earlier batch is damaged.
-            AskanceError: A batch cannot be written down; it was not sent.
-        """
+        """Ask together with what else is asked now. Raises ModelError without a usable answer in time, InputError where
+        an earlier batch's record is damaged, and AskanceError where a batch could not be written down, and was not
+        sent."""
         form, loop = _form(request), asyncio.get_running_loop()
         waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
         self.kept(request)  # asked again: the first answer was useless
@@ -156,9 +141,7 @@ class BatchModel(DirectModel):
                 await self._serve(group)
         except Exception as error:
             if isinstance(error, OSError):
-                error = AskanceError(
-                    f"The file of a batch cannot be written to the folder for temporary files ({error})."
-                )
+                error = AskanceError(f"The file of a batch cannot be written to the temporary folder ({error}).")
             for waiting in group:
                 if waiting.batch is None:
                     waiting.fail(error)
@@ -184,8 +167,7 @@ class BatchModel(DirectModel):
             await self._send(part)
 
     async def _directly(self, waiting: AwaitedRequest, *, may_raise: bool = False) -> None:
-        """Ask one request by itself, at the full price.
-        Raises ModelError where all would get it; or, where it ``may_raise``, asking again may help."""
+        """Ask one request at the full price. Raises ModelError for all, or where it ``may_raise`` and may help."""
         try:
             answer = await super().answer(waiting.request)
         except ModelError as error:

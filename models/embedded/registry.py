@@ -49,8 +49,7 @@ def _numbered(stem: str, count: int, version: str) -> tuple[tuple[str, str], ...
     return tuple((f"{stem}{number}", version) for number in range(1, count + 1))
 
 
-EMBEDDED = ("local", "onnx", "openvino")
-"""Providers of models that run on this machine, from the same files."""
+EMBEDDED = ("local", "onnx", "openvino")  # providers of models that run on this machine, from the same files
 
 MODELS: tuple[RegisteredModel, ...] = (
     RegisteredModel(

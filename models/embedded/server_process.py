@@ -19,17 +19,14 @@ from pathlib import Path
 from typing import Any
 
 LOG_ERRORS_ONLY = 1
-SLOTS = 2
-"""One request is under way at a time; which slot is its own, `askance.models.embedded.local_model.TwoSlots` says."""
-PROMPT_CACHE_MIB = 2048
-"""Memory for the prefixes of earlier prompts; those not used for longest go first."""
+SLOTS = 2  # one request is under way at a time; in which slot: `askance.models.embedded.servers.TwoSlots`
+PROMPT_CACHE_MIB = 2048  # memory for the prefixes of earlier prompts; those not used for longest go first
 PR_SET_PDEATHSIG = 1
 
 
 def load_model(settings: dict[str, Any]) -> tuple[object, str]:
-    """Load the model and start answering; return what must be kept alive and the address.
-    Raises ImportError where xllamacpp is not installed or its library does not load, and RuntimeError where llama.cpp
-    refused the file or the settings; it said why on standard error."""
+    """Load the model and start answering; return what must be kept alive and the address. Raises ImportError without
+    xllamacpp, and RuntimeError where llama.cpp refused the file; it said why on standard error."""
     llama = importlib.import_module("xllamacpp")
     params = llama.CommonParams()
     params.model.path = settings["path"]
@@ -81,11 +78,9 @@ def _take_over_standard_output() -> Callable[[dict[str, str]], None]:
 
 
 def _die_with_parent(wanted: bool) -> None:
-    """On Linux, have the kernel kill this process when the parent ends.
-
-    Loading holds the interpreter for seconds, and the end of standard input goes unnoticed. Afterwards this is switched
-    off again: the signal follows the *thread* that started us, and that may end before the parent does.
-    """
+    """On Linux, have the kernel kill this process when the parent ends. Loading holds the interpreter for seconds, and
+    the end of standard input goes unnoticed. Afterwards this is switched off again: the signal follows the *thread*
+    that started us, and that may end before the parent does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL if wanted else 0, 0, 0, 0)
 

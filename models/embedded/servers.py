@@ -1,4 +1,7 @@
-"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, as OpenAI-compatible servers."""
+"""The embedded models of a run: llama.cpp in child processes, one for each GGUF file, as OpenAI-compatible servers.
+
+``local/NAME`` is asked there; here is where its server keeps each example, and when it may compute.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,23 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import IO
+from time import monotonic
+from typing import IO, Any
+
+from filelock import FileLock, Timeout
 
 from ...prompts.errors import AskanceError, InputError, MissingExtraError
+from ..base import Answer, Request
+from ..budget import FREE
+from ..direct import DirectModel
 from ..files import cache_directory
+from ..request_form import ThinkingFields
 
 logger = logging.getLogger(__name__)
 
@@ -39,11 +52,9 @@ def available_threads() -> int:
 class ServerSettings:
     """Settings of a server. It answers one request at a time, as all would share the same processors."""
 
-    context: int = 4096
-    """Tokens that a prompt and its answer may have together."""
+    context: int = 4096  # tokens that a prompt and its answer may have together
     threads: int = field(default_factory=available_threads)
-    ready_seconds: float = 120.0
-    """Seconds that loading may take."""
+    ready_seconds: float = 120.0  # seconds that loading may take
 
 
 class EmbeddedServer:
@@ -57,11 +68,8 @@ class EmbeddedServer:
         log_directory: Path | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Take the settings without starting anything. ``command`` is a child process for tests.
-
-        ``log_directory`` takes the output of llama.cpp; by default ``logs`` in the cache, else the system's temporary
-        folder.
-        """
+        """Take the settings without starting anything. ``command`` is a child process for tests. ``log_directory``
+        takes the output of llama.cpp; by default ``logs`` in the cache, else the system's temporary folder."""
         self.path = path
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory
@@ -89,11 +97,8 @@ class EmbeddedServer:
         return None if self._child is None else self._child.pid
 
     async def start(self) -> None:
-        """Start the child and wait until the model answers.
-
-        Raises MissingExtraError where xllamacpp is not installed, InputError where the file is missing or no GGUF file,
-        and AskanceError, with the last words of llama.cpp, where it could not load it, or not within ``ready_seconds``.
-        """
+        """Start the child and wait until the model answers. Raises MissingExtraError without xllamacpp, InputError for
+        a file that is no GGUF, and AskanceError, with llama.cpp's last words, where it is not loaded in time."""
         if self._command is None:
             _require_gguf(self.path)
             if importlib.util.find_spec("xllamacpp") is None:
@@ -225,11 +230,8 @@ class EmbeddedServerPool:
         await self.close()
 
     async def url_for(self, path: Path) -> str:
-        """Return the address (with ``/v1``) of the server for this file, starting it if need be.
-
-        A server that died since is started again, once. Cheap when it runs; call it before each request. Raises
-        AskanceError as `EmbeddedServer.start`, and where the server died a second time.
-        """
+        """The address (with ``/v1``) of this file's server, started if need be, and once more if it died. Raises
+        AskanceError as `EmbeddedServer.start`, and where the server died a second time."""
         key = path.resolve()  # noqa: ASYNC240 -- one look-up
         running = self._servers.get(key)
         if running is not None and running.is_running:
@@ -281,3 +283,148 @@ def _require_gguf(path: Path) -> None:
         raise InputError(f"The model file {path} cannot be read: {error.strerror or error}.") from error
     if magic != GGUF_MAGIC:
         raise InputError(f"The file {path} is not a GGUF model file, or it is damaged; fetch it again.")
+
+
+TURN_SECONDS = 60.0  # longest time to wait for other processes to compute. A stopped process (Ctrl-Z) keeps its turn.
+LOOK_SECONDS = 0.002  # seconds between two looks at whose turn it is: a call takes at least ten times as long
+
+
+class EmbeddedModel(DirectModel):
+    """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
+
+    repeats_itself = True  # whether the same request gets the same answer at temperature 0
+    slots = 1
+
+    template_may_think = True  # whether the file's template may begin a thought, so that a reply shows only its end
+
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        sha256: str,
+        servers: EmbeddedServerPool,
+        timeout: float,
+        thinking: ThinkingFields | None = None,
+    ) -> None:
+        """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
+        super().__init__(
+            name,
+            path.stem,
+            lambda: servers.url_for(path),
+            identity=f"local:{sha256}",
+            timeout=max(timeout, 600),
+            price=FREE,
+            thinking=thinking,
+        )
+        self.takes_images = False
+        self._servers = servers
+        self._path = path
+        self._turn = asyncio.Semaphore(1)
+        self._processors = ProcessorTurns()
+        self._two_slots: tuple[str, TwoSlots] | None = None
+
+    async def answer(self, request: Request) -> Answer:
+        """Ask once, one at a time. Raises ModelError, and AskanceError where the server does not start."""
+        async with self._turn:
+            url = await self._servers.url_for(self._path)
+            if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
+                self._two_slots = url, TwoSlots()
+            async with self._processors.turn():
+                return await super().answer(request)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = super()._body(request)
+        if self._two_slots is not None:
+            slot = self._two_slots[1].slot_for(request.prefix or request.messages[0][1])
+            if slot is not None:
+                body["id_slot"] = slot
+        return body
+
+
+class TwoSlots:
+    """Choice of a server's two slots for a request, so that the text it has read of an example is kept for later
+    questions. One request is under way at a time.
+
+    Left alone, llama.cpp's server keeps a conversation only where the next one shares less than half of it, so examples
+    judged with a long prompt push each other out; and a search of its memory takes the kept conversation out of it
+    (``get_available_slot`` and ``server_prompt_cache::load`` of the llama.cpp in xllamacpp 2026.10). So each request
+    names its slot:
+
+    - The example is in a slot: that slot. Only the text after the shared part is read.
+    - The example is new: the slot that was not used last. llama.cpp saves the other one, which is idle then, into its
+      memory (``--cache-idle-slots``), each conversation once.
+    - The example was in a slot before: none. With a similarity of 0 llama.cpp takes the slot not used last and loads
+      the conversation from its memory that shares most.
+
+    A wrong guess costs time, never an answer: llama.cpp compares the tokens themselves.
+    """
+
+    def __init__(self) -> None:
+        """Both slots are empty."""
+        self._held: list[int | None] = [None, None]
+        self._last = 1
+        self._seen: set[int] = set()
+
+    def slot_for(self, prefix: str) -> int | None:
+        """The slot, 0 or 1, for a request that begins with ``prefix``; None leaves it to the server."""
+        example = hash(prefix)
+        if example in self._held:
+            self._last = self._held.index(example)
+            return self._last
+        self._last = 1 - self._last
+        self._held[self._last] = example
+        if example in self._seen:
+            return None
+        self._seen.add(example)
+        return self._last
+
+
+class ProcessorTurns:
+    """Lets the models of all processes on the same processors compute in turn, each with a thread for each processor:
+    two at once would wait in each other's threads."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """The locks are in ``folder``; by default ``turns`` in the cache directory."""
+        self._folder = folder
+        self._is_patient = True
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for the turn, which ends with the block; without a lock, or after too long, go on."""
+        try:
+            following, computing = self._lock("next"), self._lock("now")
+        except OSError:  # a cache that cannot be written
+            yield
+            return
+        until = monotonic() + (TURN_SECONDS if self._is_patient else 0.0)
+        try:
+            # who waits holds the first lock, so that who has just computed comes after him
+            self._is_patient = await _locked(following, until) and await _locked(computing, until)
+            following.release()
+            yield
+        finally:
+            following.release()
+            computing.release()
+
+    @cached_property
+    def _place(self) -> Path:
+        folder = self._folder or cache_directory() / "turns"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / sha256(repr(available_processors()).encode()).hexdigest()[:16]
+
+    def _lock(self, name: str) -> FileLock:
+        return FileLock(self._place.with_suffix(f".{name}"), thread_local=False)
+
+
+async def _locked(lock: FileLock, until: float) -> bool:
+    while True:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if monotonic() >= until:
+                return False
+        except (OSError, NotImplementedError):  # a file system without locks
+            return False
+        else:
+            return True
+        await asyncio.sleep(LOOK_SECONDS)

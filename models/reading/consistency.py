@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from importlib import metadata
@@ -24,19 +23,17 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ...prompts.errors import InputError
+from ...prompts.errors import AskanceError, InputError
 from ...prompts.prompt import Framing
+from ...prompts.text_files import write_whole
 from ..embedded.servers import available_threads
 from .reading_model import TOGETHER, Reader, SideBySideReader, as_long, blocks
 
 logger = logging.getLogger(__name__)
 
-CONSISTENCY = "consistency.json"
-"""File in a converted model's folder that holds the choice for each processor."""
-PROCESSOR = Path("/proc/cpuinfo")
-"""Linux's description of the processor."""
-ALONE = 0
-"""Value of ``rows`` for reading prompts one after the other: a prompt's shape then depends on itself alone."""
+CONSISTENCY = "consistency.json"  # file in a converted model's folder that holds the choice for each processor
+PROCESSOR = Path("/proc/cpuinfo")  # Linux's description of the processor
+ALONE = 0  # value of ``rows`` for reading prompts one after the other: a prompt's shape then depends on itself alone
 ROWS = (1, 2, TOGETHER, ALONE)
 """Values of ``rows`` to try, fastest first. Kernels work in tiles of 8 to 32 rows and round the rest differently."""
 TEXTS = (
@@ -46,10 +43,8 @@ TEXTS = (
     "is in, the driver leaves it with a neighbour, says Ann.",
 )
 HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
-LENGTHS = (0, 2, 5, 8, 10)
-"""Numbers of sentences before a question, whose widths leave each remainder that a tile of 32 rows may have."""
-LIKELIEST = 20
-"""Tokens over which a difference is reported, as many as a verdict is computed from."""
+LENGTHS = (0, 2, 5, 8, 10)  # sentences before a question: widths that leave each remainder that a tile may have
+LIKELIEST = 20  # tokens over which a difference is reported, as many as a verdict is computed from
 WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
 """One question is asked about each, so that rows side by side differ."""
 
@@ -58,14 +53,10 @@ WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
 class Tried:
     """Settings that were tried, and the outcome."""
 
-    precision: str
-    """Name of the precision, e.g. ``bfloat16``."""
-    rows: int
-    """Prompts side by side are filled up to a multiple of this number; :data:`ALONE` for never side by side."""
-    seconds: float
-    """Seconds a verdict, where as many prompts as possible are read side by side."""
-    difference: float
-    """Largest difference between log-probabilities of the same prompt at a likely token; 0 where all bits agree."""
+    precision: str  # name of the precision, e.g. ``bfloat16``.
+    rows: int  # prompts side by side are filled up to a multiple of this number; :data:`ALONE` for never side by side
+    seconds: float  # seconds a verdict, where as many prompts as possible are read side by side
+    difference: float  # largest one between log-probabilities of the same prompt at a likely token; 0: all bits agree
 
     @property
     def settings(self) -> str:
@@ -116,35 +107,26 @@ def known_choice(memo: Path, library: str) -> ReaderSettings | None:
     try:
         kept = json.loads(memo.read_text(encoding="utf-8"))[_here(library)]
         chosen, *rejected = (Tried(**each) for each in (kept["chosen"], *kept["rejected"]))
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        metadata.PackageNotFoundError,
-    ):  # never written, cut short, or of another processor
-        return None
+    except (OSError, ValueError, KeyError, TypeError, metadata.PackageNotFoundError):
+        return None  # never written, cut short, or of another processor
     return ReaderSettings(chosen, tuple(rejected))
 
 
 def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], memo: Path, library: str) -> Reader:
-    """Make a reader with the fastest settings that give the same prompt the same answer on this processor.
-
-    ``makers`` make one by its precision, fastest first; the choice is kept in ``memo``, for this version of
-    ``library``. Raises InputError where no settings give the same answer every time.
-    """
+    """Make a reader by the fastest of ``makers`` (by precision) that gives the same prompt the same answer on this
+    processor, as ``memo`` keeps for this version of ``library``. Raises InputError where none does."""
     known = known_choice(memo, library)
     if known is not None and known.chosen.precision in makers:
-        reader = makers[known.chosen.precision]()
-        if isinstance(reader, SideBySideReader):
-            reader.rows = known.chosen.rows
-        return reader
+        return _with_rows(makers[known.chosen.precision](), known.chosen.rows)
     logger.info("%s: trying which precision gives the same answer every time on this processor, once", name)
     rejected: list[Tried] = []
     for precision, make in makers.items():
         reader = make()
-        for tried in _attempts(reader, precision):
-            if not tried.difference:
+        prompts = fixed_prompts(reader)
+        for rows in ROWS if isinstance(reader, SideBySideReader) else (ALONE,):
+            seconds, difference = _difference(_with_rows(reader, rows), prompts)
+            tried = Tried(precision, rows, round(seconds, 4), difference)
+            if not difference:
                 choice = ReaderSettings(tried, tuple(rejected))
                 _keep(memo, library, choice)
                 logger.info("%s %s", name, choice)
@@ -157,25 +139,19 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
     )
 
 
-def _attempts(reader: Reader, precision: str) -> Iterator[Tried]:
-    """Try the reader with each possible number of rows; a reader of single prompts has one."""
-    prompts = fixed_prompts(reader)
-    for rows in ROWS if isinstance(reader, SideBySideReader) else (ALONE,):
-        if isinstance(reader, SideBySideReader):
-            reader.rows = rows
-        seconds, difference = _difference(reader, prompts)
-        yield Tried(precision, rows, round(seconds, 4), difference)
+def _with_rows(reader: Reader, rows: int) -> Reader:
+    """The reader, set to so many rows; a reader of single prompts as it is."""
+    if isinstance(reader, SideBySideReader):
+        reader.rows = rows
+    return reader
 
 
-Group = tuple[list[list[int]], list[int]]
-"""Token ids of prompts that can be read side by side, and the ends of their blocks."""
+Group = tuple[list[list[int]], list[int]]  # token ids of prompts to read side by side, and the ends of their blocks
 
 
 def fixed_prompts(reader: Reader) -> list[Group]:
     """The fixed prompts in groups that can be read side by side: two texts, eight questions of each of five lengths.
-
-    The second text has the shortest questions alone. They show whether blocks of another text matter.
-    """
+    The second text has the shortest questions alone. They show whether blocks of another text matter."""
     groups: list[Group] = []
     for text, lengths in zip(TEXTS, (LENGTHS, LENGTHS[:1]), strict=True):
         before = f"{HEAD}Text: {text}\n\n"
@@ -190,10 +166,8 @@ def fixed_prompts(reader: Reader) -> list[Group]:
 
 
 def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
-    """Seconds a verdict, and the largest difference of a log-probability over several ways to read the same prompts.
-
-    It ends with the first group that differs: the settings are then ruled out.
-    """
+    """Seconds a verdict, and the largest difference of a log-probability over several ways to read the same prompts. It
+    ends with the first group that differs: the settings are then ruled out."""
     reader.forget()
     readings: list[list[NDArray[np.float32]]] = []
     seconds, read = 0.0, 0
@@ -202,7 +176,9 @@ def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
         readings.append(_read(reader, prompts, ends))
         seconds += perf_counter() - began
         read += len(prompts)
-        for places in _selections(len(prompts)) if isinstance(reader, SideBySideReader) else ():
+        order = list(range(len(prompts)))[::-1]
+        # one, three and five prompts side by side, each in another row than before
+        for places in (order[-1:], order[-3:], order[:5]) if isinstance(reader, SideBySideReader) else ():
             again = _read(reader, [prompts[place] for place in places], ends)
             if (worst := _worst([readings[-1][place] for place in places], again)) > 0:
                 return seconds / read, worst
@@ -213,12 +189,6 @@ def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
     return seconds / read, 0.0
 
 
-def _selections(count: int) -> list[list[int]]:
-    """Places of one, three and five prompts out of ``count`` to read side by side, each in another row than before."""
-    order = list(range(count))[::-1]
-    return [order[-1:], order[-3:], order[:5]]
-
-
 def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
     if isinstance(reader, SideBySideReader):
         return reader.next_tokens(prompts, ends)
@@ -226,8 +196,7 @@ def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int])
 
 
 def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> float:
-    """Largest difference between two readings of the same prompts at a likely token; infinite for values that are no
-    numbers."""
+    """Largest difference between two readings at a likely token; infinite for values that are no numbers."""
     worst = 0.0
     for a, b in zip(one, other, strict=True):
         if not np.array_equal(a, b):
@@ -241,13 +210,11 @@ def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float3
 def _keep(memo: Path, library: str, choice: ReaderSettings) -> None:
     """Keep the choice beside those for other processors. If it cannot be written, the next command tries again."""
     try:
-        try:
-            kept = json.loads(memo.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            kept = {}
-        kept = {**(kept if isinstance(kept, dict) else {}), _here(library): asdict(choice)}
-        part = memo.with_name(f"{memo.name}.{os.getpid()}")
-        part.write_text(json.dumps(kept, indent=1), encoding="utf-8")
-        part.replace(memo)
-    except OSError as error:
-        logger.info("%s could not be written (%s)", memo, error)
+        kept = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        kept = {}
+    kept = {**(kept if isinstance(kept, dict) else {}), _here(library): asdict(choice)}
+    try:
+        write_whole(memo, json.dumps(kept, indent=1))
+    except AskanceError as error:
+        logger.info("%s", error)

@@ -35,13 +35,11 @@ class Shape:
     layers: int
     heads: int
     kv_heads: int
-    head: int
-    """Numbers in one head's key."""
+    head: int  # numbers in one head's key
     width: int
     epsilon: float
     rope_base: float
-    interleaved: bool
-    """Whether neighbours are turned together by their place, not halves."""
+    interleaved: bool  # whether neighbours are turned together by their place, not halves
     template: str
     bos: str
     eos: str
@@ -112,8 +110,7 @@ class GgufFile:
         return name in self._tensors
 
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
-        """A tensor, or some of its rows, in single precision; shape (outputs, inputs).
-        Raises AskanceError where nobody waits any more for what is made of it."""
+        """A tensor or some rows, float32, (outputs, inputs). Raises AskanceError where nobody waits any more."""
         if self._stop is not None and self._stop.is_set():
             raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
         found = self._tensors[name]
@@ -125,8 +122,7 @@ class GgufFile:
         return len(self._tensors[name].data)
 
     def shape(self, longest: int) -> Shape:
-        """The shape of the decoder, for prompts of ``longest`` tokens at most.
-        Raises CannotReadError where it is of a kind that is not read here."""
+        """The decoder's shape, for prompts of ``longest`` tokens. Raises CannotReadError for an unknown kind."""
         kind = self.value("general.architecture")
         if kind not in ("qwen2", "llama"):
             raise CannotReadError(f"a model of the kind {kind}")

@@ -24,17 +24,14 @@ from .gguf_decoder import GgufFile, Shape, write_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
     from threading import Event
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
 
-WEIGHTS = "weights.data"
-"""The file beside the graphs that holds their weights."""
-LARGEST = 127
-"""Largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits."""
+WEIGHTS = "weights.data"  # the file beside the graphs that holds their weights
+LARGEST = 127  # largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits
 
 
 class Graph:
@@ -135,24 +132,17 @@ def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
     return np.rint(weights / steps[:, None]).astype(np.int8), steps
 
 
-FORM = 3
-"""Counts up when what is made of a file answers differently; a part of the answers' identity."""
+FORM = 3  # counts up when what is made of a file answers differently; a part of the answers' identity
 DECODER, HEAD, EMBEDDINGS = "decoder.onnx", "head.onnx", "embeddings.npy"
 TOKENIZER, ABOUT = "tokenizer.json", "about.json"
-PARTS = 126
-"""Number of finer steps in a weight's step of the vocabulary's matrix."""
-GATED = 128
-"""Numbers behind the gate that are turned together, at most."""
-ROWS = 8192
-"""Rows of the vocabulary's matrices that are made together."""
+PARTS = 126  # number of finer steps in a weight's step of the vocabulary's matrix
+GATED = 128  # numbers behind the gate that are turned together, at most
+ROWS = 8192  # rows of the vocabulary's matrices that are made together
 
 
 def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -> None:
-    """Put a GGUF file's network, vocabulary and template into ``folder``; ``longest`` is the most tokens of a prompt.
-
-    Raises CannotReadError where it is of an unknown kind, MissingExtraError without a package, and AskanceError where
-    ``stop`` was set meanwhile.
-    """
+    """Put a GGUF file's network, vocabulary and template into ``folder``, for prompts of ``longest`` tokens. Raises
+    CannotReadError for an unknown kind, MissingExtraError, and AskanceError where ``stop`` was set."""
     file = GgufFile(path, stop)
     shape = file.shape(longest)
     shape.text([("user", "Is it?")])  # a template that cannot be filled is no later surprise
@@ -175,8 +165,7 @@ def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -
 
 
 def _write_embeddings(file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], path: Path) -> None:
-    """Write the embeddings to a file without mapping it: on a full disk the system kills a process that writes to a
-    map."""
+    """Write the embeddings without a map: on a full disk the system kills a process that writes to one."""
     count = file.rows("token_embd.weight")
     with path.open("wb") as written:
         about = {"descr": "<f2", "fortran_order": False, "shape": (count, shape.width)}
@@ -238,15 +227,8 @@ class _Layers:
         threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
         seen = graph.op(
             "GroupQueryAttention",
-            *(
-                graph.op("Reshape", asked, threefold),
-                "",
-                "",
-                *self._before(layer),
-                self._until,
-                self._total,
-                *self._places,
-            ),
+            *(graph.op("Reshape", asked, threefold), "", ""),
+            *(*self._before(layer), self._until, self._total, *self._places),
             to=[f"seen{layer}", *self._after(layer)],
             domain="com.microsoft",
             num_heads=shape.heads,

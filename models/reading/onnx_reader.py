@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...prompts.prompt import Framing
     from ..base import Message
 
-PRECISIONS = {"8-bit integers": 0, "8-bit integers on one thread": 1}
-"""Threads by the name of the settings, fastest first; 0 for all that there are."""
+LIBRARY = "onnxruntime"
+PRECISIONS = {"8-bit integers": 0, "8-bit integers on one thread": 1}  # threads, fastest first; 0: all
 logger = logging.getLogger(__name__)
 
 
@@ -46,7 +46,7 @@ def reads_faster_here() -> bool:
     return "avx2" in PROCESSOR.read_text(encoding="utf-8").split() if PROCESSOR.exists() else False
 
 
-def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
+def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
     """The reader of a GGUF file, as :func:`made_ready` has it. Raises MissingExtraError where ONNX Runtime is not
     installed, and InputError where it cannot read this kind of model, or what was made is damaged."""
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
@@ -56,7 +56,7 @@ def load_onnx_reader(name: str, path: Path, sha256: str, stop: Event | None = No
         for settings, threads in PRECISIONS.items()
     }
     try:
-        return consistent_reader(name, makers, folder / CONSISTENCY, "onnxruntime")
+        return consistent_reader(name, makers, folder / CONSISTENCY, LIBRARY)
     except AskanceError:
         raise
     except Exception as error:  # both packages have kinds of their own, without one for all
@@ -73,12 +73,8 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
-    """The folder with a GGUF file in ONNX Runtime's form, made the first time (a minute or two of two cores, twice
-    its size).
-
-    Raises MissingExtraError without a package, InputError where it cannot read the model or the file is damaged, and
-    AskanceError where there is no room, or ``stop`` was set meanwhile.
-    """
+    """The folder with a GGUF file in ONNX Runtime's form, made once (two minutes of two cores, twice its size). Raises
+    MissingExtraError, InputError for a file it cannot read, and AskanceError without room or at ``stop``."""
     folder = folder_of(sha256)
     if not folder.is_dir():
         logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
@@ -113,8 +109,7 @@ class _OnnxReader:
         self._before = [f"{kind}{layer}" for layer in layers for kind in ("keys", "values")]
         self._after = [f"{kind}_after{layer}" for layer in layers for kind in ("keys", "values")]
         nothing = np.zeros((1, self._shape.kv_heads, 0, self._shape.head), np.float32)
-        self._begun: Block = [nothing] * len(self._before)
-        """Keys and values before a prompt's first token."""
+        self._begun: Block = [nothing] * len(self._before)  # keys and values before a prompt's first token
         self._kept = KeptBlocks()
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:

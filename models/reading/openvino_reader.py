@@ -22,9 +22,12 @@ from .consistency import ALONE, CONSISTENCY, consistent_reader
 from .reading_model import BLOCK, Block, KeptBlocks, Reader, as_long, normalised, parted
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from ...prompts.prompt import Framing
     from ..base import Message
 
+LIBRARY = "openvino"
 PRECISIONS: dict[str, dict[str, str]] = {
     "bfloat16": {"INFERENCE_PRECISION_HINT": "bf16", "KV_CACHE_PRECISION": "bf16"},
     "single precision": {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"},
@@ -36,8 +39,7 @@ PRECISIONS: dict[str, dict[str, str]] = {
 }
 """Settings by the name of the precision, fastest first. Keys and values in 8 bits, OpenVINO's default, would move
 log-odds by .5 and more. By default it also rounds the inputs of products with 4-bit weights to 8 bits."""
-AS_LARGE = 1.2
-"""Largest size of what is made of a file, as a multiple of the file."""
+AS_LARGE = 1.2  # largest size of what is made of a file, as a multiple of the file
 
 
 def reads_faster_here() -> bool:
@@ -50,8 +52,13 @@ def reads_faster_here() -> bool:
     return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
-def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
-    """The reader of a GGUF file, as :func:`made_ready` has it.
+def identity_of(sha256: str) -> str:
+    """Identity of a model that OpenVINO reads: the hash of its weights and how it is read."""
+    return f"openvino-3:{sha256}"
+
+
+def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
+    """The reader of a GGUF file, as :func:`made_ready` has it; what it makes of the file takes too little to ``stop``.
     Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -60,7 +67,7 @@ def load_openvino_reader(name: str, path: Path, sha256: str) -> Reader:
     if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         makers.pop("bfloat16", None)
     with _said_of(name, path, folder):
-        return consistent_reader(name, makers, folder / CONSISTENCY, "openvino")
+        return consistent_reader(name, makers, folder / CONSISTENCY, LIBRARY)
 
 
 def folder_of(sha256: str) -> Path:
@@ -69,10 +76,8 @@ def folder_of(sha256: str) -> Path:
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """The folder with a GGUF file in OpenVINO's form, made the first time (half a minute, as large as the file).
-
-    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model.
-    """
+    """The folder with a GGUF file in OpenVINO's form, made the first time (half a minute, as large as the file). Raises
+    MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
     folder = folder_of(sha256)
     if not folder.is_dir():
         genai = import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -186,8 +191,7 @@ class _OpenVinoReader:
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Hidden states of prompts side by side, shape (prompts, 1, width), from a mask of seen tokens and their
-        places."""
+        """Hidden states of prompts side by side, shape (prompts, 1, width), by a mask and the tokens' places."""
         prompts, count = tokens.shape
         inputs = {
             "input_ids": tokens,
@@ -220,12 +224,8 @@ def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:
-    """Have the model end with the hidden state of one token (``last``), and return its head to logits as a model of its
-    own.
-
-    So the vocabulary is gone through once and not for every token, a sixth of the work. Logits, whose differences
-    count, are not rounded to the 8 bits of a bfloat16.
-    """
+    """Have the model end with the hidden state of one token (``last``), and return its head as a model of its own: the
+    vocabulary is gone through once, a sixth of the work less, and logits are not rounded to bfloat16."""
     operators = openvino.opset13
     result = model.get_results()[0]
     product = result.input_value(0).get_node()

@@ -25,24 +25,18 @@ from ..replies.thoughts import opens_thought
 if TYPE_CHECKING:
     from ...prompts.prompt import Framing
 
-BLOCK = 512
-"""Tokens that are read, and kept, together, at most."""
+BLOCK = 512  # tokens that are read, and kept, together, at most
 OPENING, TEXT = 16, 64
 """Fewest tokens of a prompt's fixed text, and of one text of an example, for a block of its own.
 
 Each block is one more pass over the weights, as long as some twenty tokens.
 """
-CONTEXT = 4096
-"""Tokens that a prompt may have, as for `askance.models.embedded.servers`."""
+CONTEXT = 4096  # tokens that a prompt may have, as for `askance.models.embedded.servers`
 CACHE_MIB = 2048
-TOGETHER = 8
-"""Prompts that are read side by side, at most."""
-STEP = 8
-"""Step, in tokens, in which the length of the differing part is counted."""
-TAG_TOKENS = 8
-"""Tokens at the end of a prompt that are searched for a tag."""
-GATHERED = 0.002
-"""Seconds for answered callers to ask their next question; reading takes a hundred times as long."""
+TOGETHER = 8  # prompts that are read side by side, at most
+STEP = 8  # step, in tokens, in which the length of the differing part is counted
+TAG_TOKENS = 8  # tokens at the end of a prompt that are searched for a tag
+GATHERED = 0.002  # seconds for answered callers to ask their next question; reading takes a hundred times as long
 
 
 class Reader(Protocol):
@@ -70,8 +64,7 @@ class SideBySideReader(Reader, Protocol):
     (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        """Log-probabilities for prompts that share their blocks and are :func:`as_long` as each other, as if each were
-        alone."""
+        """Log-probabilities as if each were alone, for prompts with the same blocks and ends :func:`as_long`."""
 
 
 @dataclass(eq=False)
@@ -81,8 +74,7 @@ class _Waiting:
     request: Request
     answer: asyncio.Future[Answer]
     tokens: Sequence[int] = ()
-    ends: Sequence[int] = ()
-    """Ends of the prompt's blocks."""
+    ends: Sequence[int] = ()  # ends of the prompt's blocks
 
     @property
     def beside(self) -> object:
@@ -93,18 +85,14 @@ class _Waiting:
 
 
 class ReadingModel:
-    """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes.
-
-    How a prompt is cut into blocks depends on the prompt alone, so the same request gets the same answer.
-    """
+    """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes. How a prompt is cut
+    into blocks depends on the prompt alone, so the same request gets the same answer."""
 
     repeats_itself = True
     takes_images = False
-    reads_one_token = True
-    """Answers of one token are read here, and longer ones are written by another program."""
+    reads_one_token = True  # answers of one token are read here, and longer ones are written by another program
     price = FREE
-    thinking_room = ()
-    """Empty: the model reads one token, so that there is no room to think."""
+    thinking_room = ()  # empty: the model reads one token, so that there is no room to think
 
     def __init__(
         self,
@@ -117,10 +105,8 @@ class ReadingModel:
         choice: Callable[[], object] = lambda: None,
     ) -> None:
         """``writer`` gives answers longer than a token; ``load`` makes the reader, one that reads side by side with
-        ``beside``.
-
-        ``choice`` looks up the settings for this processor (:class:`~.consistency.ReaderSettings`), None where untried.
-        """
+        ``beside``. ``choice`` looks up the settings for this processor (:class:`~.consistency.ReaderSettings`), None
+        where untried."""
         self.name, self.identity = name, identity
         self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside
@@ -132,9 +118,8 @@ class ReadingModel:
         self._working: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; they are read one after the other, or several side by side.
-        Raises ModelError where there is no usable answer, and MissingExtraError or InputError where what reads is not
-        installed, or cannot read the file."""
+        """Ask once, one after the other or several side by side. Raises ModelError without a usable answer, and
+        MissingExtraError or InputError where the reader is not installed, or cannot read the file."""
         wanted = request.parameters
         if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
@@ -143,10 +128,6 @@ class ReadingModel:
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._answer_all())
         return await waiting.answer
-
-    def highest_cost(self, request: Request) -> float:
-        """Return 0: the model runs here."""
-        return 0.0
 
     async def close(self) -> None:
         """Let go of the weights; what is being read is read to its end."""
@@ -159,9 +140,7 @@ class ReadingModel:
             while self._waiting:
                 if self._beside:
                     await asyncio.sleep(GATHERED)
-                self._waiting = [
-                    waiting for waiting in self._waiting if not waiting.answer.done()
-                ]  # others were cancelled
+                self._waiting = [each for each in self._waiting if not each.answer.done()]  # others were cancelled
                 batch = self._waiting[: self.slots]
                 if not batch:
                     return
@@ -184,8 +163,7 @@ class ReadingModel:
                 caller.tokens, ends = self._reader.tokens(caller.request.messages, caller.request.framing)
                 caller.ends = blocks(ends)
         first = waiting[0]
-        # The template may begin a thought.
-        if opens_thought("".join(self._text(token) for token in first.tokens[-TAG_TOKENS:])):
+        if opens_thought("".join(self._text(token) for token in first.tokens[-TAG_TOKENS:])):  # in the template
             return [(first, self._thinks())]
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
@@ -202,11 +180,11 @@ class ReadingModel:
         wanted = asked.request.parameters
         likeliest = _likeliest(logprobs, max(wanted.top_logprobs, 1))
         top = [{"token": self._text(each), "logprob": float(logprobs[each])} for each in likeliest]
-        if opens_thought(str(top[0]["token"])):
+        said = self._text(likeliest[0])
+        if opens_thought(said):
             return self._thinks()
-        content = [{"token": top[0]["token"], "top_logprobs": top}]
-        kept = read_logprobs({"content": content}, wanted)
-        return Answer(str(top[0]["token"]), kept, len(asked.tokens), 1, 0.0, finish="length")
+        kept = read_logprobs({"content": [{"token": said, "top_logprobs": top}]}, wanted)
+        return Answer(said, kept, len(asked.tokens), 1, 0.0, finish="length")
 
     def _text(self, token: int) -> str:
         assert self._reader is not None
@@ -216,11 +194,8 @@ class ReadingModel:
 
     def _thinks(self) -> ModelError:
         """Return the error that ends the command: a thought is longer than the one token that is read here."""
-        text = (
-            f"{self.name}: this model thinks before it answers, and only its first token is read here. Name it as "
-            "local/…"
-        )
-        return ModelError(f"{text}, which gives it room to think.", fatal=True)
+        text = "this model thinks before it answers, and only its first token is read here. Name it as local/…, which"
+        return ModelError(f"{self.name}: {text} gives it room to think.", fatal=True)
 
 
 def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
@@ -240,12 +215,9 @@ def as_long(tokens: int) -> int:
 
 
 def blocks(ends: Sequence[int]) -> list[int]:
-    """Ends of the kept blocks of a prompt that may part from others at ``ends``; they depend on the prompt alone.
-
-    An end is left out where rereading the few tokens before it, or after it, is faster than one more block.
-    """
-    kept: list[int] = []
-    done = 0
+    """Ends of the kept blocks of a prompt that may part from others at ``ends``; they depend on the prompt alone. An
+    end is left out where rereading the few tokens before it, or after it, is faster than one more block."""
+    kept, done = list[int](), 0
     for place, end in enumerate(ends):
         long_enough = end - done >= (TEXT if place else OPENING) and ends[-1] - end >= OPENING
         if end == ends[-1] or long_enough:
@@ -260,8 +232,7 @@ def _likeliest(logprobs: NDArray[np.float32], count: int) -> list[int]:
     return [int(token) for token in tokens[np.argsort(-logprobs[tokens], kind="stable")]]
 
 
-Block = list[NDArray[Any]]
-"""Keys and values that a block's tokens left in every layer."""
+Block = list[NDArray[Any]]  # keys and values that a block's tokens left in every layer
 
 
 class KeptBlocks:

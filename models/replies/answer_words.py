@@ -1,15 +1,17 @@
-"""The words for yes and no in the languages of prompts, and which of them an answer is read by."""
+"""The words for yes and no in the languages of prompts, numbers in a reply, and alternatives worth keeping."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from math import exp
 
 from ...prompts.errors import InputError
-from .yes_no import ENGLISH, AnswerWords
+from ..base import TokenProbabilities
+from .yes_no import BARE, ENGLISH, LEAST_MASS, UNTOLD, AnswerWords, Memo, token_of_field
 
 LANGUAGES: dict[str, tuple[str, str, str]] = {
     "af": ("ja", "nee", "die is het van en nie alle word met uitvoer"),
@@ -76,13 +78,9 @@ _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
 """"No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
 
 
-def _side(words: str, *, yes: bool) -> dict[str, bool]:
-    return dict.fromkeys(words.split(), yes)
-
-
 def _of_language(code: str) -> dict[str, bool]:
     yes, no, _ = LANGUAGES[code]
-    return _side(yes, yes=True) | _side(no, yes=False)
+    return dict.fromkeys(yes.split(), True) | dict.fromkeys(no.split(), False)
 
 
 _OTHERS = {
@@ -111,11 +109,8 @@ def languages_of(text: str) -> list[str]:
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
-    """The words by which answers to a prompt are read, in the languages of the prompt and its questions.
-
-    Where words for yes and no are ``given``, only these, and others of their language, are read. Raises InputError
-    where they are the wrong way round.
-    """
+    """The words by which answers to a prompt are read, in the languages of its texts, or the ``given`` ones for yes and
+    no and others of their language. Raises InputError where these are the wrong way round."""
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))
         known = {word: side for word, side in ENGLISH.items() if word in ("true", "false")} | words  # as JSON has them
@@ -153,3 +148,105 @@ def _bare(given: Collection[str]) -> tuple[str, str]:
 def _without_accents(word: str) -> str:
     letters = unicodedata.normalize("NFD", word)
     return "".join(each for each in letters if each not in "\u0300\u0301\u0302\u0303\u0308\u030c")
+
+
+_DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
+"""A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
+_LIKELIEST = 5
+
+
+def _is_answer(token: str) -> bool:
+    bare = BARE[token]
+    return bare in ANYWHERE or bare in ("none", "y", "ye") or _DIGITS[token] is not None
+
+
+_DIGITS = Memo(lambda token: int(match[1]) if (match := _DIGIT.fullmatch(token)) else None)
+_ANSWERS = Memo(_is_answer)
+
+
+def digit(token: str) -> int | None:
+    """The number from 0 to 10 that a token spells, with or without marks; None for any other token."""
+    return _DIGITS[token]
+
+
+def number_said(text: str) -> int | None:
+    """The number, of one digit or 10, that a reply begins with, with or without marks; None for any other reply."""
+    words = text.split(maxsplit=1)
+    return _DIGITS[words[0]] if words else None
+
+
+def worth_keeping(
+    alternatives: Sequence[tuple[str, float]], *, short: bool = False, asked: Collection[str] = ()
+) -> Sequence[tuple[str, float]]:
+    """Alternatives of a token that a verdict is computed from: words for yes and no, none, beginnings of yes, all
+    digits and the five likeliest, or nothing without any of the former. P(yes) and scores stay the same, from half of
+    the stored bytes for one token and a tenth with an explanation. In a ``short`` reply each token may begin a word for
+    yes or no, so the five likeliest are kept; so is what begins a word that was ``asked`` for."""
+    spelt = [_ANSWERS[token] for token, _ in alternatives]
+    if asked:
+        begins = [
+            bool(BARE[token]) and any(word.startswith(BARE[token]) for word in asked) for token, _ in alternatives
+        ]
+        spelt = [known or begun for known, begun in zip(spelt, begins, strict=True)]
+    if not any(spelt):
+        return alternatives[:_LIKELIEST] if short else ()
+    return [pair for place, pair in enumerate(alternatives) if spelt[place] or place < _LIKELIEST]
+
+
+def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
+    """Summed probability of each whole number from ``low`` (0 or more) to ``high`` (10 at most) among a token's
+    alternatives. For 10, which may be two tokens, see :func:`number_masses`."""
+    masses = [0.0] * (high - low + 1)
+    for token, logprob in alternatives:
+        number = _DIGITS[token]
+        if number is not None and low <= number <= high:
+            masses[number - low] += exp(logprob)
+    return masses
+
+
+def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -> list[float]:
+    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, 10 at most, as an answer's first word.
+    Where 10 is two tokens, the mass of 1 is shared by the likelihood of 0 after a 1 that was said. Raises ValueError
+    where another number was said, and the mass of 1, which may belong to 10, is more than :data:`UNTOLD`."""
+    place = next((place for place, (token, _) in enumerate(logprobs) if BARE[token]), len(logprobs))
+    token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())
+    masses = score_masses(alternatives, low, high)
+    if high < 10 or masses[10 - low]:
+        return masses
+    one = masses[1 - low]
+    if _DIGITS[token] == 1:
+        after = logprobs[place + 1][1] if place + 1 < len(logprobs) else ()
+        zero = sum(exp(logprob) for following, logprob in after if following[:1] == "0" and _DIGITS[following] == 0)
+        masses[10 - low], masses[1 - low] = one * zero, one * (1 - min(zero, 1.0))
+    elif one > UNTOLD * sum(masses):
+        raise ValueError(
+            f"1 was likely too ({one / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a "
+            "scale up to 9"
+        )
+    return masses
+
+
+def scale_of(levels: int) -> tuple[int, int]:
+    """Lowest and highest number of a scale with 2 to 10 levels: 1 to ``levels``, and 0 to 9 for ten, as many tokenizers
+    write 10 as two tokens, so that its probability cannot be told from that of 1."""
+    return (0, 9) if levels == 10 else (1, levels)
+
+
+def expected_score(masses: Sequence[float]) -> float:
+    """The expected number, Σ k·P(k) over the numbers of the scale, mapped to [0, 1] (LMUnit §3.3, eq. 2). ``masses``
+    are two or more with a sum above 0. They are scaled to sum 1: what the model would have said beside the scale counts
+    for none of the numbers."""
+    mean = sum(place * mass for place, mass in enumerate(masses)) / sum(masses)
+    return min(mean / (len(masses) - 1), 1.0)  # rounding may go beyond 1
+
+
+def expected_number(
+    logprobs: Sequence[TokenProbabilities], low: int, high: int, field: str | None = None
+) -> float | None:
+    """The expected number of a scale, mapped to [0, 1], at the first word of a reply or the value of a JSON ``field``.
+    None where no number of the scale was likely there."""
+    if field is None:
+        masses = number_masses(logprobs, low, high)
+    else:
+        masses = score_masses(token_of_field(logprobs, field)[1], low, high)
+    return None if sum(masses) < LEAST_MASS else expected_score(masses)

@@ -13,22 +13,15 @@ from typing import Any
 
 
 def json_in(text: str) -> Any:
-    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own.
-
-    A comma before a closing bracket and line breaks in strings are let pass. Raises ValueError where there is none, or
-    more than one.
-    """
+    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own. A comma
+    before a bracket and line breaks in strings pass. Raises ValueError where there is none, or more than one."""
     return _loaded(_json_text(text))
 
 
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply (:func:`json_in`). It may also be the only item of a list, or the only field of
-    another.
-
-    The object is known by its ``wanted`` fields. Where the reply may be ``cut``, the members before the break are
-    taken. A library that repairs JSON closes a string that was cut off (``"answer": "no`` of "not sure") and guesses at
-    quotes: it gives answers that were not said. Nothing is made up here. Raises ValueError where there is none.
-    """
+    """The JSON object of a reply (:func:`json_in`), also as the only item of a list or the only field of another; it is
+    known by its ``wanted`` fields, and where it may be ``cut``, the members before the break are taken. Nothing is made
+    up, as libraries do that repair JSON (``"answer": "no`` of "not sure"). Raises ValueError where there is none."""
     try:
         value = json_in(text)
     except ValueError:
@@ -55,10 +48,8 @@ _BROKEN = re.compile(
 
 
 def _json_text(text: str) -> str:
-    """The JSON text in a reply, to its end or to where it breaks off.
-
-    Returns the whole text where nothing, or more than one thing, may be meant.
-    """
+    """The JSON text in a reply, to its end or to where it breaks off. Returns the whole text where nothing, or more
+    than one thing, may be meant."""
     text = text.strip(" \t\r\n\ufeff\u200b\u200e\u2060")
     if text[:1] not in ("{", "[") and (blocks := _FENCE.findall(text)):
         return str(blocks[0]).strip() if len(blocks) == 1 else text
@@ -84,8 +75,7 @@ def _value_end(text: str, begins: int) -> int:
 
 
 def _loaded(text: str) -> Any:
-    """The JSON value that a text is, but for commas before a closing bracket and line breaks in strings.
-    Raises ValueError where it is none."""
+    """The JSON value of a text; commas before a bracket and line breaks in strings pass. Raises ValueError."""
     parts = list(_TOKEN.finditer(text))
     commas = {each.start() for each, following in pairwise(parts) if each[0] == "," and following[0] in ("}", "]")}
     mended = "".join(each for place, each in enumerate(text) if place not in commas) if commas else text
@@ -96,8 +86,7 @@ def _loaded(text: str) -> Any:
 
 
 def _before_the_cut(text: str) -> str:
-    """An object that breaks off, ended behind its last whole member.
-    Raises ValueError where it does not break off, but is none."""
+    """An object that breaks off, ended behind its last whole member. Raises ValueError where it does not."""
     opened: list[str] = []
     whole, closing, before = 0, "", ""
     for match in _TOKEN.finditer(text):

@@ -66,16 +66,11 @@ class FoundReads(NamedTuple):
     """A form of replies that a prompt says itself."""
 
     reads: Reads
-    by: str
-    """Words of the prompt that say it."""
+    by: str  # words of the prompt that say it
 
 
 def parse_reads(text: str) -> Reads:
-    """Parse the form of replies in ``--reads``: ``KIND VALUES``, where values are a scale or labels.
-
-    Raises:
-        InputError: The text names no form; the message says what to write.
-    """
+    """Parse ``--reads``: ``KIND VALUES``, the values a scale or labels. Raises InputError, which says what to write."""
     form = " ".join(text.split()) if not text.startswith("pattern:") else text.strip()
     kind, _, rest = form.partition(" ")
     if form.startswith(("json:", "pattern:")):
@@ -84,14 +79,12 @@ def parse_reads(text: str) -> Reads:
         _check_place(kind, where, form)
         low, high, labels = _values(values, form)
         return Reads("json" if kind == "json" else "pattern", low, high, labels, where)
-    low, high, labels = _values(rest, form) if kind in ("score", "labels") else _unknown(form)
+    if kind not in ("score", "labels"):
+        raise InputError(f"reads: '{form}' is no form of replies. Write {FORMS}.")
+    low, high, labels = _values(rest, form)
     if (kind == "labels") != bool(labels):
         raise InputError(f"reads: '{form}': a score has a scale, and labels are words. Write {FORMS}.")
     return Reads("labels" if labels else "score", low, high, labels)
-
-
-def _unknown(given: str) -> tuple[float, float, tuple[str, ...]]:
-    raise InputError(f"reads: '{given}' is no form of replies. Write {FORMS}.")
 
 
 def _split(kind: str, rest: str) -> tuple[str, str]:
@@ -127,20 +120,13 @@ def _values(text: str, given: str) -> tuple[float, float, tuple[str, ...]]:
             f"reads: '{given}': a scale is missing, such as 1-5, or two or more labels with commas, from worst to "
             f"best. Write {FORMS}."
         )
-    return 1.0, float(len(words)), worst_first(words) if _is_pair(words) else words
-
-
-def _is_pair(words: tuple[str, ...]) -> bool:
-    """Whether the words are two words of pass and fail; their sides are then known in any order."""
-    return len(words) == 2 and {MEANINGS.get(word.casefold()) for word in words} == {True, False}
+    # the sides of two words of pass and fail are known in any order
+    is_pair = len(words) == 2 and {MEANINGS.get(word.casefold()) for word in words} == {True, False}
+    return 1.0, float(len(words)), worst_first(words) if is_pair else words
 
 
 def worst_first(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Labels from worst to best by their words.
-
-    Raises:
-        ValueError: Their words do not say which end is better.
-    """
+    """Labels from worst to best by their words. Raises ValueError where these do not say which end is better."""
     ends = _how_good(words[0]), _how_good(words[-1])
     if None in ends or ends[0] == ends[1]:
         raise ValueError(f"it does not say whether {words[0]} or {words[-1]} is better")
@@ -153,13 +139,8 @@ def _how_good(words: str) -> int | None:
 
 
 def find_reads(prompt: str) -> FoundReads | None:
-    """The form of replies that a judge's prompt says itself: JSON, ``[[rating]]``, a scale, or labels.
-
-    Returns None where it says none, or several.
-
-    Raises:
-        ValueError: It asks for labels and does not say which is best; the message names them.
-    """
+    """The form of replies that a prompt says itself: JSON, ``[[rating]]``, a scale, or labels; None for none or
+    several. Raises ValueError, which names them, where it does not say which label is best."""
     text = prompt.replace("{{", "{").replace("}}", "}")
     for find in (_of_json, _of_brackets, _of_labels, _of_scale):
         found = find(text)
@@ -268,11 +249,8 @@ def _are_labels(words: list[str], text: str) -> bool:
 
 
 def _ordered(words: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Labels from worst to best: by their words, by what the prompt says of each, letters as school grades.
-
-    Raises:
-        ValueError: Nothing says which one is best.
-    """
+    """Labels from worst to best: by their words, by what the prompt says of each, letters as school grades. Raises
+    ValueError where nothing says which one is best."""
     try:
         return worst_first(words)
     except ValueError:

@@ -21,42 +21,20 @@ _SCORE_WORDS = (
     "conclusion|choice|option|evaluation|assessment"
 )
 _SAYS = r"(?:\s*(?::|=|->|→|—|–)|\s+-(?=\s)|\s+(?:is|of|would be|at|as)\b:?)"
-_RANGE = re.compile(rf"\s*(?:-|–|—|to|or|and|,|\.\.)\s*{_SCORE_NUMBER}")
-"""Signs that a number is the first of several: ``3-4``, ``3 or 4``."""
+_RANGE = re.compile(rf"\s*(?:-|–|—|to|or|and|,|\.\.)\s*{_SCORE_NUMBER}")  # the first of several numbers: ``3-4``
 _TOP = re.compile(rf"[\s\"'`*_)\]}}>”’]*(?:/|out of|of)\s*(?P<top>{_SCORE_NUMBER})", re.IGNORECASE)
 _NEUTRAL = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "my",
-        "this",
-        "its",
-        "your",
-        "of",
-        "as",
-        "final",
-        "overall",
-        "total",
-        "and",
-        "numerical",
-        "numeric",
-        "assigned",
-        "it",
-    ]
+    re.findall(r"\w+", "a an the my this its your of as final overall total and numerical numeric assigned it")
 )
 _SAID_LAST = frozenset(("final", "overall", "total"))
-_DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1
-"""Plainness of a stated score: between marks made for it, as the final score, as a score, or beside other words."""
+_DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1  # how plainly a score is stated
 
 
 class StatedScore(NamedTuple):
     """A score that a judge states."""
 
-    value: float
-    """Number on the judge's own scale; place of a label, from 1."""
-    share: float
-    """Number in [0, 1]: 0 is the worst of the scale, 1 the best."""
+    value: float  # number on the judge's own scale; place of a label, from 1
+    share: float  # number in [0, 1]: 0 is the worst of the scale, 1 the best
     reason: str | None
 
 
@@ -64,27 +42,20 @@ class _Stated(NamedTuple):
     """A place of a reply that states a score."""
 
     line: int
-    opens: bool
-    """Whether nothing stands before it in its line."""
+    opens: bool  # whether nothing stands before it in its line
     strength: int
-    about: str
-    """Word before the score that says which one it is; empty for the score itself."""
-    value: float | None
-    """None where two are stated at once, or it is on another scale."""
+    about: str  # word before the score that says which one it is; empty for the score itself
+    value: float | None  # None where two are stated at once, or it is on another scale
 
 
 class Reads(NamedTuple):
     """Form of a judge's reply: how its score is read."""
 
     kind: Literal["score", "labels", "json", "pattern"]
-    low: float
-    """Worst score; it may be the larger one."""
-    high: float
-    """Best score."""
-    labels: tuple[str, ...] = ()
-    """Words from worst to best, which count from 1; empty where the score is a number."""
-    where: str = ""
-    """JSON path, or pattern with one group."""
+    low: float  # worst score; it may be the larger one
+    high: float  # best score
+    labels: tuple[str, ...] = ()  # words from worst to best, which count from 1; empty where the score is a number
+    where: str = ""  # JSON path, or pattern with one group
 
     def __str__(self) -> str:
         values = ",".join(self.labels) if self.labels else f"{self.low:g}-{self.high:g}"
@@ -104,11 +75,8 @@ class Reads(NamedTuple):
         return f"{place.get(self.kind, 'the score that it ends with')}, {values}"
 
     def read(self, text: str, *, ended: bool = True) -> StatedScore:
-        """Read a reply; one that has not ``ended`` was cut off, and counts where its score was whole by then.
-
-        Raises:
-            ValueError: It states no score, one outside the scale, or two different ones. The message is the problem.
-        """
+        """Read a reply; one that has not ``ended`` counts where its score was whole by then. Raises ValueError, with
+        the problem, where it states no score, one outside the scale, or two different ones."""
         if self.kind == "json":
             value, reason = self._of_json(text, ended)
         else:
@@ -118,11 +86,7 @@ class Reads(NamedTuple):
         return StatedScore(value, share + 0.0, reason)
 
     def number(self, said: Any) -> float:
-        """The score that a value is.
-
-        Raises:
-            ValueError: It is none, or outside the scale.
-        """
+        """The score that a value is. Raises ValueError where it is none, or outside the scale."""
         if self.labels:
             word = said if isinstance(said, str) else json.dumps(said)
             place = next((n for n, each in enumerate(self.labels, 1) if _plain(each) == _plain(word)), None)
@@ -234,11 +198,7 @@ _OTHER = re.compile(r"[\"'`*_)\]>”’]*\s*(?:/|\||\bor\b|\band\b)", re.IGNOREC
 
 
 def path_parts(path: str) -> list[str | int]:
-    """Keys and places of a JSON path: ``$.verdict.scores[0]``, ``verdict["overall score"]``.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Keys and places of a JSON path: ``$.verdict.scores[0]``, ``verdict["overall score"]``. Raises ValueError."""
     rest, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
     step = re.compile(r"\.?([^.\[\]\"'$]+)|\[(\d+)\]|\[\"([^\"]+)\"\]|\['([^']+)'\]")
     while rest:
@@ -284,23 +244,15 @@ def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
 
 def _at(fields: Any, parts: Sequence[str | int]) -> Any:
     for done, part in enumerate(parts):
-        is_there = isinstance(fields, list) and part < len(fields) if isinstance(part, int) else _has(fields, part)
-        if not is_there:
+        is_item = isinstance(fields, list) and isinstance(part, int) and part < len(fields)
+        if not is_item and not (isinstance(fields, dict) and isinstance(part, str) and part in fields):
             raise ValueError(f"its JSON has no {'.'.join(map(str, parts[: done + 1]))}")
         fields = fields[part]
     return fields
 
 
-def _has(fields: Any, key: str) -> bool:
-    return isinstance(fields, dict) and key in fields
-
-
 def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
-    """Choose the score of a reply among all its statements.
-
-    Raises:
-        ValueError: There is none, or there are two.
-    """
+    """The score of a reply among all its statements. Raises ValueError where there is none, or there are two."""
     stated = list(found)
     if not stated:
         raise ValueError("it states no score that can be read" if ended else "it was cut off before its score")

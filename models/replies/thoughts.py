@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-BESIDE = ("reasoning_content", "reasoning", "thinking_blocks")
-"""Fields of a message in which servers send the thinking."""
-PARTS = ("thinking", "redacted_thinking", "reasoning")
-"""Types of such parts of a content that is a list."""
+BESIDE = ("reasoning_content", "reasoning", "thinking_blocks")  # fields of a message in which servers send the thinking
+PARTS = ("thinking", "redacted_thinking", "reasoning")  # types of such parts of a content that is a list
 TAGS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -47,11 +45,9 @@ def thinks_apart(message: Any) -> bool:
 
 
 def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False) -> tuple[str, Any]:
-    """A reply and its log-probabilities without the thoughts before the answer: no verdict is read from these.
-
-    Where the model thought ``apart``, the tokens may be more than the text. A ``free`` text, e.g. of a generator, may
-    itself speak of tags. The log-probabilities are None where they are not found, or nothing was answered.
-    """
+    """A reply and its log-probabilities without the thoughts before the answer: no verdict is read from these. Where
+    the model thought ``apart``, the tokens may be more than the text. A ``free`` text, e.g. of a generator, may itself
+    speak of tags. The log-probabilities are None where they are not found, or nothing was answered."""
     begins = _answer_begins(text, free=free)
     if not begins and not apart:
         return text, logprobs

@@ -13,31 +13,25 @@ from math import exp
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
-Alternatives = Sequence[tuple[str, float]]
-"""Alternatives in a token's place, with log-probabilities."""
+Alternatives = Sequence[tuple[str, float]]  # alternatives in a token's place, with log-probabilities
 Tokens = Sequence[tuple[str, Alternatives]]
 
 ENGLISH: dict[str, bool] = {"yes": True, "true": True, "是": True, "no": False, "false": False, "否": False}
-ROOM = 16
-"""Tokens asked for where a reply begins with something else than its answer: a mark, a blank, a label, JSON."""
-LEAST_MASS = 0.1
-"""A one-token reply whose answers together are less likely than this is no answer."""
-UNTOLD = 0.01
-"""Largest share of all numbers' mass that may belong to one of two numbers, and largest possible excess of P(yes)."""
+ROOM = 16  # tokens asked for where a reply begins with something else than its answer: a mark, a blank, a label, JSON
+LEAST_MASS = 0.1  # a one-token reply whose answers together are less likely than this is no answer
+UNTOLD = 0.01  # largest share of the numbers' mass that may be of one of two numbers, and excess of P(yes)
 _UNSEEN = "▁ĠĊĉ\u00a0\u00ad\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202f\u2060\u3000\ufeff"
 """Blanks and invisible characters. Some are a tokenizer's way to write a blank."""
 _STRIP = " \t\r\n\"'`*_.,:;!?()[]{}<>#-“”‘’„«»‹›「」『』（）【】《》。，、！；：…—–•·¿¡\\$" + _UNSEEN
 _OPENING = frozenset("\"'“‘«")
-_BEGUN = frozenset({"y", "ye"})
-"""Beginnings of a yes of several tokens: there are vocabularies with NO and without YES."""
+_BEGUN = frozenset({"y", "ye"})  # beginnings of a yes of several tokens: there are vocabularies with NO and without YES
 _SPECIAL = re.compile(
     r"<[|｜][^<>]{1,40}[|｜]>|</?s>|<0x[0-9a-f]{2}>|<(?:bos|eos|eod|eot|pad|unk|(?:start|end)_of_\w+)>|"
     r"\[/?(?:INST|BOS|EOS)\]",
     re.IGNORECASE,
 )
 """Tokens of chat templates that a server lets through."""
-_FIELDS = "answer|verdict|response|result|decision|judgement|judgment"
-"""Names of the field that holds the answer, where JSON came in place of a word."""
+_FIELDS = "answer|verdict|response|result|decision|judgement|judgment"  # the answer's field, where JSON came for a word
 _LABELS = f"{_FIELDS}|conclusion|reply|output|assistant|a|antwort|respuesta|réponse|resposta|risposta|antwoord|svar|vastaus|odpowiedź|odpověď|ответ|відповідь|отговор|απάντηση|cevap|yanıt|válasz|răspuns|jawaban|回答|答案|答え|答|답변|답|उत्तर|الجواب|תשובה"
 """Words that an answer may stand behind."""
 _MARK = r"[\W_]"
@@ -51,10 +45,8 @@ _ENDS = re.escape(_STRIP.replace("-", "") + "/|،۔।؟") + r"\s"
 _WORD = re.compile(f"[^{_ENDS}]+")
 _SIGNS = re.compile(r"[^\w\u0300-\u0eff]+$")
 """Hyphens and pictures at the end of a word; vowel signs of India's scripts, no letters to Python, are in the range."""
-_STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")
-"""Signs that a word goes on: "yes/no", "no_answer"."""
-_ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")
-"""Signs behind a word that is a sentence, or a clause, by itself."""
+_STUCK = re.compile(r"[\"'`*_)\]}”’»]*(?:/(?!>)|[|\w])|[\"'`*_)\]}”’»]+\w")  # the word goes on: "yes/no", "no_answer"
+_ALONE = re.compile(r"[^\w\n?？؟]*?(?:$|[.,;:!。，、！；：…—–\n،۔।<-])")  # the word is a clause by itself
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:it|its|the|this|that|these|those|there|they|he|she|we|you|i|because|since|as|but|not)\b)[^\W\d_]",
     re.IGNORECASE,
@@ -71,19 +63,15 @@ _JSON_PART = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}\[
 class AnswerWords(NamedTuple):
     """The words, in lower case, that are read as yes (True) and no (False)."""
 
-    sure: Mapping[str, bool] = ENGLISH
-    """Words that are an answer as soon as one token of them has come: the words that were asked for."""
-    known: Mapping[str, bool] = ENGLISH
-    """The sure words, and the words of the prompt's language."""
-    others: Mapping[str, bool] = {}
-    """Words of other languages."""
+    sure: Mapping[str, bool] = ENGLISH  # an answer as soon as one token of them has come: the words that were asked for
+    known: Mapping[str, bool] = ENGLISH  # the sure words, and the words of the prompt's language
+    others: Mapping[str, bool] = {}  # words of other languages
     plain: Mapping[str, bool] = ENGLISH
     """Words that may have more words behind them; all others are a clause by themselves, or no answer ("Da der Text
     …")."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
-        """The words that count for P(yes) where one was said. Words of other languages count only where it is one of
-        theirs."""
+        """The words that count for P(yes) where one was said: those of other languages only where it is theirs."""
         return self.known if word in self.known else {**self.known, **self.others}
 
 
@@ -108,8 +96,7 @@ def _bare(token: str) -> str:
     return unicodedata.normalize("NFC", _SPECIAL.sub("", token)).strip(_STRIP).lower()
 
 
-BARE = Memo(_bare)
-"""A token without marks, blanks and tokens of the template, in lower case."""
+BARE = Memo(_bare)  # a token without marks, blanks and tokens of the template, in lower case
 
 
 def spelling(token: str) -> bool | None:
@@ -119,16 +106,12 @@ def spelling(token: str) -> bool | None:
 
 def yes_no_mass(alternatives: Iterable[tuple[str, float]], words: Mapping[str, bool] = ENGLISH) -> tuple[float, float]:
     """Summed probability of the spellings of yes and of no among a token's alternatives."""
-    yes = no = 0.0
+    mass = {True: 0.0, False: 0.0}
     for token, logprob in alternatives:
         kind = words.get(BARE[token])
-        if kind is None:
-            continue
-        if kind:
-            yes += exp(logprob)
-        else:
-            no += exp(logprob)
-    return yes, no
+        if kind is not None:
+            mass[kind] += exp(logprob)
+    return mass[True], mass[False]
 
 
 def p_quoted(token: str, alternatives: Alternatives, text: str) -> float | None:
@@ -149,10 +132,8 @@ def says_nothing_to_quote(words: str) -> bool:
 
 
 def stands_in(words: str, text: str) -> bool:
-    """Whether words, or the beginning of a word, are in a text, but for marks around them, blanks and case.
-
-    A mark that opens a quotation is the beginning of one; blanks and other marks alone are nothing.
-    """
+    """Whether words, or the beginning of a word, are in a text, but for marks around them, blanks and case. A mark that
+    opens a quotation is the beginning of one; blanks and other marks alone are nothing."""
     bare = " ".join(words.strip(_STRIP).lower().split())
     return bare in " ".join(text.lower().split()) if bare else not _OPENING.isdisjoint(words)
 
@@ -163,8 +144,7 @@ def first_of_quote(tokens: Tokens) -> tuple[str, Alternatives]:
 
 
 def p_yes_at(alternatives: Iterable[tuple[str, float]]) -> float | None:
-    """P(yes) / (P(yes) + P(no)); None where neither has any, or where a possible yes leaves :data:`UNTOLD` or more
-    open."""
+    """P(yes) / (P(yes) + P(no)); None where neither has any, or a possible yes leaves :data:`UNTOLD` open."""
     alternatives = list(alternatives)
     return p_yes_of(*yes_no_mass(alternatives), alternatives)
 
@@ -179,10 +159,8 @@ def p_yes_of(yes: float, no: float, alternatives: Iterable[tuple[str, float]]) -
 
 
 def p_yes_where(token: str, alternatives: Alternatives, said: bool, words: Mapping[str, bool]) -> float | None:
-    """P(yes) at the token with which an answer begins that was read as ``said``; None as of :func:`p_yes_at`.
-
-    A word of several tokens counts by its first, if that begins words of one side alone.
-    """
+    """P(yes) at the token with which an answer begins that was read as ``said``; None as of :func:`p_yes_at`. A word of
+    several tokens counts by its first, if that begins words of one side alone."""
     if words is ENGLISH and BARE[token] in ENGLISH:
         return p_yes_of(*yes_no_mass(alternatives), alternatives)
     of = {BARE[each]: _side(BARE[each], words) for each, _ in alternatives} | {BARE[token]: said}
@@ -199,11 +177,9 @@ def _side(bare: str, words: Mapping[str, bool]) -> bool | None:
 
 
 def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = True) -> tuple[bool, float | None] | None:
-    """The answer in a reply, with P(yes) where the reply gives it; None where it says neither yes nor no.
-
-    If the reply says another word, that is no answer, however likely yes and no were beside it. If the reply has not
-    ``ended``, its last word may be half a word.
-    """
+    """The answer in a reply, with P(yes) where the reply gives it; None where it says neither yes nor no. If the reply
+    says another word, that is no answer, however likely yes and no were beside it. If the reply has not ``ended``, its
+    last word may be half a word."""
     if not tokens:
         return None
     token, alternatives = tokens[0]
@@ -222,10 +198,8 @@ def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = Tru
 
 
 def read_yes_no(text: str, words: AnswerWords = PLAIN, *, ended: bool = True) -> bool | None:
-    """The answer that a short reply begins with; None where it begins with neither yes nor no, or with both.
-
-    A label, marks and a template's tokens may stand before it. Arguments as of :func:`read_tokens`.
-    """
+    """The answer that a short reply begins with; None where it begins with neither yes nor no, or with both. A label,
+    marks and a template's tokens may stand before it. Arguments as of :func:`read_tokens`."""
     found = _said(_with_blanks(unicodedata.normalize("NFC", text)), words, ended)
     return None if found is None else found[2]
 
@@ -267,9 +241,7 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
 
 def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ended: bool, quotes: bool = False) -> bool:
     """Whether a mark, a blank, a label or the beginning of a word took the few tokens that were asked for, ``most``.
-
-    With ``quotes``, words of a text are an answer too.
-    """
+    With ``quotes``, words of a text are an answer too."""
     if most >= ROOM or (ended and len(tokens) < most):
         return False
     if quotes:
@@ -283,10 +255,8 @@ def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ende
 
 
 def is_opening(text: str, words: AnswerWords = PLAIN) -> bool:
-    """Whether a reply that was cut off may go on to its answer.
-
-    Only marks, blanks and labels came, or the beginning of a label or of a word for yes or no.
-    """
+    """Whether a reply that was cut off may go on to its answer. Only marks, blanks and labels came, or the beginning of
+    a label or of a word for yes or no."""
     text = _with_blanks(unicodedata.normalize("NFC", text))
     before = _BEFORE.match(text)
     rest = text[before.end() if before else 0 :].strip().lower()
@@ -297,20 +267,15 @@ def is_opening(text: str, words: AnswerWords = PLAIN) -> bool:
 def p_yes_of_field(
     logprobs: Tokens, field: str, said: bool | None = None, words: Mapping[str, bool] = ENGLISH
 ) -> float | None:
-    """P(yes) at the value of ``"field": "yes"`` in a JSON answer; None where it cannot be found.
-
-    The value may also be an object that has the answer as its field "answer". ``said`` is the answer that stands there,
-    where it is known.
-    """
+    """P(yes) at the value of ``"field": "yes"`` in a JSON answer; None where it cannot be found. The value may also be
+    an object that has the answer as its field "answer". ``said`` is the answer that stands there, where it is known."""
     token, alternatives = token_of_field(logprobs, field)
     return p_yes_at(alternatives) if said is None else p_yes_where(token, alternatives, said, words)
 
 
 def token_of_field(logprobs: Tokens, field: str) -> tuple[str, Alternatives]:
-    """The token with which the value of a field of a JSON answer begins; an empty one where it cannot be found.
-
-    The generated tokens are joined to find where the value begins; the token that covers its first letter is read.
-    """
+    """The token with which the value of a field of a JSON answer begins; an empty one where it cannot be found. The
+    generated tokens are joined to find where the value begins; the token that covers its first letter is read."""
     place = _value_place("".join(token for token, _ in logprobs), field)
     end = 0
     for token, alternatives in logprobs:
@@ -322,10 +287,7 @@ def token_of_field(logprobs: Tokens, field: str) -> tuple[str, Alternatives]:
 
 def _value_place(text: str, field: str) -> int | None:
     """Place of the first letter of a field's value in a JSON object. The field's last occurrence counts, as in a
-    parser.
-
-    The object may be the only item of a list, or the value of the only field of another object.
-    """
+    parser. The object may be the only item of a list, or the value of the only field of another object."""
     path: list[str | None] = []
     key: str | None = None
     place, inner = None, None
@@ -355,21 +317,16 @@ def _unquoted(string: str) -> str | None:
         return None
 
 
-PROBABILITY = "probability"
-"""The field of a reply that holds the number."""
-NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}
-"""JSON schema of the number."""
+PROBABILITY = "probability"  # the field of a reply that holds the number
+NUMBER = {"type": "integer", "minimum": 0, "maximum": 100}  # JSON schema of the number
 FIRST, NEAR = 20, 0.01
 """Verdicts by whose log-probabilities a model that thinks is tried; how near 0 or 1 all are where they tell nothing."""
 _WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def stated_p_yes(fields: Mapping[str, Any], answer: bool, words: tuple[str, str] = ("yes", "no")) -> float:
-    """P(yes) in [0, 1], as a reply states it with its answer; 50 goes with either. ``words`` are those for yes and no.
-
-    Raises ValueError, whose message is the problem, where there is no number from 0 to 100, or it contradicts the
-    answer.
-    """
+    """P(yes) in [0, 1], as a reply states it; 50 goes with either answer. ``words`` are for yes and no. Raises
+    ValueError, with the problem, where there is no number from 0 to 100, or it contradicts the answer."""
     value = fields.get(PROBABILITY)
     if isinstance(value, str) and (match := _WRITTEN.fullmatch(value)):
         value = float(match[1])

@@ -40,19 +40,13 @@ MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English,
 class Base:
     """A model that a scorer is trained from."""
 
-    name: str
-    """Name by which the base is found again, also from another folder."""
-    place: str
-    """Its folder, or its name on the hub."""
-    file: Path | None = None
-    """The GGUF file in that folder, where it is one."""
+    name: str  # name by which the base is found again, also from another folder
+    place: str  # its folder, or its name on the hub
+    file: Path | None = None  # the GGUF file in that folder, where it is one
 
     @cached_property
     def is_causal(self) -> bool:
-        """Whether the base writes text, one token after the other; else it is an encoder.
-
-        Raises InputError where its configuration cannot be read.
-        """
+        """Whether the base writes text; else it is an encoder. Raises InputError without a configuration."""
         if self.file is not None:
             return True
         names = self._configuration.get("architectures") or []
@@ -60,10 +54,7 @@ class Base:
 
     @property
     def is_bert(self) -> bool:
-        """Whether the base is an encoder of BERT's kind, where a mask says what each token sees.
-
-        Raises InputError where its configuration cannot be read.
-        """
+        """Whether it is an encoder of BERT's kind, where a mask says what each token sees. Raises InputError."""
         configuration = {} if self.file is not None else self._configuration
         return configuration.get("model_type") == "bert" and configuration.get("type_vocab_size", 2) > 1
 
@@ -96,12 +87,8 @@ class Base:
 
 
 def find_base(name: str) -> Base:
-    """Find the base of a name: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
-
-    Raises:
-        MissingExtraError: The package that carries it is not installed.
-        InputError: The name is empty, a folder without a model, or an embedded model that was not fetched.
-    """
+    """Find the base of a name: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub. Raises
+    MissingExtraError without the package that carries it, and InputError where it is not there, or was not fetched."""
     if name in PACKAGED:
         package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
@@ -150,11 +137,8 @@ def device() -> str:
 
 
 def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
-    """Read texts of like length together, so that little of a batch is padding; rows come back in order, on the
-    processor.
-
-    ``read`` is given the places of some texts, ``at_once`` at most, and returns a tensor with a row for each.
-    """
+    """Read texts of like length together, so that little of a batch is padding: ``read`` makes a tensor with a row for
+    each of some places, ``at_once`` at most. Rows come back in order, on the processor."""
     torch = torch_library()
     batches = [*of_like_length(lengths, at_once)]
     rows = torch.cat([read(each).cpu() for each in batches])
@@ -164,8 +148,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
-    """Call a function with the module ``transformers``, without its progress bars and reports.
-    Raises InputError where transformers cannot load ``name`` as a ``kind``."""
+    """Call a function with transformers, without its bars and reports. Raises InputError where it fails."""
     transformers = import_optional("transformers", "train", "transformers")
     with quiet():
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ...prompts.errors import InputError, import_optional
-from ..replies.numbers import digit
+from ..replies.answer_words import digit
 from ..replies.yes_no import spelling
 from .bases import by_length, device, find_base, load, quiet, torch_library
 from .scored_text import Rationale, after_rationale, asked_for_level, asked_why
@@ -22,23 +22,16 @@ if TYPE_CHECKING:
     from .scored_text import ScoredText
     from .scorer_file import Precision, ScorerFile
 
-AT_ONCE = 4
-"""Texts that go through the network together; what a training step keeps of them grows with their number."""
-WRITTEN_AT_ONCE = 16
-"""Rationales that are written together."""
-HEAD = 4
-"""One in so many kept tokens of a text that is too long is from its beginning, the others from its end."""
-SCALING = 2.0
-"""LoRA's alpha over its rank."""
+AT_ONCE = 4  # texts that go through the network together; what a training step keeps of them grows with their number
+WRITTEN_AT_ONCE = 16  # rationales that are written together
+HEAD = 4  # one in so many kept tokens of a text that is too long is from its beginning, the others from its end
+SCALING = 2.0  # LoRA's alpha over its rank
 
 
 class CausalNetwork:
-    """A language model with LoRA matrices beside all its projections; see :class:`~.network.Network`.
-
-    Two levels are no and yes, more are the numbers from 0 (LMUnit §3.3, eq. 1, has 0 to 6). All tokens that spell one
-    of them are merged, as a judge's are (:mod:`askance.models.replies.yes_no`). What the model would say beside them is
-    missing from the levels' sum.
-    """
+    """A language model with LoRA matrices beside all its projections. Two levels are no and yes, more are the numbers
+    from 0 (LMUnit §3.3, eq. 1). All tokens that spell one are merged, as a judge's are
+    (:mod:`askance.models.replies.yes_no`). What the model would say beside them is missing from the levels' sum."""
 
     kind: Final = "causal"
 
@@ -89,24 +82,19 @@ class CausalNetwork:
         return [len(each) for each in self._encoded([asked_for_level(each, self._levels) for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each level among all tokens, shape (texts, levels); many texts are checkpointed in
-        training."""
+        """Log-probability of each level among all tokens, shape (texts, levels); checkpointed in training."""
         asked = self._encoded([asked_for_level(each, self._levels) for each in texts])
         encoded = [self._cut(tokens, self.longest) for tokens in asked]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-        """Score levels, as :meth:`levels`, after rationales of ``most`` tokens that the network writes; and the
-        rationales."""
+        """:meth:`levels` after rationales of ``most`` tokens that the network writes, and the rationales."""
         said = [found[0].text for found in self.write([asked_why(each) for each in texts], most)]
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation; each in a list of one.
-
-        Conversations are cut so that the rationale has room. Padding changes it only where two tokens are almost
-        equally likely.
-        """
+        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation, which is cut to leave it
+        room; each in a list of one. Padding changes it only where two tokens are almost equally likely."""
         encoded = [self._cut(tokens, self.longest - most) for tokens in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
         by_place: dict[int, list[Rationale]] = {}
@@ -123,8 +111,7 @@ class CausalNetwork:
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
 
     def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
-        """Log-probability and number of tokens of rationales with the end of their turn, shape (rationales, 2), on the
-        processor."""
+        """Log-probability and tokens of rationales with the end of their turn, (rationales, 2), on the processor."""
         before = self._encoded([asked for asked, _ in written])
         said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
         said = [[*each[: self.longest // 2], *self._ends[:1]] for each in said]

@@ -1,66 +1,201 @@
-"""The networks that a scorer can be, how one is begun or opened, and the texts that they read."""
+"""The networks that a scorer can be, how one is begun or opened, and the encoders among them.
+
+A network has ``tokens``, ``levels``, ``parameters``, ``training``, ``state``, ``restore`` and ``save``; the docstrings
+of :class:`CrossEncoder` say what each does.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from ...prompts.errors import InputError, import_optional
+from .bases import by_length, device, load, quiet, torch_library
+from .causal import CausalNetwork
 from .scored_text import ScoredText
+from .shared_rows import INPUTS, ROWS, columns, inputs_of, lengths_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from .bases import Base
-    from .encoders import CrossEncoder
     from .scorer_file import NetworkKind, Precision, ScorerFile
+    from .shared_rows import SharedRow
+
+AT_ONCE = 16  # texts that go through the network together
 
 
-class ReadingNetwork(Protocol):
-    """Reads texts and says how likely each score level is."""
+class CrossEncoder:
+    """A ``transformers`` encoder with a head for sequence classification, which reads an output for each question."""
 
-    longest: int
-    """Tokens that it reads at most."""
+    kind: ClassVar[NetworkKind] = "cross-encoder"
+    base_weights = None
+
+    def __init__(self, model: Any, tokenizer: Any, longest: int, precision: Precision = None) -> None:
+        """Take the ``model`` and ``tokenizer`` of transformers; ``longest`` is in tokens."""
+        self.device, self.precision = device(), precision
+        self._model, self._tokenizer, self.longest = model.to(self.device), tokenizer, longest
+        self._torch = torch_library()
+        self.training(False)
+
+    @classmethod
+    def start(cls, base: Base, *, levels: int, longest: int, seed: int, precision: Precision) -> Self:
+        """See :func:`start_network`."""
+        torch_library().manual_seed(seed)
+        model, tokenizer = _load(base.place, base.name, num_labels=levels, ignore_mismatched_sizes=True)
+        most = getattr(model.config, "max_position_embeddings", longest)
+        if longest > most:
+            raise InputError(f"--longest {longest}: the base {base.name} reads {most} tokens at most.")
+        return cls(model, tokenizer, longest, precision)
+
+    @classmethod
+    def open(cls, folder: Path, file: ScorerFile) -> Self:
+        """See :func:`open_network`."""
+        model, tokenizer = _load(str(folder), str(folder))
+        if model.config.num_labels != file.levels:
+            raise InputError(
+                f"{folder}: the weights tell {model.config.num_labels} levels apart, scorer.json says {file.levels}."
+            )
+        return cls(model, tokenizer, file.longest, file.precision)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
         """Tokens of each text, none cut."""
+        pairs = [self._pair(each) for each in texts]
+        return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
+
+    def _pair(self, text: ScoredText) -> tuple[str, str]:
+        return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each level, worst first; shape (texts, levels), float32, on the processor; the sum may be
-        below 1."""
+        """Log-probability of each score level, worst first; shape (texts, levels), float32, on the processor. The sum
+        may be below 1. In training, gradients go through it."""
+        lengths = [sum(map(len, each.segments)) for each in texts]
+        logits = by_length(lengths, AT_ONCE, lambda places: self._logits([texts[place] for place in places]))
+        return self._torch.log_softmax(logits, dim=-1)
 
-
-class Network(ReadingNetwork, Protocol):
-    """A network of torch, which can be trained. In training, gradients go through its levels."""
-
-    device: str
-    """Device in torch's terms: ``cpu`` or ``cuda``."""
-
-    @property
-    def kind(self) -> NetworkKind:
-        """Kind of the network."""
-
-    @property
-    def precision(self) -> Precision:
-        """Precision of reading, in training too."""
-
-    @property
-    def base_weights(self) -> str | None:
-        """Hash of the weights that are not its own but its base's; None where it has them all."""
+    def _logits(self, texts: Sequence[ScoredText]) -> Any:
+        inputs = self._tokenizer(
+            *columns([self._pair(text) for text in texts]),
+            truncation="longest_first",
+            max_length=self.longest,
+            padding=True,
+            return_tensors="pt",
+        ).to(self.device)
+        torch, halves = self._torch, self.precision == "bfloat16"
+        with torch.set_grad_enabled(self._model.training), torch.autocast(self.device, torch.bfloat16, enabled=halves):
+            return self._model(**inputs).logits.float()
 
     def parameters(self) -> list[Any]:
         """The numbers that are trained."""
+        return [numbers for numbers in self._model.parameters() if numbers.requires_grad]
 
     def training(self, on: bool) -> None:
         """Begin or end training: dropout and gradients are on in it alone."""
+        self._model.train(on)
 
     def state(self) -> dict[str, Any]:
         """Every number that training changes, by name; not copied."""
+        state: dict[str, Any] = self._model.state_dict()
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the numbers of :meth:`state`."""
+        self._model.load_state_dict(state)
 
     def save(self, folder: Path) -> None:
         """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and all else that :func:`open_network` needs."""
+        with quiet():
+            self._model.save_pretrained(folder)
+            self._tokenizer.save_pretrained(folder)
+
+
+def _load(place: str, name: str, **options: Any) -> tuple[Any, Any]:
+    def both(use: Any) -> tuple[Any, Any]:
+        tokenizer = use.AutoTokenizer.from_pretrained(place)
+        return use.AutoModelForSequenceClassification.from_pretrained(place, **options), tokenizer
+
+    found: tuple[Any, Any] = load(both, name, "an encoder")
+    return found
+
+
+OPSET = 17  # version of the operators in an ONNX graph, which ONNX Runtime has read for years
+
+
+class SharedEncoder(CrossEncoder):
+    """A BERT encoder that reads an output with its input once, and all questions on it beside it.
+
+    A question's tokens see the output and each other. The output's tokens see only themselves. So the answer to a
+    question does not depend on the other questions, and a further question costs no more than its own words. The head
+    is given the mean of the question's tokens. An encoder of sentences was trained to put a text's meaning into the
+    mean, so it learns from fewer outputs than by the first token (``experiments/results/shared_reading.json``)."""
+
+    kind: ClassVar[NetworkKind] = "shared-encoder"
+
+    def _pair(self, text: ScoredText) -> tuple[str, str]:
+        """The output and its input: the question's tokens are read beside them, and not counted."""
+        return text.read
+
+    def levels(self, texts: Sequence[ScoredText]) -> Any:
+        """Log-probability of each score level; shape (texts, levels)."""
+        rows = rows_of(texts, self._cut)
+        most = max(len(row.places) for row in rows)
+        lengths = [len(row.tokens) for row in rows]
+        logits = by_length(lengths, ROWS, lambda numbers: self._logits_of([rows[number] for number in numbers], most))
+        # Each text's place in the batch, with the row and the column of its logits.
+        cells = [(place, number, at) for number, row in enumerate(rows) for at, place in enumerate(row.places)]
+        _, row_numbers, columns_in_row = zip(*sorted(cells), strict=True)
+        return self._torch.log_softmax(logits[[*row_numbers], [*columns_in_row]], dim=-1)
+
+    def _cut(self, *columns: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+        encoded = self._tokenizer(
+            *columns, truncation="longest_first", max_length=self.longest, return_token_type_ids=True
+        )
+        return [*zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)]
+
+    def _logits_of(self, rows: Sequence[SharedRow], most: int) -> Any:
+        """Shape (rows, most, levels); where a row has fewer questions, what stands there means nothing."""
+        torch = self._torch
+        given = {name: torch.from_numpy(each).to(self.device) for name, each in inputs_of(rows, most).items()}
+        with torch.set_grad_enabled(self._model.training):
+            return self.logits(**given)
+
+    def logits(self, shares: Any, **given: Any) -> Any:
+        """Logits, (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
+        torch, model = self._torch, self._model
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            read = model.bert(**given).last_hidden_state.float()
+        return model.classifier(model.dropout(shares @ read))
+
+    def as_onnx(self) -> bytes:
+        """Write :meth:`logits` as an ONNX graph with its weights; any number of rows, questions and tokens. Raises
+        MissingExtraError where the package onnx, which torch writes it with, is not installed."""
+        import_optional("onnx", "train", "onnx")
+        torch = self._torch
+        graph = torch.nn.Module()
+        graph.encoder = self._model
+        graph.forward = lambda *given: self.logits(**dict(zip(INPUTS, given, strict=True)))
+        texts = [ScoredText(asked, output) for output in ("a", "a longer one") for asked in ("b", "c")]
+        shown = inputs_of(rows_of(texts, self._cut), 2)
+        axes = {**INPUTS, "logits": ("rows", "questions")}
+        written = BytesIO()
+        with quiet():
+            torch.onnx.export(
+                graph,
+                tuple(torch.from_numpy(values).to(self.device) for values in shown.values()),
+                written,
+                input_names=[*INPUTS],
+                output_names=["logits"],
+                dynamic_axes={
+                    name: {at: axis for at, axis in enumerate(names) if axis} for name, names in axes.items()
+                },
+                opset_version=OPSET,
+                dynamo=False,
+            )
+        return written.getvalue()
+
+
+Network = CrossEncoder | CausalNetwork  # a network of torch, which can be trained
 
 
 def start_network(
@@ -72,18 +207,12 @@ def start_network(
     rank: int,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> Network:
-    """A network that is to be trained, whose new numbers come from the seed.
-
-    It is an encoder with a head of ``levels``, or a causal model with LoRA matrices of that ``rank``, which says a
-    level in one token: no or yes, or a number. An encoder of BERT's kind reads an output once for all questions on
-    it. Raises InputError where the base is none that can be trained, or has no token for a level, and
-    MissingExtraError where a package is missing.
-    """
+    """A network to be trained, whose new numbers come from the seed: an encoder with a head of ``levels``, one of
+    BERT's kind for all questions at once, or a causal model with LoRA matrices of that ``rank``, which says a level in
+    one token. Raises InputError for a base that cannot be trained, or lacks a level's token, and MissingExtraError."""
     how: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
     how["precision"] = None if precision == "float32" else precision
     if base.is_causal:
-        from .causal import CausalNetwork
-
         return CausalNetwork.start(base, rank=rank, **how)
     return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(base, **how)
 
@@ -92,13 +221,9 @@ def open_network(folder: Path, file: ScorerFile) -> Network:
     """The network of a trained scorer. Raises InputError where the folder's files are damaged, or its base is not
     there, and MissingExtraError where a package is missing."""
     if file.kind == "causal":
-        from .causal import CausalNetwork
-
         return CausalNetwork.open(folder, file)
     return _encoder(file.kind).open(folder, file)
 
 
 def _encoder(kind: NetworkKind) -> type[CrossEncoder]:
-    from .encoders import CrossEncoder, SharedEncoder
-
     return SharedEncoder if kind == "shared-encoder" else CrossEncoder

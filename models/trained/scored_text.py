@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 class ScoredText:
     """One question about one output, as two segments and as a conversation: a network reads the one or the other."""
 
-    asked: str
-    """The question, with what its rubric and reference answer say."""
+    asked: str  # the question, with what its rubric and reference answer say
     output: str
-    given: str = ""
-    """The sources of the output: the reference, the input and the context."""
-    messages: tuple[Message, ...] = ()
-    """The conversation that asks a judge the question, for a network that reads it; else empty."""
+    given: str = ""  # the sources of the output: the reference, the input and the context
+    messages: tuple[Message, ...] = ()  # that ask a judge the question, for a network that reads them
 
     @property
     def read(self) -> tuple[str, str]:
@@ -38,11 +35,8 @@ class ScoredText:
 
 
 def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
-    """The text of a question about an example's output.
-
-    The evaluator's prompt is in the messages alone: an encoder has learned how to judge, it is not told. ``good`` is
-    not there either: P(yes) is the network's answer, whichever answer speaks for the output.
-    """
+    """The text of a question about an example's output. The evaluator's prompt is in the messages alone, as an encoder
+    has learned how to judge; ``good`` is not there: P(yes) is the network's answer, whatever it speaks for."""
     asked = [question.text, *(text for text in (question.rubric, question.reference) if text)]
     sources: tuple[str | None, ...] = ()
     if question.sees == "all":
@@ -58,8 +52,7 @@ class Rationale(NamedTuple):
     """Why an answer is yes or no, in words: a turn of its own in the judge's conversation."""
 
     text: str
-    is_whole: bool = True
-    """Whether the rationale came to its end; else it was cut off."""
+    is_whole: bool = True  # whether the rationale came to its end; else it was cut off
 
 
 def asked_for_level(text: ScoredText, levels: int) -> tuple[Message, ...]:

@@ -17,21 +17,17 @@ from ..files import file_identity
 
 SCHEMA: Literal["askance.scorer/1"] = "askance.scorer/1"
 SCORER_FILE = "scorer.json"
-GGUF_FILE = "model.gguf"
-"""A causal scorer as one file for the embedded server, if it was asked for."""
-ONNX_FILE = "model.onnx"
-"""A shared encoder as one file that is read without torch, if it was asked for."""
+GGUF_FILE = "model.gguf"  # a causal scorer as one file for the embedded server, if it was asked for
+ONNX_FILE = "model.onnx"  # a shared encoder as one file that is read without torch, if it was asked for
 NetworkKind = Literal["cross-encoder", "shared-encoder", "causal"]
-Precision = Literal["bfloat16"] | None
-"""Precision of a network's reading; None is single precision."""
+Precision = Literal["bfloat16"] | None  # precision of a network's reading; None is single precision
 WEIGHTS_FILES = {
     "cross-encoder": "model.safetensors",
     "shared-encoder": "model.safetensors",
     "causal": "adapter_model.safetensors",
 }
 """Weights files by kind; a causal model has LoRA matrices, as peft names them."""
-CLIP = 1e-6
-"""P(yes) is kept this far from 0 and 1 before its log-odds are taken."""
+CLIP = 1e-6  # P(yes) is kept this far from 0 and 1 before its log-odds are taken
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -104,10 +100,7 @@ def is_scorer(name: str | Path) -> bool:
 
 
 def read_scorer(folder: Path) -> ScorerFile:
-    """Read the ``scorer.json`` of a folder.
-
-    Raises InputError, with the file and the field, where it is missing or damaged, or its weights are not there.
-    """
+    """Read a folder's ``scorer.json``. Raises InputError where it is damaged, or the weights are missing."""
     file = folder / SCORER_FILE
     scorer = validate_row(ScorerFile, read_object(file, "scorer"), str(file))
     if not scorer.weights_file(folder).is_file() and scorer.onnx_file(folder) is None:

@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     """Tokens, with types (1 for a second text), of texts, or of pairs given as all first and all second texts."""
 
 
-QUESTIONS = 16
-"""Questions that are read beside one output at most; further ones are read beside it once more."""
-ROWS = 8
-"""Outputs that go through the network together, each with its questions."""
-OUTPUT, NOTHING = 0, -1
-"""Owner of a token: the output, or nothing. A question's tokens have its number, from 1 on."""
+QUESTIONS = 16  # questions that are read beside one output at most; further ones are read beside it once more
+ROWS = 8  # outputs that go through the network together, each with its questions
+OUTPUT, NOTHING = 0, -1  # owner of a token: the output, or nothing. A question's tokens have its number, from 1 on.
 INPUTS = {
     "input_ids": ("rows", "tokens"),
     "position_ids": ("rows", "tokens"),
@@ -47,14 +44,10 @@ class SharedRow(NamedTuple):
     """An output and the questions on it as they are read together."""
 
     tokens: list[int]
-    positions: list[int]
-    """Position of each token within the output or within its question."""
-    types: list[int]
-    """0 for the output's tokens, 1 for the tokens of its input and of the questions."""
-    parts: list[int]
-    """Owner of each token."""
-    places: list[int]
-    """Places of the questions' texts among all that are asked for."""
+    positions: list[int]  # position of each token within the output or within its question
+    types: list[int]  # 0 for the output's tokens, 1 for the tokens of its input and of the questions
+    parts: list[int]  # owner of each token
+    places: list[int]  # places of the questions' texts among all that are asked for
 
 
 def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:
@@ -82,11 +75,9 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 
 
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
-    """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`.
-
-    ``attention_mask`` says what each token sees: the output, and the tokens of its own question. ``shares`` holds each
-    token's share in the mean of its question. Rows are filled up with token 0, which no other token sees.
-    """
+    """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`. ``attention_mask`` says what
+    each token sees: the output, and the tokens of its own question. ``shares`` holds each token's share in the mean of
+    its question. Rows are filled up with token 0, which no other token sees."""
     width = max(len(row.tokens) for row in rows)
     parts = _filled([row.parts for row in rows], width, NOTHING)
     own = parts[:, None, :] == np.arange(1, questions + 1)[:, None]
@@ -130,7 +121,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class OnnxEncoder:
-    """Reads as :class:`~.encoders.SharedEncoder` does, on the processor; see :class:`~.network.ReadingNetwork`."""
+    """Reads as :class:`~.network.SharedEncoder` does, on the processor, and cannot be trained."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
         """Take ONNX Runtime's ``session`` and the ``tokenizer`` of the package tokenizers; ``longest`` is in tokens."""
@@ -139,8 +130,7 @@ class OnnxEncoder:
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> OnnxEncoder:
-        """The encoder in a scorer's folder. Raises MissingExtraError where a package is missing, and InputError where a
-        file is missing or cannot be read."""
+        """The encoder in a folder. Raises MissingExtraError, and InputError for a file that cannot be read."""
         runtime = import_optional("onnxruntime", EXTRA, "onnxruntime")
         tokenizers = import_optional("tokenizers", EXTRA, "tokenizers")
         options = runtime.SessionOptions()

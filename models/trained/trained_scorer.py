@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from ...prompts.errors import InputError, MissingExtraError
 from ..base import Answer, ModelError
 from ..budget import FREE
 from ..files import file_identity
-from ..replies.numbers import expected_score
+from ..replies.answer_words import expected_score
 from .network import open_network
 from .scored_text import scored_text
 from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
@@ -22,36 +22,26 @@ from .shared_rows import OnnxEncoder
 if TYPE_CHECKING:
     from ..base import Request
     from .causal import CausalNetwork
-    from .network import ReadingNetwork
+    from .network import Network
     from .scored_text import ScoredText
 
-AT_ONCE = 64
-"""Texts that are answered together: so many callers wait for their answers at once."""
-DIGITS = 6
-"""Places of P(yes): which texts share a batch changes those beyond them, in bfloat16 the third."""
+AT_ONCE = 64  # texts that are answered together: so many callers wait for their answers at once
+DIGITS = 6  # places of P(yes): which texts share a batch changes those beyond them, in bfloat16 the third
 
 
-class _Said(NamedTuple):
-    """P(yes), the tokens that were read, and the rationale, if there is one."""
-
-    p_yes: float
-    tokens: int
-    rationale: str
+_Said = tuple[float, int, str]  # P(yes), the tokens that were read, and the rationale, if there is one
 
 
 class TrainedScorer:
-    """Answers yes-or-no questions with P(yes), in this process; requests of the same time are answered together.
-
-    An encoder reads the question and the example, whatever the evaluator's prompt. A causal model reads the messages;
-    its rationale, if any, follows the word on a line of its own.
-    """
+    """Answers yes-or-no questions with P(yes), in this process; requests of the same time are answered together. An
+    encoder reads the question and the example, whatever the evaluator's prompt. A causal model reads the messages; its
+    rationale, if any, follows the word on a line of its own."""
 
     repeats_itself = True
     takes_images = False
     price = FREE
     thinking_room = ()
-    gathers = 4 * AT_ONCE
-    """Most callers that may await their answers at once."""
+    gathers = 4 * AT_ONCE  # most callers that may await their answers at once
 
     def __init__(self, name: str) -> None:
         """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
@@ -60,7 +50,7 @@ class TrainedScorer:
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
         self.identity = f"scorer:{self._file.identity}"
-        self._network: ReadingNetwork | None = None
+        self._network: Network | OnnxEncoder | None = None
         self._thread = ThreadPoolExecutor(1, "askance-scorer")
         self._waiting: list[tuple[ScoredText, asyncio.Future[_Said]]] = []
         self._work: asyncio.Task[None] | None = None
@@ -86,10 +76,6 @@ class TrainedScorer:
         odds = (("Yes", log(p)), ("No", log(1.0 - p)))
         logprobs = ((word, odds),) if request.parameters.top_logprobs else None
         return Answer(text, logprobs, tokens, 1, 0.0)
-
-    def highest_cost(self, request: Request) -> float:
-        """Return 0: the scorer runs here."""
-        return 0.0
 
     async def close(self) -> None:
         """Let go of the weights; what is being read is read to its end."""
@@ -124,15 +110,13 @@ class TrainedScorer:
             levels, rationales = cast("CausalNetwork", network).levels_after_rationales(texts, most)
         expected = expected_scores(levels.tolist())
         return [
-            _Said(round(self._file.calibrated(p), DIGITS), min(tokens, network.longest), rationale)
+            (round(self._file.calibrated(p), DIGITS), min(tokens, network.longest), rationale)
             for p, tokens, rationale in zip(expected, network.tokens(texts), rationales, strict=True)
         ]
 
-    def _opened(self) -> ReadingNetwork:
-        """Prefer ONNX Runtime where the folder has its file, so that answers are the same everywhere.
-
-        Only where ONNX Runtime is not installed and torch is, torch reads the other weights.
-        """
+    def _opened(self) -> Network | OnnxEncoder:
+        """Prefer ONNX Runtime where the folder has its file, so that answers are the same everywhere. Only where ONNX
+        Runtime is not installed and torch is, torch reads the other weights."""
         folder, file = self._folder, self._file
         onnx, weights = file.onnx_file(folder), file.weights_file(folder)
         torch_alone = find_spec("onnxruntime") is None and find_spec("torch") is not None and weights.is_file()

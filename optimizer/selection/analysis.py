@@ -18,7 +18,7 @@ from ...evaluation.options import SelectOptions
 from ...evaluation.raters.agreement import agreement_of_raters
 from ...evaluation.verdict_table import tabulate
 from ...models.budget import estimate_tokens
-from ...models.replies.numbers import scale_of
+from ...models.replies.answer_words import scale_of
 from ...prompts.checklist import Checklist, Computed, Sees
 from ...prompts.examples import Example, documents, human_dimensions
 from ...prompts.prompt import frame

@@ -15,7 +15,7 @@ from askance.agents.requests import Ask, BatchedAsking, EachAsking, ExpectedScor
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request, make_request
 from askance.models.gateway import Gateway
-from askance.models.replies.numbers import worth_keeping
+from askance.models.replies.answer_words import worth_keeping
 from askance.models.replies.yes_no import ROOM, p_quoted
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.examples import Example

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import askance
-from askance.models.base import Answer, Request
+from askance.models.base import Answer, Request, message_said
 from askance.models.progress import Watcher
-from askance.models.replies.tool_calls import message_said
 from askance.models.writing import WRITING_FILE, PromptSettings
 from askance.prompts.checklist import Checklist, ComputedCheck
 from askance.prompts.errors import InputError

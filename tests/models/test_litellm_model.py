@@ -17,6 +17,7 @@ import pytest
 
 from askance.models import budget as prices
 from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.models.budget import highest_cost
 from askance.models.gateway import Gateway
 from askance.models.litellm_model import LiteLLMModel
 from askance.models.named import read_named
@@ -126,10 +127,10 @@ async def test_usage_and_cost_come_through(serve: Ask) -> None:
 
 @needs_litellm
 def test_the_highest_cost_of_a_call_is_known_before_it_is_made() -> None:
-    assert LiteLLMModel("litellm_proxy/gpt-4o-mini").highest_cost(REQUEST) == pytest.approx(
+    assert highest_cost(LiteLLMModel("litellm_proxy/gpt-4o-mini"), REQUEST) == pytest.approx(
         1001 * 0.15e-6 + 10 * 0.6e-6
     )
-    assert LiteLLMModel("hosted_vllm/m").highest_cost(REQUEST) == 0
+    assert highest_cost(LiteLLMModel("hosted_vllm/m"), REQUEST) == 0
 
 
 @needs_litellm
@@ -241,7 +242,7 @@ async def test_refused_log_probabilities_are_left_out_from_then_on(
             sent.append({"seed", "logprobs", "top_logprobs"} & set(asked))
             if "logprobs" in asked:
                 raise refused(status, said)
-            message = SimpleNamespace(content="Yes", get=lambda name: None)
+            message = SimpleNamespace(model_dump=lambda **_: {"content": "Yes"})
             return SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")])
 
     monkeypatch.setattr("askance.models.litellm_model._litellm", Package)
@@ -339,7 +340,7 @@ async def test_log_probabilities_that_cannot_be_used_are_none(monkeypatch: pytes
         async def acompletion(**_: Any) -> Any:
             top = [{"token": "Yes", "logprob": logprob}]
             content = {"content": [{"token": "Yes", "top_logprobs": top}]}
-            message = SimpleNamespace(content="Yes", get=lambda name: None)
+            message = SimpleNamespace(model_dump=lambda **_: {"content": "Yes"})
             told = SimpleNamespace(model_dump=lambda: content)
             return SimpleNamespace(choices=[SimpleNamespace(message=message, logprobs=told, finish_reason="stop")])
 

@@ -6,7 +6,7 @@ import pytest
 
 from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Parameters, make_request
-from askance.models.budget import FREE, Budget, list_price, spending_of, together
+from askance.models.budget import FREE, Budget, highest_cost, list_price, spending_of, together
 from askance.models.resolve import Models
 from askance.prompts.errors import InputError
 from askance.testing import StandInServer
@@ -83,6 +83,6 @@ async def test_a_cap_on_money_is_kept_for_a_listed_model_and_refused_for_another
     async with Models(api_base=OPENAI, need_prices=True) as models:
         model = models.get("openai/gpt-4o-mini")
         request = make_request(model.identity, [("user", "x" * 4_000_000)], Parameters(1_000_000))
-        assert model.highest_cost(request) == pytest.approx(0.75)  # type: ignore[attr-defined]
+        assert highest_cost(model, request) == pytest.approx(0.75)
         with pytest.raises(InputError, match=naming("price", "not known")):
             models.get("openai/my-finetune")

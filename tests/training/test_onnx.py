@@ -11,8 +11,7 @@ import pytest
 
 from askance.evaluation.evaluate import evaluate
 from askance.models.trained.bases import find_base
-from askance.models.trained.encoders import SharedEncoder
-from askance.models.trained.network import open_network
+from askance.models.trained.network import SharedEncoder, open_network
 from askance.models.trained.scored_text import ScoredText
 from askance.models.trained.scorer_file import read_scorer
 from askance.models.trained.shared_rows import OnnxEncoder, rows_of

@@ -32,7 +32,7 @@ from askance.training import rationales, trainer
 from askance.training.losses import RationaleObjective, RationalePair
 from askance.training.mixture import Probe, TrainingItem
 from askance.training.options import TrainOptions
-from askance.training.rationale_pairs import (
+from askance.training.rationales import (
     Drawn,
     RationaleCase,
     drafts_of,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from askance.models.trained.bases import find_base
-from askance.models.trained.encoders import SharedEncoder
-from askance.models.trained.network import Network, open_network, start_network
+from askance.models.trained.network import Network, SharedEncoder, open_network, start_network
 from askance.models.trained.scored_text import ScoredText
 from askance.models.trained.scorer_file import ScorerFile, read_scorer
 from askance.models.trained.shared_rows import rows_of

@@ -18,9 +18,8 @@ from askance.agents.traces.replay import (
     with_record,
 )
 from askance.memory.verdict_store import VerdictStore
-from askance.models.base import Answer, ModelError, Parameters
+from askance.models.base import Answer, ModelError, Parameters, message_said
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.models.replies.tool_calls import message_said
 from askance.prompts.checklist import ComputedCheck
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example

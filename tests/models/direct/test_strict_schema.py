@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from askance.agents.agent import strict_schema
 from askance.agents.generator import GeneratorNote, StatedRequirement
 from askance.agents.replies import ENGLISH
-from askance.agents.requests import _schema, _score_schema, batched_schema
+from askance.agents.requests import _schema, batched_schema, object_schema
 from askance.models.base import Parameters, make_request
 from askance.models.direct import chat_fields, is_strict
 from askance.prompts.checklist import Question
@@ -30,7 +30,7 @@ class Outer(BaseModel):
     [
         *(strict_schema(each) for each in (GeneratorNote, StatedRequirement, Outer)),
         *(_schema(ENGLISH, explained=explained, stated=explained) for explained in (True, False)),
-        _score_schema((1, 5)),
+        object_schema({"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "explanation": {"type": "string"}}),
         batched_schema(
             (Question(id="a", text="Is it?"), Question(id="b", text="Is it?")), explained=True, answers=ENGLISH
         ),

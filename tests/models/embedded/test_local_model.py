@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from askance.models.base import Parameters, Request, make_request
-from askance.models.embedded.local_model import EmbeddedModel, ProcessorTurns, TwoSlots
-from askance.models.embedded.servers import EmbeddedServerPool
+from askance.models.embedded.servers import EmbeddedModel, EmbeddedServerPool, ProcessorTurns, TwoSlots
 from askance.prompts.prompt import Framing
 from askance.testing import StandInServer
 
@@ -107,11 +106,11 @@ async def test_two_requests_at_once_are_answered_one_after_the_other() -> None:
     class Counting(EmbeddedModel):
         now = 0
 
-        async def _call(self, *what: Any, **how: Any) -> tuple[int, Any, bytes]:
+        async def call(self, *what: Any, **how: Any) -> tuple[int, Any, bytes]:
             self.now += 1
             under_way.append(self.now)
             try:
-                return await super()._call(*what, **how)
+                return await super().call(*what, **how)
             finally:
                 self.now -= 1
 
@@ -149,7 +148,7 @@ async def test_a_killed_process_gives_its_turn_back_and_a_stopped_one_is_waited_
     code = textwrap.dedent(f"""
         import asyncio
         from pathlib import Path
-        from askance.models.embedded.local_model import ProcessorTurns
+        from askance.models.embedded.servers import ProcessorTurns
         async def main():
             async with ProcessorTurns(Path({str(tmp_path)!r})).turn():
                 print("mine", flush=True)
@@ -159,7 +158,7 @@ async def test_a_killed_process_gives_its_turn_back_and_a_stopped_one_is_waited_
     other = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", code], stdout=subprocess.PIPE)
     try:
         assert other.stdout is not None and other.stdout.readline() == b"mine\n"
-        monkeypatch.setattr("askance.models.embedded.local_model.TURN_SECONDS", 0.3)
+        monkeypatch.setattr("askance.models.embedded.servers.TURN_SECONDS", 0.3)
         turns = ProcessorTurns(tmp_path)
         waited = []
         for _ in range(3):
@@ -167,7 +166,7 @@ async def test_a_killed_process_gives_its_turn_back_and_a_stopped_one_is_waited_
             async with turns.turn():
                 waited.append(time.monotonic() - before)
         assert waited[0] >= 0.3 and max(waited[1:]) < 0.2
-        monkeypatch.setattr("askance.models.embedded.local_model.TURN_SECONDS", 20.0)
+        monkeypatch.setattr("askance.models.embedded.servers.TURN_SECONDS", 20.0)
         waiting = asyncio.ensure_future(_entered(ProcessorTurns(tmp_path)))
         await asyncio.sleep(0.1)
         assert not waiting.done()

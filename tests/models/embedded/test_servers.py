@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from askance.models.embedded.local_model import TwoSlots
-from askance.models.embedded.servers import EmbeddedServer, EmbeddedServerPool, ServerSettings
+from askance.models.embedded.servers import EmbeddedServer, EmbeddedServerPool, ServerSettings, TwoSlots
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from tests.said import naming, says
 

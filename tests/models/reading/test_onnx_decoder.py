@@ -19,7 +19,7 @@ import pytest
 from askance.models.base import Parameters, make_request
 from askance.models.reading import onnx_decoder, onnx_reader
 from askance.models.reading.onnx_decoder import eight_bits
-from askance.models.reading.onnx_reader import load_onnx_reader, made_ready
+from askance.models.reading.onnx_reader import load_reader, made_ready
 from askance.models.reading.reading_model import Reader
 from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError
@@ -126,7 +126,7 @@ def in_double_precision(made: dict[str, np.ndarray[Any, Any]], tokens: list[int]
 
 
 def reader_of(path: Path) -> Reader:
-    return load_onnx_reader("onnx/m", path, path.stem)
+    return load_reader("onnx/m", path, path.stem)
 
 
 @pytest.fixture(autouse=True)

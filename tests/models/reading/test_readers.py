@@ -21,10 +21,8 @@ from askance.commands.models import check_model
 from askance.models.base import Answer, ModelError, Parameters, Request, make_request
 from askance.models.files import sha256_of_file
 from askance.models.gateway import Gateway
-from askance.models.reading import consistency, openvino_reader
+from askance.models.reading import consistency, onnx_reader, openvino_reader
 from askance.models.reading.consistency import ALONE
-from askance.models.reading.onnx_reader import load_onnx_reader
-from askance.models.reading.openvino_reader import load_openvino_reader
 from askance.models.reading.reading_model import (
     BLOCK,
     CONTEXT,
@@ -105,7 +103,10 @@ class Abreast(Words):
         return [self.next_token(each, ends) for each in prompts]
 
 
-LOADS: dict[str, Callable[[str, Path, str], Reader]] = {"onnx": load_onnx_reader, "openvino": load_openvino_reader}
+LOADS: dict[str, Callable[[str, Path, str], Reader]] = {
+    "onnx": onnx_reader.load_reader,
+    "openvino": openvino_reader.load_reader,
+}
 PACKAGES = {"onnx": ("onnxruntime", "onnx", "gguf"), "openvino": ("openvino", "openvino_genai")}
 
 
@@ -417,5 +418,5 @@ def test_openvino_says_that_there_is_no_room_before_it_makes_anything(
     with path.open("wb") as file:
         file.truncate(1_100_000_000)
     with pytest.raises(AskanceError, match=naming("1.3 GB", "1.0 GB", "room")):
-        load_openvino_reader("openvino/m", path, "0")
+        openvino_reader.load_reader("openvino/m", path, "0")
     assert not list((tmp_path / "cache" / "openvino").iterdir())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askance.models.base import TokenProbabilities
-from askance.models.replies.numbers import (
+from askance.models.replies.answer_words import (
     expected_number,
     expected_score,
     score_masses,

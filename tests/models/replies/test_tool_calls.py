@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from askance.models.base import Answer, ModelError, Parameters, make_request
+from askance.models.base import Answer, ModelError, Parameters, make_request, message_in, message_said
 from askance.models.direct import DirectModel
 from askance.models.refusals import takes_no_tools
-from askance.models.replies.tool_calls import message_in, message_said
 from askance.testing import StandInServer
 
 TOOLS = ({"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}},)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import askance
-from askance.models.base import Answer, Request
-from askance.models.replies.tool_calls import message_said
+from askance.models.base import Answer, Request, message_said
 from askance.prompts.checklist import load_checklist
 from askance.prompts.prompt import Prompt
 from askance.testing import ScriptedModel
