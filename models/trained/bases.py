@@ -24,7 +24,7 @@ from ...prompts.text_files import read_object
 from ..embedded.download import pulled
 from ..embedded.registry import MODELS, RegisteredModel, resolve
 from ..files import file_identity
-from .shared_rows import of_like_length
+from .scored_text import of_like_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

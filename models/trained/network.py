@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from ...prompts.errors import InputError, import_optional
 from .bases import by_length, device, load, quiet, torch_library
 from .causal import CausalNetwork
-from .scored_text import ScoredText
-from .shared_rows import INPUTS, ROWS, columns, inputs_of, lengths_of, rows_of
+from .scored_text import INPUTS, ROWS, ScoredText, columns, inputs_of, lengths_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .bases import Base
+    from .scored_text import SharedRow
     from .scorer_file import NetworkKind, Precision, ScorerFile
-    from .shared_rows import SharedRow
 
 AT_ONCE = 16  # texts that go through the network together
 
@@ -161,7 +160,7 @@ class SharedEncoder(CrossEncoder):
             return self.logits(**given)
 
     def logits(self, shares: Any, **given: Any) -> Any:
-        """Logits, (rows, questions, levels), from the tensors of :func:`~.shared_rows.inputs_of`."""
+        """Logits, (rows, questions, levels), from the tensors of :func:`~.scored_text.inputs_of`."""
         torch, model = self._torch, self._model
         with torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16"):
             read = model.bert(**given).last_hidden_state.float()

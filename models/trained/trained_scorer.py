@@ -15,9 +15,8 @@ from ..budget import FREE
 from ..files import file_identity
 from ..replies.answer_words import expected_score
 from .network import open_network
-from .scored_text import scored_text
+from .scored_text import OnnxEncoder, scored_text
 from .scorer_file import CLIP, GGUF_FILE, ONNX_FILE, read_scorer
-from .shared_rows import OnnxEncoder
 
 if TYPE_CHECKING:
     from ..base import Request

@@ -19,8 +19,8 @@ from askance.evaluation.kept_judge import THIS_FOLDER, KeptJudge
 from askance.evaluation.regression import check_regression
 from askance.models.embedded.servers import available_threads
 from askance.models.files import sha256_of_file
+from askance.models.trained.scored_text import threads
 from askance.models.trained.scorer_file import read_scorer
-from askance.models.trained.shared_rows import threads
 from askance.prompts.checklist import load_checklist
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.prompt import Prompt

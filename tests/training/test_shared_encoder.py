@@ -8,9 +8,8 @@ import pytest
 
 from askance.models.trained.bases import find_base
 from askance.models.trained.network import Network, SharedEncoder, open_network, start_network
-from askance.models.trained.scored_text import ScoredText
+from askance.models.trained.scored_text import ScoredText, rows_of
 from askance.models.trained.scorer_file import ScorerFile, read_scorer
-from askance.models.trained.shared_rows import rows_of
 from askance.training.train import train
 
 from .conftest import CHECKLIST, SMALL, WORDS, made, said
