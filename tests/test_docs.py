@@ -30,7 +30,8 @@ import yaml
 
 from askance.cli import cli
 from askance.models.embedded.registry import MODELS
-from askance.testing import BatchServer, ServerReply, StandInServer, completion
+from askance.testing import ServerReply, StandInServer, completion
+from tests.doubles import BatchServer
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted((ROOT / "docs").rglob("*.md"))

@@ -13,8 +13,8 @@ from askance.agents.checks import compute
 from askance.agents.requests import EachAsking
 from askance.prompts.checklist import ComputedCheck
 from askance.prompts.examples import Example
-from askance.testing import Heeding, SimulatedWriter, WritersJudge, WritersWorld
-from askance.testing.simulated_writer import FACTS, REPLY
+from tests.doubles import Heeding, SimulatedWriter, WritersJudge, WritersWorld
+from tests.doubles.simulated_writer import FACTS, REPLY
 
 WORLDS = {form: WritersWorld(form=form, seed=4) for form in ("reply", "facts")}  # type: ignore[arg-type]
 Form = Literal["reply", "facts"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from askance.testing import VendorServer
+from tests.doubles import VendorServer
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Is it? Answer with one word: yes or no."}]}
 CLAUDE = {**CHAT, "max_tokens": 4000}

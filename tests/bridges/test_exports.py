@@ -36,7 +36,8 @@ from askance.prompts.errors import InputError
 from askance.prompts.formats.binding import Binding
 from askance.prompts.prompt import Prompt, parse_prompt
 from askance.prompts.text import FENCE_WORDS, fence
-from askance.testing import FaultyServer, completion
+from askance.testing import completion
+from tests.doubles import FaultyServer
 from tests.said import naming, says
 from tests.thinkers import Thinker
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from askance.testing import VendorServer
+from tests.doubles import VendorServer
 
 from .test_providers import COMMANDS
 

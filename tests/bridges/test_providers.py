@@ -13,8 +13,9 @@ import askance
 from askance.models.base import Request
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.prompt import Prompt
-from askance.testing import ScriptedModel, VendorServer
-from askance.testing.vendors import FILTERED
+from askance.testing import ScriptedModel
+from tests.doubles import VendorServer
+from tests.doubles.vendors import FILTERED
 
 CHECKLIST = Checklist(
     task="Summaries of reports.",

@@ -21,7 +21,8 @@ from askance.prompts.checklist import Checklist, ComputedCheck, Question, dump_c
 from askance.prompts.errors import InputError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt
-from askance.testing import StandInServer, WritersJudge, WritersWorld
+from askance.testing import StandInServer
+from tests.doubles import WritersJudge, WritersWorld
 from tests.said import naming, says
 
 from .conftest import kept

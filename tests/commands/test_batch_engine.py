@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from askance.models.batches import batch_model
-from askance.testing import BatchServer, ServerReply, StandInServer, completion
+from askance.testing import ServerReply, StandInServer, completion
+from tests.doubles import BatchServer
 
 from ..said import says
 

@@ -2,7 +2,7 @@
 
 Run ``python -m tests.measured.migration_world`` (hours of processor time; ``--seeds 3`` is a small one). The old model's
 outputs are recorded; the targets are a weaker model that can be mended, one as good as the old one, and one that is
-truly worse and cannot be mended (:class:`askance.testing.WritersWorld`). What is true of a target is measured on fresh
+truly worse and cannot be mended (:class:`tests.doubles.WritersWorld`). What is true of a target is measured on fresh
 inputs that no run sees: the chance that it keeps each rule, and its outputs judged without error.
 """
 
@@ -29,7 +29,8 @@ from askance.prompts.checklist import Checklist, load_checklist
 from askance.prompts.examples import Example
 from askance.prompts.verdicts import Verdict
 from askance.stats.pass_fail import rate
-from askance.testing import ScriptedModel, WritersJudge, WritersWorld
+from askance.testing import ScriptedModel
+from tests.doubles import WritersJudge, WritersWorld
 
 RESULT = RESULTS / "migration_world.json"
 SEEDS = 100

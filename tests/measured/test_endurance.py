@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from askance.testing import FAULTS
+from tests.doubles import FAULTS
 from tests.measured.endurance import __main__ as endurance
 from tests.measured.endurance.faults import at_faults, at_final_faults
 from tests.measured.endurance.kills import killed

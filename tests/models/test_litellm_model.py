@@ -25,7 +25,8 @@ from askance.models.resolve import Models
 from askance.prompts.errors import AskanceError, InputError, MissingExtraError
 from askance.prompts.examples import Example
 from askance.prompts.prompt import Prompt, generator_messages
-from askance.testing import StandInServer, VendorServer, completion
+from askance.testing import StandInServer, completion
+from tests.doubles import VendorServer
 from tests.said import naming, says
 
 KEY = "sk-very-secret-0123456789"

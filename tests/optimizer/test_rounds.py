@@ -24,7 +24,7 @@ from askance.optimizer.rounds import prepare_round
 from askance.prompts.checklist import Checklist, Question
 from askance.prompts.errors import BudgetExceededError, InputError
 from askance.prompts.prompt import Prompt
-from askance.testing import Heeding, WritersJudge, WritersWorld
+from tests.doubles import Heeding, WritersJudge, WritersWorld
 from tests.said import naming, says
 
 COMMENTS = {"thanks": "It does not thank the reader.", "blame": "It blames the reader!", "next_step": "And what next?"}

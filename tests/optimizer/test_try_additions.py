@@ -20,7 +20,8 @@ from askance.prompts.errors import InputError
 from askance.prompts.formats.binding import Binding
 from askance.prompts.prompt import Prompt, load_generator_prompt
 from askance.settings import parse_options
-from askance.testing import ScriptedModel, WritersJudge, WritersWorld
+from askance.testing import ScriptedModel
+from tests.doubles import WritersJudge, WritersWorld
 
 OPTIONS: dict[str, Any] = {"embedder": "words", "resamples": 200, "alpha": 0.2, "max_iterations": 1}
 ENDS = "End with the word Bye."

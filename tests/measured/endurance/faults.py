@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from askance.prompts.verdicts import read_verdicts
-from askance.testing import FINAL, FaultyServer, ServerReply
+from askance.testing import ServerReply
+from tests.doubles import FINAL, FaultyServer
 
 from .processes import CommandRunner
 from .world import EVALUATE, reply, write_inputs

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from askance.memory.journal import read_events
-from askance.testing import BatchServer, ServerReply, StandInServer
+from askance.testing import ServerReply, StandInServer
+from tests.doubles import BatchServer
 
 from .processes import CommandRunner, Ended
 from .world import Work, reply, write_inputs

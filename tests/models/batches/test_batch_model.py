@@ -14,7 +14,8 @@ from askance.models.budget import Budget, Price
 from askance.models.resolve import Models
 from askance.models.session import ModelOptions, session
 from askance.prompts.errors import BudgetExceededError, InputError
-from askance.testing import BatchServer, ServerReply
+from askance.testing import ServerReply
+from tests.doubles import BatchServer
 from tests.said import naming, says
 from tests.thinkers import Thinker
 

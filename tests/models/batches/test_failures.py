@@ -10,7 +10,8 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.batches import open_batches
 from askance.models.batches.open_batches import BatchJournal, BatchRecord
 from askance.prompts.errors import AskanceError
-from askance.testing import BatchServer, ServedBatch, ServerReply, StandInServer
+from askance.testing import ServerReply, StandInServer
+from tests.doubles import BatchServer, ServedBatch
 from tests.said import says
 
 from .conftest import answers, asking, error_of, records, requests, script

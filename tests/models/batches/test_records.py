@@ -10,7 +10,7 @@ from askance.memory.verdict_store import VerdictStore
 from askance.models.base import Answer, Request, StoreAwayError
 from askance.models.batches.open_batches import BatchJournal, BatchRecord
 from askance.prompts.errors import AskanceError, InputError
-from askance.testing import BatchServer
+from tests.doubles import BatchServer
 from tests.said import says
 
 from .conftest import IDENTITY, Asked, answers, asking, error_of, records, requests, script

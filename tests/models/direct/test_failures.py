@@ -10,7 +10,8 @@ import pytest
 
 from askance.models.base import Answer, ModelError, make_request
 from askance.models.gateway import Gateway, RetryPolicy
-from askance.testing import FaultyServer, StandInServer
+from askance.testing import StandInServer
+from tests.doubles import FaultyServer
 from tests.said import naming, says
 
 from .conftest import FULL, PLAIN, ask, ask_server, error_from, make, reply

@@ -16,7 +16,8 @@ from askance.optimizer.migration.certificate import MigrationResult
 from askance.optimizer.migration.inputs import prepare_writer
 from askance.prompts.checklist import Checklist, dump_checklist, load_checklist
 from askance.prompts.errors import InputError
-from askance.testing import ServerReply, StandInServer, WritersJudge, WritersWorld
+from askance.testing import ServerReply, StandInServer
+from tests.doubles import WritersJudge, WritersWorld
 
 SMALL = {"max_iterations": 1, "split": (0.25, 0.25, 0.5), "explain": "never", "resamples": 200}
 

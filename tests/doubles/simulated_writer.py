@@ -19,12 +19,12 @@ from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
 
-from ..models.base import Answer, Parameters, Request, make_request
-from ..prompts.checklist import Checklist, ComputedCheck, Question
-from ..prompts.prompt import Prompt
-from ..prompts.templates import render
-from .scripted import as_answer
-from .simulated_judge import PROMPTABLE, AnsweringJudge, on_the_list
+from askance.models.base import Answer, Parameters, Request, make_request
+from askance.prompts.checklist import Checklist, ComputedCheck, Question
+from askance.prompts.prompt import Prompt
+from askance.prompts.templates import render
+from askance.testing.scripted import as_answer
+from askance.testing.simulated_judge import PROMPTABLE, AnsweringJudge, on_the_list
 
 _NORMAL = NormalDist()
 _INPUT = re.compile(r"Request \[(\w+)\]: what about the (\w+)\?")

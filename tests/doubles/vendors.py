@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .servers import StandInServer, web_reply
+from askance.testing.servers import StandInServer, web_reply
+
 from .vendor_answers import Saying, say
 
 Body = Mapping[str, Any]
