@@ -18,9 +18,6 @@ from askance.models.base import Answer, ModelError, Parameters, make_request
 from askance.models.direct import DirectModel
 from askance.models.gateway import Gateway, RetryPolicy
 from askance.testing import (
-    FAULTS,
-    FINAL,
-    FaultyServer,
     ScriptedModel,
     StandInServer,
     as_answer,
@@ -29,6 +26,7 @@ from askance.testing import (
     simulated,
     simulated_judge,
 )
+from tests.doubles import FAULTS, FINAL, FaultyServer
 
 REQUEST = make_request("m", [("user", "four" * 4)], Parameters(1, top_logprobs=2))
 
