@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
 LARGEST_BOOK = 2**30
-"""Bytes of an Excel workbook, unpacked."""
+"""Bytes of an Excel workbook, or of another zip, unpacked."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 INSPECT = ".eval"
@@ -180,12 +180,12 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
 
 
 def _check_size(place: object, archive: ZipFile) -> None:
-    """Refuse a workbook that would fill the memory; what a zip states about its parts, it cannot go beyond."""
+    """Refuse a workbook or a zip that would fill the memory; what a zip states about its parts, it cannot go beyond."""
     size = sum(each.file_size for each in archive.infolist())
     if size > LARGEST_BOOK:
         raise InputError(
-            f"{place}: this unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Save it as CSV or "
-            "JSONL."
+            f"{place}: this unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Unpack it first, or "
+            "save it as CSV or JSONL."
         )
 
 
