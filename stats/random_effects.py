@@ -77,12 +77,20 @@ def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vec
 
 
 def _clustered_error(design: np.ndarray, rest: Vector, inverse: np.ndarray, codes: np.ndarray) -> float:
-    """Standard error of the second coefficient, clustered by group, each group's rest corrected for its leverage."""
-    variance = 0.0
-    for code in np.unique(codes):
-        rows = design[codes == code]
-        kept, directions = np.linalg.eigh(np.eye(len(rows)) - rows @ inverse @ rows.T)
-        scale = np.where(kept > SMALLEST, 1 / np.sqrt(np.maximum(kept, SMALLEST)), 0.0)
-        corrected = directions @ (scale * (directions.T @ rest[codes == code]))
-        variance += float((inverse @ rows.T @ corrected)[1] ** 2)
-    return float(np.sqrt(variance))
+    """Standard error of the second coefficient, clustered by group, each group's rest corrected for its leverage.
+
+    The leverage of a group has at most as many directions as ``design``, shape (n, 2), has columns.
+    """
+    values, directions = np.linalg.eigh(inverse)
+    root = directions * np.sqrt(np.maximum(values, 0.0)) @ directions.T
+    rows = design @ root
+    groups = int(codes.max()) + 1
+    leverage = np.zeros((groups, 2, 2))
+    np.add.at(leverage, codes, rows[:, :, None] * rows[:, None, :])
+    score = np.zeros((groups, 2))
+    np.add.at(score, codes, rows * rest[:, None])
+    taken, axes = np.linalg.eigh(leverage)
+    left = 1 - taken
+    scale = np.where(left > SMALLEST, 1 / np.sqrt(np.maximum(left, SMALLEST)), 0.0)
+    corrected = np.einsum("gij,gj,gkj,gk->gi", axes, scale, axes, score)
+    return float(np.sqrt(((corrected @ root)[:, 1] ** 2).sum()))
