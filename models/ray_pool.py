@@ -12,43 +12,29 @@ with the least under way.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .. import __version__
 from ..prompts.errors import AskanceError, InputError, import_optional
 from ..prompts.formatting import count
 from .base import Answer, Model, ModelError, Request
-from .budget import highest_cost
 from .named import NamedModel
 from .resolve import Models
 
 logger = logging.getLogger(__name__)
 
-Call = tuple[int, str, str, Request]
-"""A number, the model's name, the command's identity for it, and the request."""
-Outcome = tuple[int, Answer | AskanceError]
-"""The number of the call, and what came of it."""
-
 
 class NodeWorker:
-    """The models of a command on this machine: the same names, this machine's keys, files and embedded servers.
-
-    Calls come in with :meth:`take` and outcomes go out with :meth:`outcomes`, many at once, as one message to another
-    machine costs more than its content. Failures are outcomes too, so that they arrive unchanged.
-    """
+    """The models of a command on this machine: the same names, this machine's keys, files and embedded servers."""
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
         """Take the arguments of :class:`~askance.models.resolve.Models`."""
         self._models = Models(api_base=api_base, timeout=timeout, named=named)
-        self._under_way: dict[int, asyncio.Task[None]] = {}
-        self._over: list[Outcome] = []
-        self._some_are_over = asyncio.Event()
 
     async def open(self, version: str) -> AskanceError | None:
         """Be ready, for a command of an askance of this ``version``."""
@@ -57,67 +43,39 @@ class NodeWorker:
         await self._models.__aenter__()
         return None
 
-    async def take(self, calls: Sequence[Call]) -> None:
-        """Begin with these calls."""
-        for call in calls:
-            self._under_way[call[0]] = asyncio.create_task(self._ask(*call))
-
-    async def drop(self, number: int) -> None:
-        """Nobody waits for this call any more."""
-        if task := self._under_way.pop(number, None):
-            task.cancel()
-
-    async def outcomes(self) -> list[Outcome]:
-        """All outcomes that nobody has had, as soon as there is one."""
-        await self._some_are_over.wait()
-        self._some_are_over.clear()
-        over, self._over = self._over, []
-        return over
-
-    async def close(self) -> None:
-        """Close connections and embedded servers."""
-        for task in self._under_way.values():
-            task.cancel()
-        await self._models.__aexit__(None, None, None)
-
-    async def _ask(self, number: int, name: str, identity: str, request: Request) -> None:
-        outcome: Answer | AskanceError
+    async def ask(self, name: str, identity: str, request: Request) -> Answer | AskanceError:
+        """Ask a model of this name and identity once; a failure is returned, so that it arrives unchanged."""
         try:
             model = self._models.get(name)
             if model.identity != identity:
                 raise InputError(f"{name} is another model there ({model.identity}) than here ({identity}).")
-            outcome = await model.answer(request)
+            return await model.answer(request)
         except AskanceError as error:
-            outcome = error
+            return error
         except Exception as error:  # where it went wrong stands in Ray's log of this worker
             logger.exception("a call failed")
-            outcome = AskanceError(f"{name}: {type(error).__name__}: {error}")
-        del self._under_way[number]
-        self._over.append((number, outcome))
-        self._some_are_over.set()
+            return AskanceError(f"{name}: {type(error).__name__}: {error}")
+
+    async def close(self) -> None:
+        """Close connections and embedded servers."""
+        await self._models.__aexit__(None, None, None)
 
 
-IN_LINE = 256
-"""Calls that models on the workers are given at once, all together, so that each always has one to go on with."""
+IN_LINE = 256  # calls that models on the workers are given at once, so that each always has one to go on with
+MOST_CALLS = 1000  # calls that a worker has under way at most
 KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think", "takes_images", "takes_tools"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
 """Attributes of a model on the cluster that the gateway here needs."""
-EXAMPLES = 10_000
-"""Number of examples that are remembered with the worker that had them."""
-REACHED_WITHIN = 10.0
-"""Seconds for a cluster to take a connection."""
-OPENS_WITHIN = 180.0
-"""Seconds that a worker may take to start."""
-CLOSES_WITHIN = 10.0
-"""Seconds that it may take to end."""
-LOSSES = 3
-"""Workers lost for each there is, without any answer between, after which the run stops."""
+EXAMPLES = 10_000  # number of examples that are remembered with the worker that had them
+REACHED_WITHIN = 10.0  # seconds for a cluster to take a connection
+OPENS_WITHIN = 180.0  # seconds that a worker may take to start
+CLOSES_WITHIN = 10.0  # seconds that it may take to end
+LOSSES = 3  # workers lost for each there is, without any answer between, after which the run stops
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
 """Environment of Ray: no reports to its makers, and no lines of its processes among the results on standard output."""
-LOGS = "/tmp/ray/session_latest/logs"
-"""Folder of the logs of Ray's own processes."""
+LOGS = "/tmp/ray/session_latest/logs"  # folder of the logs of Ray's own processes
 
 
 @dataclass(eq=False)
@@ -129,30 +87,13 @@ class _Worker:
     is_first_there: bool
     """Whether this is the first worker on its machine. Only that one has an embedded model: two would fight for the
     processors."""
-    is_open: bool = False
-    refused: AskanceError | None = None
-    """Why it cannot be used."""
-    unsent: list[Call] = field(default_factory=list)
-    waiting: dict[int, asyncio.Future[Answer | AskanceError]] = field(default_factory=dict)
-    """Callers that wait for the outcomes of their calls, sent or not, by number."""
-    serving: asyncio.Task[None] | None = None
+    opening: asyncio.Task[AskanceError | None]  # its start; the result says why it cannot be used
+    under_way: int = 0
+    refused: AskanceError | None = None  # why it cannot be replaced after it was lost
 
     @property
     def place(self) -> str:
         return str(self.node.get("NodeManagerAddress") or self.node["NodeID"])
-
-    def send(self) -> None:
-        """Hand over what came together."""
-        if self.is_open and self.unsent:
-            calls, self.unsent = self.unsent, []
-            self.actor.take.remote(calls)
-
-    def end(self, outcome: AskanceError) -> None:
-        """End all waiting calls with this error."""
-        waiting, self.waiting, self.unsent = self.waiting, {}, []
-        for each in waiting.values():
-            if not each.done():
-                each.set_result(outcome)
 
 
 class RayPool:
@@ -166,12 +107,8 @@ class RayPool:
         say: Callable[[str], None] | None,
         named: Mapping[str, NamedModel] | None = None,
     ) -> None:
-        """Set up a pool without starting anything.
-
-        Workers reach ``api_base`` themselves, and the keys of ``named`` are variables of each machine. ``workers`` None
-        is one for each machine. ``say`` is called when workers are lost. Raises MissingExtraError where Ray is not
-        installed.
-        """
+        """Set up a pool without starting anything; ``workers`` None is one a machine, and ``say`` is told of lost ones.
+        Workers reach ``api_base`` themselves, with the keys of their machine. Raises MissingExtraError without Ray."""
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
@@ -179,9 +116,7 @@ class RayPool:
         self._wanted = workers
         self._say = say or (lambda _: None)
         self._workers: list[_Worker] = []
-        self._with: dict[str, _Worker] = {}
-        """The worker that last had an example, by the beginning of the example's requests."""
-        self._numbers = itertools.count()
+        self._with: dict[str, _Worker] = {}  # the worker that last had an example, by the beginning of its requests
         self._lost = 0
         self._is_ours = False
 
@@ -190,44 +125,39 @@ class RayPool:
         return RayModel(model, self)
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
-        """Ask a worker once; ``once_a_node`` asks the first one of each machine.
-
-        Raises:
-            ModelError: There is no usable answer, or the worker ended meanwhile, and asking again may help.
-            AskanceError: There are no workers, one cannot be used, or they end again and again.
-        """
+        """Ask a worker, the first of its machine for ``once_a_node``. Raises ModelError without a usable answer, or
+        where the worker ended meanwhile, and AskanceError where none can be used, or they end again and again."""
         worker = self._choose(request.prefix, once_a_node)
-        if worker.refused is not None:
-            raise _from_there(worker, worker.refused)
-        loop, number = asyncio.get_running_loop(), next(self._numbers)
-        outcome: asyncio.Future[Answer | AskanceError] = loop.create_future()
-        worker.waiting[number] = outcome
-        if not worker.unsent:
-            loop.call_soon(worker.send)
-        worker.unsent.append((number, name, identity, request))
+        call: Any = None
+        answer: Any = worker.refused
+        worker.under_way += 1
         try:
-            answer = await outcome
+            answer = answer or await asyncio.shield(worker.opening)
+            if answer is None:
+                call = worker.actor.ask.remote(name, identity, request)
+                answer = await _reply(call)
+                self._lost = 0
         except asyncio.CancelledError:
-            worker.waiting.pop(number, None)
-            unsent = [call for call in worker.unsent if call[0] != number]
-            if worker.is_open and len(unsent) == len(worker.unsent):
-                worker.actor.drop.remote(number)
-            worker.unsent = unsent
+            if call is not None:
+                self._ray.cancel(call)
             raise
-        if isinstance(answer, ModelError):
-            raise answer
-        if isinstance(answer, AskanceError):
-            raise _from_there(worker, answer)
-        return answer
+        except self._ray.exceptions.RayError as error:
+            answer = worker.refused or self._after_loss(worker, f"{error}".strip().partition("\n")[0])
+        finally:
+            worker.under_way -= 1
+        if isinstance(answer, Answer):
+            return answer
+        raise answer if isinstance(answer, ModelError) else _from_there(worker, answer)
 
     async def close(self) -> None:
         """End the workers, and Ray where it was started here."""
         workers, self._workers = self._workers, []
-        serving = [worker.serving for worker in workers if worker.serving is not None]
-        for task in serving:
-            task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)  # they ask Ray, which may be gone after this
-        closing = [asyncio.wrap_future(worker.actor.close.remote().future()) for worker in workers if worker.is_open]
+        opened = [each for each in workers if each.opening.done() and not each.opening.cancelled()]
+        for worker in workers:
+            worker.opening.cancel()
+        # they ask Ray, which may be gone after this
+        await asyncio.gather(*(worker.opening for worker in workers), return_exceptions=True)
+        closing = [asyncio.wrap_future(worker.actor.close.remote().future()) for worker in opened]
         if closing:
             await asyncio.wait(closing, timeout=CLOSES_WITHIN)
         for worker in workers:
@@ -243,7 +173,7 @@ class RayPool:
             self._start()
         there = [each for each in self._workers if each.is_first_there or not once_a_node]
         had = self._with.pop(example, None) if example else None
-        chosen = had if had in there else min(there, key=lambda each: (not each.is_open, len(each.waiting)))
+        chosen = had if had in there else min(there, key=lambda each: (not each.opening.done(), each.under_way))
         assert chosen is not None
         if example:
             self._with[example] = chosen
@@ -291,47 +221,26 @@ class RayPool:
         strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")
         actor = self._ray.remote(NodeWorker).options(
             num_cpus=0,  # it waits; what computes is the model
-            max_concurrency=100,  # messages, not calls
+            max_concurrency=MOST_CALLS,
             max_restarts=0,
             max_task_retries=0,
             scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
         )
-        worker = _Worker(actor.remote(*self._how), node, is_first_there)
-        worker.serving = asyncio.get_running_loop().create_task(self._serve(worker))
-        return worker
+        made = actor.remote(*self._how)
+        return _Worker(made, node, is_first_there, asyncio.get_running_loop().create_task(_opened(made)))
 
-    async def _serve(self, worker: _Worker) -> None:
-        """Hand out a worker's outcomes until it ends; then another one takes its place."""
-        try:
-            worker.refused = await asyncio.wait_for(_reply(worker.actor.open.remote(__version__)), OPENS_WITHIN)
-            if worker.refused is None:
-                worker.is_open = True
-                worker.send()
-            while worker.refused is None:
-                for number, outcome in await _reply(worker.actor.outcomes.remote()):
-                    self._lost = 0
-                    waits = worker.waiting.pop(number, None)
-                    if waits is not None and not waits.done():
-                        waits.set_result(outcome)
-        except TimeoutError:
-            worker.refused = AskanceError(f"the worker did not start within {OPENS_WITHIN:.0f} s.")
-        except self._ray.exceptions.RayError as error:
-            worker.is_open = False
+    def _after_loss(self, worker: _Worker, why: str) -> AskanceError:
+        """Replace a worker that is gone, once; return the error for a caller that waited for it."""
+        if worker in self._workers:
             self._ray.kill(worker.actor)  # one that is only out of reach must not go on buying
             try:
-                self._replace(worker, f"{error}".strip().partition("\n")[0])
+                self._replace(worker, why)
             except AskanceError as hopeless:
                 worker.refused = hopeless
-            else:
-                worker.end(ModelError(f"A worker on {worker.place} ended before it answered.", retry=True))
-        if worker.refused is not None:
-            worker.end(worker.refused)
+        return worker.refused or ModelError(f"A worker on {worker.place} ended before it answered.", retry=True)
 
     def _replace(self, worker: _Worker, why: str) -> None:
-        """Replace a worker that is gone. If its machine is gone too, the other workers go on.
-
-        Raises AskanceError where too many are gone, or all machines.
-        """
+        """Replace a lost worker, or go on without its machine. Raises AskanceError where too many are lost."""
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
@@ -364,15 +273,20 @@ class RayModel:
         for name in KNOWN_HERE:
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-        self._model, self._pool = model, pool
+        self._pool = pool
 
     async def answer(self, request: Request) -> Answer:
         """Ask once. Raises as :meth:`RayPool.ask`."""
         return await self._pool.ask(self.name, self.identity, request, once_a_node=self.gathers > 0)
 
-    def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost; 0 where the price is not known."""
-        return highest_cost(self._model, request)
+
+async def _opened(actor: Any) -> AskanceError | None:
+    """Wait until a worker has started; return why it cannot be used."""
+    try:
+        refused: AskanceError | None = await asyncio.wait_for(_reply(actor.open.remote(__version__)), OPENS_WITHIN)
+    except TimeoutError:
+        return AskanceError(f"the worker did not start within {OPENS_WITHIN:.0f} s.")
+    return refused
 
 
 async def _reply(message: Any) -> Any:

@@ -80,7 +80,9 @@ def pools(monkeypatch: pytest.MonkeyPatch) -> list[ray_pool.RayPool]:
 
 def processes(pool: ray_pool.RayPool) -> list[int]:
     """Of its workers."""
-    return [ray.get(each.actor.__ray_call__.remote(lambda _: os.getpid())) for each in pool._workers if each.is_open]
+    return [
+        ray.get(each.actor.__ray_call__.remote(lambda _: os.getpid())) for each in pool._workers if each.opening.done()
+    ]
 
 
 def times_asked(server: StandInServer) -> Counter[str]:

@@ -38,21 +38,12 @@ async def worker_at(url: str) -> AsyncIterator[tuple[NodeWorker, str]]:
         await worker.close()
 
 
-async def outcomes(worker: NodeWorker, count: int) -> dict[int, Any]:
-    found: dict[int, Any] = {}
-    while len(found) < count:
-        found |= dict(await asyncio.wait_for(worker.outcomes(), 10))
-    return found
-
-
-async def test_calls_are_answered_at_once_and_each_outcome_is_handed_out_once() -> None:
+async def test_calls_are_answered_at_once() -> None:
     with StandInServer(lambda body: body["messages"][-1]["content"].upper(), delay=0.05) as server:
         async with worker_at(server.url) as (worker, identity):
-            await worker.take([(n, "openai/m", identity, request(f"text {n}")) for n in range(20)])
-            found = await outcomes(worker, 20)
-            assert {n: answer.text for n, answer in found.items()} == {n: f"TEXT {n}" for n in range(20)}
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(worker.outcomes(), 0.05)
+            asked = (worker.ask("openai/m", identity, request(f"text {n}")) for n in range(20))
+            found = await asyncio.gather(*asked)
+            assert [answer.text for answer in found] == [f"TEXT {n}" for n in range(20)]
     assert len(server.bodies) == 20
 
 
@@ -60,15 +51,14 @@ async def test_failures_are_outcomes_that_arrive_as_they_are() -> None:
     busy = (429, {"error": {"message": "slow down"}}, {"Retry-After": "3"})
     with StandInServer(lambda _: busy) as server:
         async with worker_at(server.url) as (worker, identity):
-            await worker.take(
-                [(1, "openai/m", identity, request("text")), (2, "openai/m", "openai:else:m", request("x"))]
-            )
-            await worker.take([(3, "no-model", "?", request("y"))])
-            found = pickle.loads(pickle.dumps(await outcomes(worker, 3)))
-    assert isinstance(found[1], ModelError)
-    assert (found[1].retry, found[1].retry_after, found[1].status) == (True, 3.0, 429) and "slow down" in str(found[1])
-    assert isinstance(found[2], InputError) and says(found[2], "another model")
-    assert isinstance(found[3], InputError) and says(found[3], "no model name")
+            first = await worker.ask("openai/m", identity, request("text"))
+            other = await worker.ask("openai/m", "openai:else:m", request("x"))
+            unknown = await worker.ask("no-model", "?", request("y"))
+            first, other, unknown = pickle.loads(pickle.dumps((first, other, unknown)))
+    assert isinstance(first, ModelError)
+    assert (first.retry, first.retry_after, first.status) == (True, 3.0, 429) and "slow down" in str(first)
+    assert isinstance(other, InputError) and says(other, "another model")
+    assert isinstance(unknown, InputError) and says(unknown, "no model name")
 
 
 async def test_a_package_that_is_missing_on_another_machine_is_said_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,10 +67,9 @@ async def test_a_package_that_is_missing_on_another_machine_is_said_here(monkeyp
 
     async with worker_at("http://127.0.0.1:9/v1") as (worker, identity):
         monkeypatch.setattr(worker._models.get("openai/m"), "answer", missing)
-        await worker.take([(1, "openai/m", identity, request("text"))])
-        found = pickle.loads(pickle.dumps(await outcomes(worker, 1)))[1]
+        found = pickle.loads(pickle.dumps(await worker.ask("openai/m", identity, request("text"))))
     assert isinstance(found, MissingExtraError) and "pip install 'askance[local]'" in str(found)
-    said = _from_there(_Worker(None, {"NodeManagerAddress": "10.0.0.2"}, True), found)
+    said = _from_there(_Worker(None, {"NodeManagerAddress": "10.0.0.2"}, True, Any), found)
     assert isinstance(said, InputError) and str(said).startswith("On 10.0.0.2: This needs the package xllamacpp")
 
 
@@ -90,19 +79,8 @@ async def test_what_nobody_foresaw_is_a_failure_and_no_answer(monkeypatch: pytes
 
     async with worker_at("http://127.0.0.1:9/v1") as (worker, identity):
         monkeypatch.setattr(worker._models.get("openai/m"), "answer", broken)
-        await worker.take([(1, "openai/m", identity, request("text"))])
-        found = (await outcomes(worker, 1))[1]
+        found = await worker.ask("openai/m", identity, request("text"))
     assert type(found) is AskanceError and "ZeroDivisionError: by zero" in str(found)
-
-
-async def test_a_dropped_call_has_no_outcome_and_is_not_waited_for() -> None:
-    with StandInServer(lambda _: "Yes", delay=0.2) as server:
-        async with worker_at(server.url) as (worker, identity):
-            await worker.take([(n, "openai/m", identity, request(f"{n}")) for n in (1, 2)])
-            await asyncio.sleep(0.05)
-            await worker.drop(1)
-            await worker.drop(99)
-            assert set(await outcomes(worker, 1)) == {2}
 
 
 async def test_a_worker_of_another_version_refuses() -> None:
@@ -141,9 +119,8 @@ async def test_ray_is_not_ended_while_a_worker_is_still_listened_to(monkeypatch:
             await asyncio.sleep(0)
             happened.append("listened to the end")
 
-    pool, worker = RayPool(None, 10.0, None, None), _Worker("the actor", {}, True)
+    pool, worker = RayPool(None, 10.0, None, None), _Worker("the actor", {}, True, asyncio.create_task(listening()))
     pool._workers, pool._is_ours = [worker], True
-    worker.serving = asyncio.create_task(listening())
     await asyncio.sleep(0)
     await pool.close()
     assert happened == ["listened to the end", "killed the actor", "shut down"]
