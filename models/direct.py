@@ -330,8 +330,7 @@ _STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")  # beginnings of a stre
 
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
-    """The chat completion that a stream of server-sent events holds, from an endpoint that streams unasked.
-    Raises ValueError where it breaks off before its end."""
+    """The chat completion that a stream of events holds, where it streams unasked. Raises ValueError."""
     texts: dict[str, str] = {}
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
@@ -398,8 +397,7 @@ def shown_address(url: str) -> str:
 
 
 def check_address(url: str, option: str = "--api-base") -> str:
-    """Return a usable address, given as an option. Raises InputError for others, and for one with a name, password or
-    query, as it is kept."""
+    """A usable address, given as an option. Raises InputError for others, and for one with a password or query."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{option} {shown}: an address begins with http:// or https://.")

@@ -229,8 +229,7 @@ def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[
 
 
 def with_settings(models: Any, assignments: Iterable[str]) -> dict[str, Any]:
-    """Add settings from the command line, each ``NAME.SETTING=VALUE``, to named models. NAME may also be
-    provider/model. Raises InputError where one is not of this form."""
+    """Add ``NAME.SETTING=VALUE``, NAME a name or provider/model, to named models. Raises InputError."""
     settings: dict[str, Any] = {}
     for name, value in (models or {}).items():
         given = value.model_dump(exclude_unset=True) if isinstance(value, NamedModel) else value

@@ -59,8 +59,7 @@ class Program:
         return make_request(self.identity, [("user", body)], Parameters(1))
 
     async def answer(self, request: Request) -> Answer:
-        """Run the program once; the answer's text is the output as JSON. Raises ModelError where it gave none in
-        time."""
+        """Run the program once; the answer's text is the output as JSON. Raises ModelError without one in time."""
         value = await self._output(request.messages[0][1])
         if value is None or value in ([], {}) or (isinstance(value, str) and not value.strip()):
             raise ModelError(f"{self.name}: it gave no output.")

@@ -78,8 +78,7 @@ class EndpointModel:
     _learner: Learner
 
     def _refusal(self, request: Request, status: int, said: str, shown: str, error: ModelError) -> Refusal:
-        """A reply without an answer: all that was ``said``, and what is ``shown`` of it, without keys.
-        Raises ModelError, which ends the command, where the endpoint takes no images or no tools."""
+        """A reply without an answer; ``shown`` is safe. Raises ModelError where no images or no tools are taken."""
         if images_in(request) and takes_no_images(status, said):
             problem = "the model takes no images, and some examples have some"
         elif request.parameters.tools is not None and takes_no_tools(status, said):

@@ -74,8 +74,7 @@ CAN_VARY = ("thinking", "temperature", "system_as", "max_output_tokens")
 
 
 def parse_vary(given: Any) -> Any:
-    """Turn ``["thinking=low,off"]`` into the values to try of each setting. Raises ValueError for another form, or a
-    value that a setting cannot have."""
+    """The values to try of each setting of ``["thinking=low,off"]``. Raises ValueError for other forms or values."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:
@@ -112,8 +111,7 @@ def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
 
 
 def writing_beside(prompt: object) -> PromptSettings | None:
-    """The settings in ``writing.yaml`` beside ``prompt.*``, as a run leaves them, or None. Raises InputError where the
-    file cannot be read, or holds something else."""
+    """The settings in ``writing.yaml`` beside ``prompt.*``, or None. Raises InputError where it cannot be read."""
     if not isinstance(prompt, (str, Path)) or Path(prompt).stem != "prompt":
         return None
     file = Path(prompt).with_name(WRITING_FILE)

@@ -228,8 +228,7 @@ def _not_there(
 async def _judged(
     cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
 ) -> dict[str, float | None]:
-    """The judge's P(yes) by the output's id; None where it abstained or could not be understood.
-    Raises AskanceError where calls failed, so that it is not known what would have been kept."""
+    """The judge's P(yes) by the output's id, or None. Raises AskanceError where calls failed."""
     about: dict[Question, list[Example]] = {}
     for case, mine in zip(cases, outputs, strict=True):
         about.setdefault(case.question, []).extend(mine)

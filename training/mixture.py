@@ -276,15 +276,13 @@ def gather(
 def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
-    """Divide examples and pairs: the document and the part of each by its id, and how many keep their part of a run.
-    Raises InputError where they cannot be divided."""
+    """The document and the part of each example and pair, and how many keep a run's. Raises InputError."""
     group_of = groups_of(examples, preferences)
     return group_of, *_parts(examples, group_of, earlier, options)
 
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:
-    """The document of each example and pair by its id: all of one document, group or input belong together.
-    Raises InputError where an example and a pair have one id."""
+    """The document of each example and pair: all of one document, group or input. Raises InputError for an id twice."""
     leader: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def find(key: tuple[str, ...]) -> tuple[str, ...]:
@@ -381,8 +379,7 @@ def _parts(
 
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
-    """Check that no output is in two parts for the same input, under whatever id.
-    Raises InputError where there are too few items, and AskanceError where an output is in two parts."""
+    """Check that no output is in two parts for one input. Raises AskanceError, and InputError for too few items."""
     for part in PARTS:
         least = FEWEST if part == "training" else 1
         there = sum(each.kind != "rationale" for each in parts[part])

@@ -205,8 +205,7 @@ class TrainOptions(GatewayOptions):
 
 
 def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
-    """Check that the settings go with a base. Raises InputError where they do not go with it, and MissingExtraError
-    where what writes a file that is asked for is not installed."""
+    """Check that the settings go with a base. Raises InputError, and MissingExtraError for what writes a file."""
     if not base.is_causal and prompt is not None:
         raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
     if not base.is_causal and settings.learns_given:

@@ -90,8 +90,7 @@ class RationaleDraft(NamedTuple):
 
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Every text of the training ``items`` that alone has a wanted score, once; a score of 1/2 has no right answer.
-    Raises InputError where there is none."""
+    """Every text with a wanted score of its own, once; 1/2 has no right answer. Raises InputError without one."""
     wanted: dict[ScoredText, list[float]] = {}
     first: dict[ScoredText, TrainingItem] = {}
     for each in items:

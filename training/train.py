@@ -198,8 +198,7 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer, and the measures beside them, which code computes. Raises InputError
-    where there are none, they cannot be read, or there are checks."""
+    """The questions that the scorer is to answer, and its measures. Raises InputError without, or with checks."""
     if checklist is not None:
         asked = load_checklist(checklist)
     elif earlier is None:

@@ -131,8 +131,7 @@ MODELS: tuple[RegisteredModel, ...] = (
 
 
 def resolve(name: str) -> RegisteredModel | Path:
-    """Return the registered model of that name, in any case, or the path of an existing ``.gguf`` file.
-    Raises InputError where the name is not registered, or no file is at that path."""
+    """The registered model of that name, in any case, or the path of a ``.gguf`` file. Raises InputError."""
     wanted = name.strip()
     by_name = {model.name: model for model in MODELS}
     if wanted.lower() in by_name:

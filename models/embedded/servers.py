@@ -380,8 +380,7 @@ class TwoSlots:
 
 
 class ProcessorTurns:
-    """Lets the models of all processes on the same processors compute in turn, each with a thread for each processor:
-    two at once would wait in each other's threads."""
+    """Lets all processes' models on the same processors compute in turn: two would wait in each other's threads."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """The locks are in ``folder``; by default ``turns`` in the cache directory."""

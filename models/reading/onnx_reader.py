@@ -47,8 +47,7 @@ def reads_faster_here() -> bool:
 
 
 def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
-    """The reader of a GGUF file, as :func:`made_ready` has it. Raises MissingExtraError where ONNX Runtime is not
-    installed, and InputError where it cannot read this kind of model, or what was made is damaged."""
+    """The reader of a GGUF file. Raises MissingExtraError, and InputError as of :func:`made_ready`, or if damaged."""
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
     folder = made_ready(name, path, sha256, stop)
     makers = {

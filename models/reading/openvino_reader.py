@@ -58,8 +58,7 @@ def identity_of(sha256: str) -> str:
 
 
 def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
-    """The reader of a GGUF file, as :func:`made_ready` has it; what it makes of the file takes too little to ``stop``.
-    Raises MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
+    """The reader of a GGUF file, whose making takes too little to ``stop``. Raises as :func:`made_ready`."""
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = made_ready(name, path, sha256)

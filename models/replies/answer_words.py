@@ -243,8 +243,7 @@ def expected_score(masses: Sequence[float]) -> float:
 def expected_number(
     logprobs: Sequence[TokenProbabilities], low: int, high: int, field: str | None = None
 ) -> float | None:
-    """The expected number of a scale, mapped to [0, 1], at the first word of a reply or the value of a JSON ``field``.
-    None where no number of the scale was likely there."""
+    """The expected number of a scale, in [0, 1], at a reply's first word or the value of a ``field``, or None."""
     if field is None:
         masses = number_masses(logprobs, low, high)
     else:

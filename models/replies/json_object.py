@@ -48,8 +48,7 @@ _BROKEN = re.compile(
 
 
 def _json_text(text: str) -> str:
-    """The JSON text in a reply, to its end or to where it breaks off. Returns the whole text where nothing, or more
-    than one thing, may be meant."""
+    """The JSON text in a reply, to its end or its break; the whole text where nothing, or several, may be meant."""
     text = text.strip(" \t\r\n\ufeff\u200b\u200e\u2060")
     if text[:1] not in ("{", "[") and (blocks := _FENCE.findall(text)):
         return str(blocks[0]).strip() if len(blocks) == 1 else text

@@ -274,8 +274,7 @@ def _peft() -> Any:
 
 
 def _load(base: Base, precision: Precision) -> tuple[Any, Any]:
-    """The base's model in this precision, on the GPU or spread over all of them by accelerate, and its tokenizer.
-    Raises InputError where it cannot be loaded, or has no chat template."""
+    """The base's model in this precision, on the GPU or all of them, and its tokenizer. Raises InputError."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")

@@ -167,8 +167,7 @@ class SharedEncoder(CrossEncoder):
         return model.classifier(model.dropout(shares @ read))
 
     def as_onnx(self) -> bytes:
-        """Write :meth:`logits` as an ONNX graph with its weights; any number of rows, questions and tokens. Raises
-        MissingExtraError where the package onnx, which torch writes it with, is not installed."""
+        """:meth:`logits` as an ONNX graph with its weights, of any sizes. Raises MissingExtraError without onnx."""
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()
@@ -217,8 +216,7 @@ def start_network(
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:
-    """The network of a trained scorer. Raises InputError where the folder's files are damaged, or its base is not
-    there, and MissingExtraError where a package is missing."""
+    """The network of a trained scorer. Raises InputError where files or the base are bad, and MissingExtraError."""
     if file.kind == "causal":
         return CausalNetwork.open(folder, file)
     return _encoder(file.kind).open(folder, file)

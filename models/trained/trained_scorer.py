@@ -43,8 +43,7 @@ class TrainedScorer:
     gathers = 4 * AT_ONCE  # most callers that may await their answers at once
 
     def __init__(self, name: str) -> None:
-        """``name`` is the scorer's folder. The weights are read when the first answer is asked for.
-        Raises InputError where the folder's files are missing or damaged."""
+        """``name`` is the scorer's folder, whose weights are read at the first call. Raises InputError."""
         self.name = name
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
