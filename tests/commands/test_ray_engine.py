@@ -18,6 +18,7 @@ import pytest
 from askance import __version__
 from askance.models import ray_pool
 from askance.models.base import Parameters, make_request
+from askance.models.gateway import RetryPolicy
 from askance.models.session import ModelOptions, session
 from askance.prompts.checklist import dump_checklist
 from askance.prompts.errors import AskanceError
@@ -235,7 +236,7 @@ async def test_workers_that_end_again_and_again_end_the_run(pools: list[ray_pool
     with StandInServer(die) as server:
         options = ModelOptions(api_base=server.url, engine="ray", workers=1, retries=9)
         async with session(options, None) as (models, gateway):
-            gateway._retry._first = 0.01
+            gateway._retry = RetryPolicy(10, 0.01)
             with pytest.raises(AskanceError, match=naming("one after", "without an answer")):
                 await gateway.ask("evaluator", models.get("openai/m"), request)
 
