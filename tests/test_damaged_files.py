@@ -399,7 +399,7 @@ def test_a_time_that_no_float_holds_in_the_record_of_a_batch_is_named(sandbox: P
     file, read = a_batch(sandbox)
     (whole,) = objects_in(file)
     file.write_text(json.dumps(whole | {"sent": 10**400}), encoding="utf-8")
-    with pytest.raises(InputError, match=naming(file.name, "OverflowError")):
+    with pytest.raises(InputError, match=naming(file.name, "cannot be read")):
         read()
 
 

@@ -310,7 +310,7 @@ def test_weights_are_learned_from_the_same_numbers(tmp_path: Path) -> None:
 
     def judge(checklist: Checklist, model: ScriptedModel) -> Any:
         options = {"checklist": checklist, "model": model, "no_cache": True}
-        preferences = prepare_pairs(pairs, **options).run().scores
+        preferences, *_ = prepare_pairs(pairs, **options).run()
         ratings, _ = prepare_ratings(rated, **options).run()
         return preferences.scores_a, preferences.scores_b, ratings.scores
 

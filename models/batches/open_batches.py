@@ -14,7 +14,7 @@ from pathlib import Path
 from time import time
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import FiniteFloat, TypeAdapter
 
 from ...prompts.errors import AskanceError, InputError
 from ...prompts.formatting import count
@@ -32,7 +32,7 @@ class BatchRecord:
     identity: str  # identity of the model: address and name
     input_file: str  # id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard
     requests: tuple[str, ...]  # keys, in hex, of those whose answers nobody has taken, in the order of sending
-    sent: float  # seconds since 1970
+    sent: FiniteFloat  # seconds since 1970
     batch: str | None = None  # its id; None where it was being made when it was written down
 
     def only(self, keys: Collection[str]) -> BatchRecord:

@@ -158,7 +158,6 @@ def test_commands_print_through_the_terminal_alone() -> None:
     assert sorted(other) == [
         "exchange.py: click.echo(line.encode('utf-8', 'backslashreplace'), nl=False)",
         "exchange.py: click.echo(made.text, nl=False)",
-        "models.py: Console(stderr=True)",
         "output.py: click.echo(dump_json(value), nl=False)",
         "show_run.py: click.echo(found.patch, nl=False)",
         "terminal.py: click.echo(visible(str(text)), err=err, nl=nl)",

@@ -117,13 +117,15 @@ def test_what_would_change_nothing_is_refused_by_name_with_the_reason(record: An
 
 
 def read_names() -> Iterator[str]:
-    """Every attribute that the package reads, and every text: some settings are read by their name."""
+    """Every attribute that the package reads, and every role whose model it asks for by name."""
     for path in ROOT.rglob("*.py"):
         first = path.relative_to(ROOT).parts[0]
         if first not in ("tests", "build") and not first.startswith("."):  # environments beside the sources
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Attribute):
                     yield node.attr
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".helper"):
+                    yield from (each.value for each in node.args if isinstance(each, ast.Constant))
 
 
 def test_every_setting_of_every_command_is_read_somewhere() -> None:

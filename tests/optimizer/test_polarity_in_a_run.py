@@ -238,11 +238,11 @@ def near(value: Any) -> Any:
 
 def test_gepa_reads_a_yes_to_a_fault_as_a_failure() -> None:
     _, seen = observed(FAULT, [0.25, 0.75])
-    failed, passed = (OwnScore().record(seen, place)["Feedback"] for place in (0, 1))
+    failed, passed = (OwnScore().record(seen, place, {})["Feedback"] for place in (0, 1))
     assert failed == "- Is it rude? (yes = fault): FAILED"
     assert passed == "- Is it rude? (yes = fault): passed"
     people = Targets("human", ("overall",), {"e0": {"overall": 1.0}, "e1": {"overall": 0.0}})
-    record = NearnessToPeople(people).record(seen, 0)
+    record = NearnessToPeople(people).record(seen, 0, {})
     assert record["Generated Outputs"] == {"Is it rude? (yes = fault)": "yes, P(yes) = 0.75"}
     assert "too strict: more in its favour was wanted" in record["Feedback"]
-    assert "too lenient: more against the output" in NearnessToPeople(people).record(seen, 1)["Feedback"]
+    assert "too lenient: more against the output" in NearnessToPeople(people).record(seen, 1, {})["Feedback"]

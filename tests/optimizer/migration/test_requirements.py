@@ -141,8 +141,7 @@ def test_support_comes_from_the_verdicts_on_old_outputs() -> None:
     found = with_support(checklist, _examples(["a"] * 4), verdicts)
     assert [each.support for each in found.questions] == [0.75, None]
     row = listed(found)[0]
-    assert percent(0.75) in row.values()
-    assert str(row["asked or checked"]).startswith("Is it?")
+    assert percent(0.75) in row and "Is it?" in row
 
 
 def test_requirements_are_a_checklist_file_that_a_person_may_edit(tmp_path: Any) -> None:
