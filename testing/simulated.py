@@ -109,6 +109,21 @@ class SimulatedWorld:
     shared_noise: tuple[float, float] = (0.2, 0.4)
     """Share of the noise in such answers that all questions on an output share, and that all about one thing share."""
 
+    def __post_init__(self) -> None:
+        """Check the parameters; raises ValueError where there are not so many kinds of faults or harmless things."""
+        if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
+            raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
+        if not 0 <= self.misguided <= self.blind:
+            raise ValueError(f"misguided must be from 0 to blind, {self.blind}; it is {self.misguided}")
+        faults, harmless = len(self._faults), len(_signs(faults=False))
+        if not 0 <= self.blind <= faults or not 0 <= self.punished <= harmless:
+            raise ValueError(
+                f"blind must be from 0 to {faults} and punished from 0 to {harmless}; they are {self.blind} and "
+                f"{self.punished}"
+            )
+        if min(self.shared_noise) < 0 or sum(self.shared_noise) > 1:
+            raise ValueError(f"shared_noise must be two shares of at most 1 together; they are {self.shared_noise}")
+
     @cached_property
     def checklist(self) -> Checklist:
         """One question a topic, all of one dimension."""
