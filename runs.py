@@ -199,7 +199,9 @@ def align(
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
             ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
             bought there is not read, tried and bought again.
-        watcher, progress, callbacks: As in :func:`migrate`.
+        watcher: As in :func:`migrate`.
+        progress: As in :func:`migrate`.
+        callbacks: As in :func:`migrate`.
         options: Settings of :class:`~askance.optimizer.options.AlignOptions`.
 
     Raises:
@@ -251,7 +253,9 @@ def tune(
         from_run: Directory of a finished run of ``tune`` on whose outputs people said something (``askance label
             RUN``). It brings data, prompts, checklist, models and settings; data, models and settings that are given
             take the place of its own. Its judge learns from people first, in ``RUN/judge``.
-        watcher, progress, callbacks: As in :func:`migrate`.
+        watcher: As in :func:`migrate`.
+        progress: As in :func:`migrate`.
+        callbacks: As in :func:`migrate`.
         options: Settings of :class:`~askance.optimizer.options.TuneOptions`.
 
     Raises:
@@ -303,7 +307,9 @@ def resume(
 
     Args:
         run: The run's directory.
-        watcher, callbacks, progress: As in :func:`migrate`; callbacks are told the events that are new.
+        watcher: As in :func:`migrate`.
+        callbacks: As in :func:`migrate`; they are told the events that are new.
+        progress: As in :func:`migrate`.
         ask_first: As in :func:`run_and_report`.
         options: The changed settings.
 
