@@ -63,7 +63,7 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
 def blocking_similarity(name: str) -> float:
     """Return the cosine below which two lessons need not be shown to the deduplicator, in [-1, 1].
 
-    One step of .05 below the cosine that kept 95 % of 48 paraphrases (docs/results/choosing.md),
+    One step of .05 below the cosine that kept 95 % of 48 paraphrases (experiments/results/dedup_quality.json),
     as 48 pairs leave room for error. For an embedder nobody measured it is -1: no pair is ruled out, and only
     the number of neighbours limits the candidates.
     """
