@@ -8,12 +8,13 @@
         --run RUN --store STORE --max-iterations 1 --yes
     python -m tests.measured.people_comments score feedbackqa RUN --start ROWS/start.yaml --kept ROWS/kept.jsonl --store STORE
 
-``measures`` needs no model: measures that all rows to learn from choose, on the rows kept aside::
+``free`` needs no model: measures and a regression on words learn from all rows to learn from, tested on those kept
+aside::
 
-    python -m tests.measured.people_comments measures defacto ROWS
+    python -m tests.measured.people_comments free defacto ROWS
 
-The row "measures alone" is chosen, fitted and weighed on the rows that taught the judge. Spearman's correlation with
-the mean rating, or the area under the curve where people said pass or fail; resampled by page.
+The rows "measures alone" and "words alone" learn from the rows that taught the judge. The figure is Spearman's
+correlation with the mean rating, or the area under the curve where people said pass or fail; resampled by page.
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ import argparse
 import json
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import askance
 from askance.evaluation.evaluation_result import Evaluation
@@ -44,7 +52,8 @@ SETS = {
 LEARN = 200
 SEED = 59
 RESULT = RESULTS / "people_comments.json"
-START, LEARNED, QUESTIONS, MEASURES = "start", "learned judge", "questions alone", "measures alone"
+START, LEARNED, QUESTIONS = "start", "learned judge", "questions alone"
+MEASURES, WORDS = "measures alone", "words alone"
 
 
 def write_rows(name: str, folder: Path) -> None:
@@ -88,6 +97,24 @@ def measures_alone(taught: Sequence[Example], tested: Sequence[Example]) -> list
     ]
 
 
+def words_alone(taught: Sequence[Example], tested: Sequence[Example]) -> list[float]:
+    """Ratings predicted by a ridge regression on TF-IDF of words and word pairs; input and output count apart."""
+    apart = FeatureUnion(
+        [
+            (name, make_pipeline(FunctionTransformer(partial(_texts, name)), TfidfVectorizer(ngram_range=(1, 2))))
+            for name in ("input", "output")
+        ]
+    )
+    rated = [(each, value) for each in taught if (value := mean_rating(each.human, "overall")) is not None]
+    model = make_pipeline(apart, RidgeCV(np.logspace(-2, 2, 9)))
+    model.fit([each for each, _ in rated], [value for _, value in rated])
+    return [float(each) for each in model.predict([*tested])]
+
+
+def _texts(name: str, examples: Sequence[Example]) -> list[str]:
+    return [str(getattr(each, name) or "") for each in examples]
+
+
 def figure_of(
     name: str, column: Sequence[float | None], wanted: Sequence[float | None], sampling: Resampling
 ) -> dict[str, Any]:
@@ -97,12 +124,16 @@ def figure_of(
     return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
 
 
-def score_measures(name: str, folder: Path) -> dict[str, Any]:
-    """The figure of the measures alone on the rows kept aside; no model is asked."""
+def score_free(name: str, folder: Path) -> dict[str, Any]:
+    """Figures of measures alone and of words alone on the rows kept aside; no model is asked."""
     taught, tested = (load_examples(folder / f"{part}.jsonl") for part in ("learn", "kept"))
     wanted = [mean_rating(each.human, "overall") for each in tested]
-    found = figure_of(name, measures_alone(taught, tested), wanted, Resampling(documents(tested)))
-    return {"data": name, "taught": len(taught), "tested": len(tested), "figures": {MEASURES: found}}
+    sampling = Resampling(documents(tested))
+    found = {
+        key: figure_of(name, column(taught, tested), wanted, sampling)
+        for key, column in ((MEASURES, measures_alone), (WORDS, words_alone))
+    }
+    return {"data": name, "taught": len(taught), "tested": len(tested), "figures": found}
 
 
 def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> dict[str, Any]:
@@ -119,6 +150,7 @@ def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> 
         LEARNED: scores_of(tested, learned.evaluate(tested, **how)),
         QUESTIONS: scores_of(tested, learned.without_measures().evaluate(tested, **how)),
         MEASURES: measures_alone(taught, tested),
+        WORDS: words_alone(taught, tested),
     }
     wanted = [mean_rating(each.human, "overall") for each in tested]
     sampling = Resampling(documents(tested))
@@ -142,6 +174,9 @@ def score(name: str, run: Path, start: Path, kept: Path | None, store: Path) -> 
         "tested": len(tested),
         "calls": result["calls"],
         "tokens": result["tokens"],
+        "decision": result["decision_reason"],
+        "gain": result["gain"],
+        "comment_coverage": result["comment_coverage"],
         "figures": {key: figure_of(name, column, wanted, sampling) for key, column in columns.items()},
         "learned_minus": {key: against(column) for key, column in columns.items() if key != LEARNED},
         "checklist": [each.model_dump(mode="json", exclude_none=True) for each in learned.checklist.questions],
@@ -152,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the rows, or score a run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
-    rows, scored, alone = (commands.add_parser(each) for each in ("rows", "score", "measures"))
+    rows, scored, alone = (commands.add_parser(each) for each in ("rows", "score", "free"))
     for each in (rows, scored, alone):
         each.add_argument("data", choices=[*SETS])
     for each in (rows, alone):
@@ -168,8 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_rows(given.data, given.folder)
         return
     found = (
-        score_measures(given.data, given.folder)
-        if given.what == "measures"
+        score_free(given.data, given.folder)
+        if given.what == "free"
         else score(given.data, given.run, given.start, given.kept, given.store)
     )
     known = json.loads(given.output.read_text(encoding="utf-8"))["runs"] if given.output.is_file() else []
