@@ -65,12 +65,19 @@ _ROUNDING = 1e-9
 
 
 def _fit(
-    method: Method, verdicts: Iterable[Verdict], examples: Sequence[Example], checklist: Checklist, targets: Targets
+    method: Method,
+    verdicts: Iterable[Verdict],
+    examples: Sequence[Example],
+    checklist: Checklist,
+    targets: Targets,
+    *,
+    leans: bool = True,
 ) -> Calibration:
     """Fit each question to its dimension's wanted scores, on P(good).
 
     The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
-    the only dimension wanted, every question is held to it. ``targets`` must know every example. Raises InputError
+    the only dimension wanted, every question is held to it. ``targets`` must know every example. Without ``leans``,
+    ``accepted`` reads each question alone. Raises InputError
     where there are no verdicts, they are by several judges, or one answers a question that is not asked.
     """
     ids = [example.id for example in examples]
@@ -90,7 +97,7 @@ def _fit(
         usual = float(rated.mean()) if len(rated) else np.nan
         there = ~np.isnan(said[place]) & ~np.isnan(wanted)
         beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
-        others = mean_of_others(beside) if beside else np.full(np.count_nonzero(there), np.nan)
+        others = mean_of_others(beside) if beside and leans else np.full(np.count_nonzero(there), np.nan)
         p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
         others = -others if question.is_fault else others
         fit = _ONE[method](_Column(p_good, wanted[there], usual, others, dimension, codes[there]))

@@ -323,16 +323,29 @@ class Chooser:
         asks_more = any(each.id not in known for each in drafts[0].questions.asked)
         if best.calibration is None and not asks_more:
             return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
-        both = (sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
-        fine = {name for accepted, _ in both for name in accepted}
-        accepted = [each for each in self.examples if each.id in fine]
-        told = await self.subject.observe(drafts[0], accepted, self.events.advance)
-        return [
-            replace(
-                each, calibration=fit_accepted(each.own(told.verdicts), self.examples, each.questions, self.targets)
-            )
-            for each in drafts
-        ]
+        # the race has bought the verdicts on all examples, unless several questions share a call
+        examples, ways = self.examples, (True, False)
+        if self._is_grouped(best):
+            both = (sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
+            fine = {name for accepted, _ in both for name in accepted}
+            examples, ways = [each for each in self.examples if each.id in fine], (True,)
+        told = await self.subject.observe(drafts[0], examples, self.events.advance)
+        return [self._read_best(each, told, ways) for each in drafts]
+
+    def _read_best(self, draft: Draft, told: Observation, ways: Sequence[bool]) -> Draft:
+        """Read each question beside the others, or alone where the judge then ranks the examples more like people do.
+
+        What the others say of an output is how readily the model says yes, or else the quality that all ask about.
+        """
+        verdicts = draft.own(told.verdicts)
+        wanted = [self.targets.overall(each.id) for each in told.examples]
+
+        def ranks(read: Draft) -> float:
+            scores = {each.example: each.overall for each in read.scores(told.examples, verdicts, soft=True)}
+            return spearman([scores[each.id] for each in told.examples], wanted).value or 0.0
+
+        fits = [fit_accepted(verdicts, self.examples, draft.questions, self.targets, leans=leans) for leans in ways]
+        return max((replace(draft, calibration=each) for each in fits), key=ranks)
 
     async def reworded(
         self, best: Draft, chosen: Chosen, writer: Callable[[CriterionRecord], Awaitable[Sequence[str]]]

@@ -305,11 +305,11 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[Fold]:
             one.drafts = found
         return found
 
-    def fitting(verdicts: Any, examples: Any, *others: Any) -> Any:
+    def fitting(verdicts: Any, examples: Any, *others: Any, leans: bool) -> Any:
         verdicts = list(verdicts)
         for one in now:
             one.taught += [verdicts, examples]
-        return fit(verdicts, examples, *others)
+        return fit(verdicts, examples, *others, leans=leans)
 
     monkeypatch.setattr(QuestionLearner, "_fold", a_fold)
     monkeypatch.setattr(Chooser, "choose", choosing)

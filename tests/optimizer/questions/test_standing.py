@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from statistics import fmean, stdev
@@ -500,11 +501,11 @@ async def test_a_dimension_keeps_a_question_that_stands_for_it(tmp_path: Path) -
     assert beside.whole.questions.section_weights["letters"].keys() == {"facts", "else", "insults"}
 
 
-async def test_a_judge_with_new_questions_is_read_against_accepted_outputs_and_one_without_stays_as_it_is(
+async def test_a_judge_whose_questions_share_a_call_is_read_on_accepted_outputs_alone_for_less_calls(
     tmp_path: Path,
 ) -> None:
     finds = {"kind": lambda name: True, "insults": seen_in(ON_TONE)}
-    run = Choosing(tmp_path, finds)
+    run = Choosing(tmp_path, finds, mode="batched")
     new = await run.widen(insults=after("insults", "tone", "e00"))
     assert new.idle == ("tone",) and [each.id for each in new.lean.questions.questions] == ["facts", "else", "insults"]
     run.judge.asked.clear()
@@ -517,6 +518,45 @@ async def test_a_judge_with_new_questions_is_read_against_accepted_outputs_and_o
         assert draft.calibration == fit_accepted(own, run.examples, draft.questions, run.targets)
     run.judge.asked.clear()
     assert await run.chooser.read(run.start, run.start) == [run.start] and not run.judge.asked
+
+
+@pytest.mark.parametrize("shared", ["readiness to say yes", "quality"])
+async def test_questions_are_read_beside_each_other_unless_the_judge_then_ranks_less_like_people_do(
+    tmp_path: Path, shared: str
+) -> None:
+    """The answers have something in common: what no label knows, or the quality that all three ask about."""
+    rng = np.random.default_rng(5)
+    quality, readiness, noise = rng.normal(size=N), rng.normal(size=N), rng.normal(size=(3, N))
+    faults = np.arange(N) % 6  # a sixth of the outputs each have one of three faults
+    odds = {
+        place: 1.5 * readiness - 4 * (faults == place) + 0.5 * noise[place]
+        if shared == "readiness to say yes"
+        else quality + 0.7 * noise[place]
+        for place in range(3)
+    }
+    people = (faults > 2).astype(float) if shared == "readiness to say yes" else quality
+    run = Choosing(tmp_path, {})
+    run.judge.p_yes = lambda text, name: float(1 / (1 + math.exp(-odds[int(text[-2])][NAMES.index(name)])))
+    run.chooser.targets = Targets(
+        "human", ("one",), {name: {"one": float(each)} for name, each in zip(NAMES, people, strict=True)}
+    )
+    asked = [
+        replace(run.start, checklist=Checklist(questions=some))
+        for some in (
+            [Question(id=f"q{place}", text=f"Is it {place}?", dimension="one") for place in range(n)] for n in (1, 3)
+        )
+    ]
+    (read,) = await run.chooser.read(*asked)
+    assert read.calibration is not None
+    leans = [each.lean for each in read.calibration.questions.values()]
+    assert all(leans) if shared == "readiness to say yes" else leans == [None] * 3
+    verdicts = (await run.judge.observe(asked[1], run.examples)).verdicts
+    other = fit_accepted(verdicts, run.examples, read.questions, run.chooser.targets, leans=not all(leans))
+    found = [
+        spearmanr([each.overall for each in judge.scores(run.examples, verdicts, soft=True)], people).statistic
+        for judge in (read, replace(read, calibration=other))
+    ]
+    assert found[0] > found[1] + 0.02, found
 
 
 # --- what the judge is shown ----------------------------------------------------------------------------------------
