@@ -1,12 +1,12 @@
-"""Questions among the requirements of a migration, which the judge's model writes.
+"""Questions among the requirements of a migration; the judge's model writes them.
 
-BinEval's two steps on the prompt that is migrated: first its demands, which are the clauses that no check decides, so
-that each is covered; then atomic questions about each. People's comments on old outputs are demands, too. What old
-outputs do and new ones do not (contrast) becomes a question where the verdicts on development differ.
+BinEval's two steps are applied to the migrated prompt. First its demands are listed: the clauses that no check decides.
+Then atomic questions are written about each demand. People's comments on old outputs are demands, too. What old outputs
+do and new ones do not (contrast) becomes a question where the verdicts on development differ.
 
-A clause is shown to the model with examples in plain lines: a small model that is asked for JSON with the whole prompt
-before it writes questions about other clauses. What a clause forbids is asked for as the thing itself, with no as the
-good answer, because small judges overlook "not".
+The model sees one clause, with examples in plain lines. A small model that sees the whole prompt and must write JSON
+writes questions about other clauses. If a clause forbids a thing, the question asks for the thing itself, with no as
+the good answer, because small judges overlook "not".
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ SHOTS = (
         "no: Does the output give a phone number?|yes: Does the output thank the helpers?",
     ),
 )
-"""Tasks, rules or comments, and the questions about them, from other fields."""
+"""Worked examples from other fields: the task, a rule or comment, and the questions about it."""
 MOST_QUESTIONS = 3
-"""Questions about one clause."""
+"""Most questions about one clause."""
 MOST_WORDS = 30
-"""Words of a question."""
+"""Most words of a question."""
 LONGEST_TASK = 300
-"""Characters of the task that are shown."""
+"""Most characters of the task that are shown."""
 _TOKENS = 120
 _LINE = re.compile(r"^\W*(yes|no)\s*[:\-–]\s*((?:does|do|is|are|has|have|can|was|were)\b.+\?)\s*$", re.IGNORECASE)
 _COPIES = frozenset(line.partition(": ")[2] for *_, answer in SHOTS for line in answer.split("|"))
@@ -122,11 +122,11 @@ class ClauseReader(Agent):
             self._orders += [("user", _case(shown, kind, words)), ("assistant", answer.replace("|", "\n"))]
 
     async def of_clause(self, clause: str) -> list[ClauseQuestion]:
-        """Questions about a clause of the prompt; none where nothing of use came."""
+        """Return questions about a clause of the prompt; empty where the reply has no usable question."""
         return await self._questions("Rule", clause)
 
     async def of_comment(self, comment: str) -> list[ClauseQuestion]:
-        """Questions about what a comment asks for; none where nothing of use came."""
+        """Return questions about what a comment asks for; empty where the reply has no usable question."""
         return await self._questions("Comment", comment)
 
     async def _questions(self, kind: str, words: str) -> list[ClauseQuestion]:
@@ -135,7 +135,7 @@ class ClauseReader(Agent):
         return self.read(reply.text)
 
     def read(self, reply: str) -> list[ClauseQuestion]:
-        """The usable questions of a reply: no copies of the examples, and nothing that gives orders."""
+        """Return the usable questions of a reply: not too long, no copies of the worked examples, and no orders."""
         lines = [found for line in reply.splitlines() if (found := _LINE.match(" ".join(line.split())))]
         texts = {found[2][0].upper() + found[2][1:]: found[1].lower() for found in lines}
         usable = [
@@ -147,26 +147,26 @@ class ClauseReader(Agent):
 
 
 def _case(task: str, kind: str, words: str) -> str:
-    """The words to write questions about, as something to look at: a small model follows a rule that it is given."""
+    """Quote the rule or comment as something to look at: a small model would follow a rule that it is given."""
     line = " ".join(words.split())
     return f"A prompt begins: «{' '.join(task.split())}»\n{kind}: «{line}»\nQuestions about an output:"
 
 
 DESCRIBED = 20
-"""Old outputs, and outputs of each target, whose doings are told for the contrast."""
+"""Most old outputs, and most outputs of each target, that the model describes for the contrast."""
 MOST_CONTRASTS = 3
-"""Questions from the contrast with one target."""
+"""Most questions from the contrast with one target."""
 MOST_COMMENTS = 10
-"""Different comments that are read."""
+"""Most different comments that are read."""
 WORKERS = 8
 """Calls at a time."""
 PROVED = 0.05
-"""Level of the test by which old and new outputs differ in a contrast question."""
+"""Level of the test for a difference between old and new outputs on contrast questions."""
 
 
 @dataclass(frozen=True)
 class QuestionSource:
-    """The model that writes questions, and who is told how it goes on."""
+    """The model that writes questions, and what it needs for that."""
 
     gateway: Gateway
     model: Model
@@ -175,14 +175,14 @@ class QuestionSource:
     watcher: Watcher
     seed: int | None = None
     most: int = MOST_REQUIREMENTS
-    """Clauses of the prompt that are asked about at most."""
+    """Most clauses of the prompt that are asked about."""
 
 
 async def with_questions(
     written: WrittenRequirements, prompt: Prompt, development: Sequence[Example], source: QuestionSource
 ) -> WrittenRequirements:
-    """The requirements with questions about the clauses that no check decides and about people's comments. The remarks
-    name a clause about which no question of use came. Raises what the gateway raises where every call would fail."""
+    """Add questions about the clauses that no check decides and about people's comments. The remarks name each clause
+    without a usable question. Raises the gateway's error where every further call would fail, too."""
     clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
     checked = {each.clause for each in written.criteria}
     comments = _different([each.text for example in development for each in example.comment], source)
@@ -217,14 +217,14 @@ async def with_questions(
 
 
 def _different(comments: Sequence[str], source: QuestionSource) -> list[str]:
-    """The comments that say different things, the first ones."""
+    """Return the first comments that say different things."""
     texts = [each for each in dict.fromkeys(comments) if each.strip()]
     kept = greedy_unique(source.embedder.embed(texts), SAME_QUESTION) if texts else []
     return [texts[place] for place in kept][:MOST_COMMENTS]
 
 
 def _new_places(texts: Sequence[str], known: Sequence[str], embedder: Embedder) -> list[int]:
-    """Places of the texts that repeat neither a known one nor an earlier one."""
+    """Return the places of the texts that repeat neither a known text nor an earlier one."""
     if not texts:
         return []
     kept = greedy_unique(embedder.embed([*known, *texts]), SAME_QUESTION)
@@ -237,10 +237,10 @@ async def with_contrast(
     new: Mapping[str, Sequence[Example]],
     source: QuestionSource,
 ) -> WrittenRequirements:
-    """The requirements with questions about what old outputs do more often than those of a target, or less often.
+    """Add questions about what old outputs do more often, or less often, than those of a target.
 
-    The model says in general words what outputs do, one call an output (METHOD, part 4). A question is only proposed
-    here: :func:`without_idle_contrast` drops it where the verdicts do not differ.
+    The model describes in general words what outputs do, one call per output (METHOD, part 4). A question is only
+    proposed here: :func:`without_idle_contrast` drops it where the verdicts do not differ.
     """
     noun = noun_of(written.checklist) if any(each.weight for each in written.criteria) else "text"
     reader = KindReader(source.gateway, source.model, noun, seed=source.seed)
@@ -278,7 +278,7 @@ def _contrasts(
     embedder: Embedder,
     number: int,
 ) -> list[Question]:
-    """Questions about what one side does more often than the other, the largest difference first."""
+    """Return questions about what one side does more often than the other, the largest difference first."""
     texts = list(dict.fromkeys(text for side in (old, new) for each in side for text in each))
     if not texts or not old or not new:
         return []
@@ -307,10 +307,10 @@ def without_idle_contrast(
     old: Iterable[Verdict],
     new: Mapping[str, Iterable[Verdict]],
 ) -> Checklist:
-    """The requirements without contrast questions that no target's development outputs fail more often.
+    """Drop the contrast questions that no target's development outputs fail more often than the old outputs.
 
-    It stays where, among the outputs in whose verdicts old and new differ, the old one keeps it so much more often that
-    chance is ruled out (sign test, one-sided, level .05 shared by all contrast questions).
+    A question stays if chance is ruled out by a one-sided sign test. The test counts the outputs on which the verdicts
+    of old and new differ, and how often the old one passes. All contrast questions and targets share the level .05.
     """
     ids = [each.id for each in development]
     contrast = [each.id for each in checklist.questions if each.origin == "contrast"]
@@ -329,5 +329,6 @@ def without_idle_contrast(
 
 
 def _by_chance(worse: int, differ: int) -> float:
-    """Chance of so many losses or more among outputs that differ, where a gain is as likely (sign test, one-sided)."""
+    """Return the chance of ``worse`` or more losses among ``differ`` outputs: the p-value of the one-sided sign
+    test."""
     return sum(math.comb(differ, each) for each in range(worse, differ + 1)) / float(2**differ)

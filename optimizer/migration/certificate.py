@@ -1,6 +1,6 @@
-"""The certificate of a migration of a prompt that writes, made from the runs of its targets.
+"""Make the certificate for the migration of a prompt that writes, from the runs of its targets.
 
-It has measures of content, too: what code sees that the new outputs say beside the old ones. They decide nothing.
+The certificate also has measures of content, which code computes on old and new outputs. They decide nothing.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from .decision import MigrationDecision, PassChange, PassTable, decide
 
 @dataclass(frozen=True)
 class Tested:
-    """One target's outputs on test beside the old ones, requirement by requirement."""
+    """One target's test outputs compared with the old ones, requirement by requirement."""
 
     examples: Sequence[Example]
     requirements: Checklist
-    """Those that count."""
+    """The requirements that count."""
     old: PassTable
     before: PassTable | None
-    """The target with the old prompt; None where that is the accepted one too."""
+    """The target's outputs with the old prompt; None where only ``after`` is compared."""
     after: PassTable
 
     @classmethod
@@ -79,7 +79,7 @@ class Tested:
 
     @classmethod
     def read(cls, run: RunDirectory, examples: Sequence[Example], checklist: Checklist) -> Tested:
-        """The verdicts that a target's run has kept. InputError where a file is damaged."""
+        """Read the verdicts that a target's run has kept. Raises InputError where a file is damaged."""
         files = sorted((run.path / "verdicts").glob("[0-9]*-test.jsonl"))
         first, *later = [list(read_verdicts(each)) for each in files]
         old = read_verdicts(run.path / "verdicts" / "old-test.jsonl")
@@ -87,7 +87,7 @@ class Tested:
 
     @property
     def change(self) -> PassChange:
-        """The accepted prompt's outputs beside the old ones."""
+        """The accepted prompt's outputs compared with the old ones."""
         return PassChange(self.old, self.after)
 
     @property
@@ -96,13 +96,13 @@ class Tested:
         return documents(self.examples)
 
     def decide(self, options: WriterMigrationOptions) -> MigrationDecision:
-        """Adopt, not yet or undecided."""
+        """Decide: adopt, not yet or undecided."""
         return decide(self.change, options.max_loss, options.certificate_level, self.groups)
 
     def record(
         self, decision: MigrationDecision, result: RunRecord, run: RunDirectory, root: Path, **further: Any
     ) -> TargetRecord:
-        """The target's part of the certificate."""
+        """Make the target's part of the certificate."""
         resampling = Resampling(self.groups)
         of_checks = [isinstance(each, ComputedCheck) for each in self.requirements.questions]
         checks, questions = np.array(of_checks), ~np.array(of_checks)
@@ -136,7 +136,7 @@ class Tested:
         )
 
     def agreement(self) -> ShareRecord | None:
-        """Spearman's correlation of the old outputs' pass rates with people's scores of them; None without scores."""
+        """Return Spearman's correlation of the old outputs' pass rates with people's scores; None without scores."""
         scores = [mean_score(each.human.get("overall", ())) for each in self.examples]
         if not any(score is not None for score in scores):
             return None
@@ -157,12 +157,12 @@ class Tested:
 
 
 def mean_record(table: PassTable, groups: Sequence[str] | None) -> ShareRecord:
-    """Mean share of the requirements that an output keeps."""
+    """Return the mean share of the requirements that an output keeps."""
     return _mean(table.rates(), Resampling(groups))
 
 
 def kept_requirements(checklist: Checklist) -> tuple[KeptRequirement, ...]:
-    """The requirements as the certificate lists them."""
+    """Return the requirements as the certificate lists them."""
     return tuple(
         KeptRequirement(
             id=each.id,
@@ -178,7 +178,7 @@ def kept_requirements(checklist: Checklist) -> tuple[KeptRequirement, ...]:
 
 
 def guarded(decision: MigrationDecision, second: MigrationDecision | None, name: str) -> MigrationDecision:
-    """The decision with the second judge's word: where that is "not yet", the first judge's "adopt" is undecided."""
+    """Combine both judges' decisions: "adopt" becomes "undecided" where the second judge says "not yet"."""
     if second is None or second.answer != "not_yet" or decision.answer != "adopt":
         return decision
     reason = f"Undecided: the judge says adopt, and the second judge, {name}, says: {second.reason}"
@@ -186,7 +186,7 @@ def guarded(decision: MigrationDecision, second: MigrationDecision | None, name:
 
 
 def _counted(checklist: Checklist, verdicts: Sequence[Verdict]) -> Checklist:
-    """The requirements that count: those with a weight, and the checks that a checker of the user's own made."""
+    """Return the requirements that count: those with a weight, and the checks that the user's own checker made."""
     known = {each.id for each in checklist.questions}
     own = dict.fromkeys(each.question for each in verdicts if each.question not in known)
     further = [
@@ -210,13 +210,13 @@ def _rates(passed: NDArray[np.float64]) -> list[float | None]:
 
 
 def _all_kept(passed: NDArray[np.float64], groups: Sequence[str] | None) -> ShareRecord:
-    """Share of the outputs that keep every check, with Wilson's interval."""
+    """Return the share of the outputs that keep every check, with Wilson's interval."""
     whole = [None if np.isnan(row).any() else float((row == 1).all()) for row in passed]
     return share_record(rate(whole, Resampling(groups)))
 
 
 def share_record(found: Statistic | MeanLimits) -> ShareRecord:
-    """A statistic, or a paired difference with its one-sided limits, as the certificate keeps it."""
+    """Return the certificate's record of a statistic, or of a paired difference with its one-sided limits."""
     return ShareRecord(value=found.value, low=found.low, high=found.high, n=found.n)
 
 
@@ -229,11 +229,11 @@ def _examples_of(cells: Iterable[Any]) -> tuple[str, ...]:
 
 
 CONTENT = ("similarity", "mean_supported", "covered", "names_new", "numbers_new")
-"""Nearness to a text, support of the sentences by it, share of it that is said, and what it lacks."""
+"""Measures of an output against a text: similarity, support by it, how much of it is covered, what is new."""
 
 
 def content_records(old: Sequence[Example], new: Sequence[Example]) -> tuple[ContentRecord, ...]:
-    """Measures of old and new outputs against the texts that all examples have, with the paired difference; without the
+    """Measure old and new outputs against the texts that all examples have, and their paired difference. Without the
     extra ``memory`` there are no similarities. Examples without one of the two outputs are left out."""
     written = {each.id: each for each in new if each.output}
     before = [each for each in old if each.output and each.id in written]
@@ -268,7 +268,7 @@ def _record(
 
 
 def content_lines(name: str, target: TargetRecord) -> Iterator[str]:
-    """A sentence where measures of the new outputs' content are worse beyond chance."""
+    """Yield a sentence where measures of the new outputs' content are worse beyond chance."""
     worse = [each for each in target.content if each.is_worse]
     if worse:
         said = "; ".join(
@@ -306,19 +306,19 @@ class MigrationResult(Shown):
 
 
 def told(certificate: CertificateRecord, run: Path | None = None) -> str:
-    """The decision on each target and what to do next, one sentence a line. Paths begin with ``run``."""
+    """Say the decision on each target and what to do next, one sentence a line. Paths begin with ``run``."""
     return "\n".join([*decisions(certificate), *_next_steps(certificate, run), *cost_said(certificate)])
 
 
 def cost_said(certificate: CertificateRecord) -> Iterator[str]:
-    """Yield a sentence on what the migration took, where that is known."""
+    """Yield a sentence on the calls, tokens and price of the migration, where they are known."""
     if certificate.calls is not None and certificate.tokens is not None:
         price = price_said(vars(certificate))
         yield f"It took {count(certificate.calls, 'call')}, {count(certificate.tokens, 'token')}, {price}."
 
 
 def headline(certificate: CertificateRecord) -> str:
-    """The decisions on all targets as one phrase."""
+    """Say the decisions on all targets in one phrase."""
     adopted = [name for name, each in certificate.targets.items() if each.decision == "adopt"]
     if len(certificate.targets) != 1:
         many = len(certificate.targets)
@@ -333,12 +333,12 @@ def headline(certificate: CertificateRecord) -> str:
 
 
 def measured(certificate: CertificateRecord) -> str:
-    """Name of the figure that the decision is about."""
+    """Return the name of the figure that the decision is about."""
     return "Pass rate" if certificate.kind == "generator" else "Agreement"
 
 
 def decisions(certificate: CertificateRecord) -> list[str]:
-    """The decision on each target with its reason."""
+    """Return the decision on each target with its reason."""
     return [
         line
         for name, each in certificate.targets.items()

@@ -1,8 +1,8 @@
-"""Is the new output no worse than the old one? Pass or fail by requirement, compared output by output.
+"""Decide whether new outputs are no worse than the old ones: pass or fail by requirement, compared output by output.
 
-A requirement that the old output keeps and the new one fails is a regression; the other way round it is a gain. The
-decision looks at the mean of the differences and at each requirement. What loss a test can rule out is said before
-anything is bought, and again from development (METHOD.md, part 6).
+A requirement that the old output keeps and the new one fails is a regression; the reverse is a gain. The decision looks
+at the mean of the differences and at each requirement. The loss that a test can rule out is said before anything is
+bought, and again from the development examples (METHOD.md, part 6).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...stats.noninferiority import (
 
 Answer = Literal["adopt", "not_yet", "undecided"]
 POWER = 0.8
-"""Share of equal prompts that enough outputs would adopt."""
+"""Share of equally good prompts that a test with enough outputs adopts."""
 
 
 class Cell(NamedTuple):
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class PassTable:
-    """Requirements that outputs keep: 1, 0 or NaN where no verdict is there; shape (examples, requirements)."""
+    """Whether outputs keep requirements: 1, 0, or NaN without a verdict; shape (examples, requirements)."""
 
     examples: tuple[str, ...]
     requirements: tuple[str, ...]
@@ -52,7 +52,7 @@ class PassTable:
 
     @classmethod
     def of(cls, examples: Sequence[str], checklist: Checklist, verdicts: Iterable[Verdict]) -> PassTable:
-        """The table of verdicts on a checklist; further replicates are left out."""
+        """Make the table from the verdicts on a checklist; only the first replicate counts."""
         rows = {name: place for place, name in enumerate(examples)}
         columns = {each.id: (place, each) for place, each in enumerate(checklist.questions)}
         passed = np.full((len(rows), len(columns)), np.nan)
@@ -64,11 +64,11 @@ class PassTable:
         return cls(tuple(examples), tuple(columns), passed)
 
     def rates(self) -> list[float | None]:
-        """Share of the requirements that each output keeps; None where no verdict is there."""
+        """Return the share of the requirements that each output keeps; None without any verdict."""
         return _row_means(self.passed)
 
     def cells(self, wanted: NDArray[np.bool_]) -> list[Cell]:
-        """The cells of a mask, by example."""
+        """Return the cells of a mask, by example."""
         return [
             Cell(self.examples[int(row)], self.requirements[int(column)])
             for row, column in np.argwhere(wanted).tolist()
@@ -76,7 +76,7 @@ class PassTable:
 
 
 def _row_means(table: NDArray[np.float64]) -> list[float | None]:
-    """Mean of each row, without what is missing; None where all is."""
+    """Return the mean of the known values of each row; None where there are none."""
     counts, sums = np.isfinite(table).sum(axis=1), np.nansum(table, axis=1)
     return [float(total / n) if n else None for n, total in zip(counts, sums, strict=True)]
 
@@ -109,13 +109,13 @@ class PassChange:
         return self.old.cells((self.old.passed == 0) & (self.new.passed == 0))
 
     def differences(self) -> list[float | None]:
-        """Pass rate of the new output minus that of the old one by example, over requirements judged of both."""
+        """Return by example the new output's pass rate minus the old one's, over requirements judged on both."""
         return _row_means(self.changes)
 
 
 @dataclass(frozen=True)
 class MigrationDecision:
-    """The answer of one look at the test."""
+    """The decision by one look at the test."""
 
     answer: Answer
     reason: str
@@ -124,19 +124,19 @@ class MigrationDecision:
     worse: tuple[str, ...]
     """Requirements that are proved worse by more than the margin, the worst first."""
     needed: int | None = None
-    """Outputs that would decide, where these cannot and more could."""
+    """Outputs that would decide; None where the answer is clear, or more outputs would not help."""
 
 
 def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[str] | None = None) -> MigrationDecision:
-    """Adopt, not yet, or undecided (METHOD.md, part 6).
+    """Decide: adopt, not yet, or undecided (METHOD.md, part 6).
 
-    Adopted is a prompt whose mean loss is shown to be at most ``max_loss`` while no single requirement is proved worse
-    by more than that (Holm's correction over requirements); each limit holds with a chance of error of ``level``.
-    ``groups`` names the document of each example.
+    A prompt is adopted if its mean loss is shown to be at most ``max_loss`` and no requirement is proved worse by more
+    than that (Holm's correction over requirements). Each limit is wrong with a chance of ``level``. ``groups`` names
+    the document of each example.
     """
     limits = mean_limits(found.differences(), level, groups)
     columns = [list(column) for column in np.where(np.isnan(found.changes), None, found.changes).T]  # type: ignore[call-overload]
-    # a single requirement is the whole, whose limits are stricter
+    # with a single requirement only the limits of the mean decide: they are stricter
     proved = holm([p_worse(column, max_loss, groups) if len(columns) > 1 else None for column in columns])
     losses = [each or 0.0 for each in _row_means(found.changes.T)]
     worse = [place for place, p_value in enumerate(proved) if p_value is not None and p_value <= level]
@@ -161,18 +161,19 @@ def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[st
 
 
 def outputs_that_decide(limits: MeanLimits, max_loss: float, level: float) -> int | None:
-    """Outputs that decide in 8 of 10 cases if the mean stays as it is; None where it lies too near to -max_loss."""
+    """Return how many outputs decide in 8 of 10 cases if the mean stays as it is; None if it is too near -max_loss."""
     if limits.value is None or limits.deviation is None:
         return None
     distance = abs(limits.value + max_loss)
     if distance < 0.1 * max_loss:
         return None
     spread = SpreadEstimate(limits.deviation, together=limits.n / limits.units)
+    # these outputs did not decide, so at least one more is needed
     return max(limits.n + 1, examples_needed(spread, distance, level, POWER))
 
 
 ASSUMED = SpreadEstimate(0.3)
-"""The paired difference where nothing is measured yet."""
+"""Assumed spread of the paired difference where nothing is measured yet."""
 
 
 def power_lines(
@@ -182,8 +183,10 @@ def power_lines(
     development: Column | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> list[PowerRecord]:
-    """The loss that so many test examples rule out in 8 of 10 cases where there is none: by the deviation that is
-    assumed, and by the one measured on ``development`` (differences of the pass rate, new minus old) where it is given.
+    """Return the loss that ``test_examples`` rule out in 8 of 10 cases if there is no loss.
+
+    The first record uses the assumed deviation. The second uses the deviation measured on ``development`` (differences
+    of the pass rate, new minus old), where it is given.
     """
     spread = None if development is None else measure_spread(development, documents)
     return [
@@ -201,7 +204,7 @@ def power_lines(
 
 
 def power_said(found: PowerRecord, max_loss: float) -> str:
-    """One sentence: whether the test can rule out ``max_loss``, or else what it can and how much it lacks."""
+    """Say whether the test can rule out ``max_loss``, or else which loss it can and how many rows it takes."""
     rows = count(found.examples, "test row")
     basis = (
         f"assuming a standard deviation of {found.deviation:.2g}"

@@ -49,18 +49,18 @@ class OutputsJudge(NamedTuple):
 
 @dataclass(frozen=True)
 class WriterMigration:
-    """A prompt that writes, the old outputs or the model that writes them, and the models that it moves to."""
+    """A prompt that writes, its old outputs or the model that writes them, and the target models."""
 
     examples: Sequence[Example]
-    """With ``metadata.split``; their output is the old one, or still to be written."""
+    """Examples with ``metadata.split``. Their outputs are the old ones, or are still to be written."""
     prompt: Prompt
     source: str | Model
     targets: Mapping[str, str | Model]
-    """By name."""
+    """Target models by name."""
     judge: OutputsJudge | None
     second_judge: str | Model | None
     requirements: Checklist | None
-    """Given ones, in place of those that are found."""
+    """Given requirements, in place of those that are found."""
     own: Checklist | None
     """The user's own schema as a check."""
     checker: Checker | None
@@ -69,7 +69,7 @@ class WriterMigration:
 
     @property
     def config(self) -> dict[str, Any]:
-        """All that the result depends on, as ``config.yaml`` keeps it; given requirements are an input of their own."""
+        """All settings that the result depends on, for ``config.yaml``; given requirements are a separate input."""
         tuned = self._job(self.examples, None).config
         asked = [self.source, *self.targets, self.second_judge, *([] if self.judge is None else [self.judge.model])]
         named = used_models(self.options.models, asked)
@@ -202,10 +202,10 @@ def prepare_writer(
 def kind_of(
     prompt: str | Path | Prompt | None, checklist: object, kind: str | None, variables: Mapping[str, str]
 ) -> Literal["generator", "judge"]:
-    """Whether a prompt writes or judges; ``variables`` are what its variables were said to stand for.
+    """Say whether a prompt writes or judges. ``variables`` says what the prompt's variables stand for.
 
-    With a checklist, without a prompt, or where a variable stands for the output, it judges; with other variables it
-    writes. Raises InputError where a prompt without variables leaves that open, or ``kind`` says the opposite.
+    A prompt judges if there is a checklist, if there is no prompt, or if a variable stands for the output. A prompt
+    with other variables writes. Raises InputError if a prompt without variables leaves this open, or ``kind`` differs.
     """
     shows: list[str] = []
     if prompt is not None:
@@ -230,13 +230,13 @@ def kind_of(
 
 
 def own_checks(own: Checklist | None) -> tuple[ComputedCheck, ...]:
-    """The user's own schema as a requirement."""
+    """Return the user's own schema as a requirement."""
     checks = () if own is None else own.checks
     return tuple(each.model_copy(update={"origin": "person"}) for each in checks if each.id == SCHEMA_CHECK)
 
 
 def _kept(judge: str | Path | Model | KeptJudge | None) -> KeptJudge | None:
-    """The judge in a run's directory or a file; None where it is a model's name, or there is none."""
+    """Load the judge of a run's directory or a file; None for a model or its name, and without a judge."""
     if isinstance(judge, str):
         path = Path(judge)
         judge = path if path.suffix in (".yaml", ".yml") or path.is_dir() else judge
@@ -294,7 +294,7 @@ def _by_name(writers: Sequence[str | Model], source: str | Model) -> dict[str, s
 
 
 def refuse_shared_folder(name: str, others: Iterable[str]) -> None:
-    """Refuse a target whose name, as that of a folder, another one has. Raises InputError."""
+    """Refuse a target whose folder would be the same as another target's. Raises InputError."""
     same = next((other for other in others if target_folder(other) == target_folder(name)), None)
     if same is not None:
         said = "is given twice" if same == name else f"and '{same}' have the same folder in targets/"
@@ -302,7 +302,7 @@ def refuse_shared_folder(name: str, others: Iterable[str]) -> None:
 
 
 def migration_inputs(migration: WriterMigration) -> dict[str, str]:
-    """Further inputs that the run's directory keeps, by the name of their file."""
+    """Return further inputs that the run's directory keeps, by the name of their file."""
     found = {}
     if migration.judge is not None and migration.judge.questions is not None:
         found["judge_questions.yaml"] = dump_checklist(migration.judge.questions)
@@ -312,7 +312,7 @@ def migration_inputs(migration: WriterMigration) -> dict[str, str]:
 
 
 def read_migration(run: RunDirectory, options: Mapping[str, Any]) -> WriterMigration:
-    """The migration in a directory, to go on with; ``options`` are limits of its cost that change. Raises InputError
+    """Read the migration in a directory, to resume it. ``options`` are changed limits of its cost. Raises InputError
     where a file is missing or damaged."""
     config = dict(run.read_config()["config"])
     examples, _, prompts = run.read_inputs()

@@ -1,7 +1,7 @@
 """The certificate of a prompt that judges: whether a target may take the old judge's place, decided on test once.
 
-Agreement, in [0, 1], is compared example by example. With people's labels a judge's agreement is with people, and the
-new judge's is held against the old judge's. Without them it is with the old judge, whose own is 1 (METHOD.md, part 6).
+Agreement, in [0, 1], is compared example by example. With people's labels, each judge's agreement is with people.
+Without labels it is with the old judge, whose own agreement is 1 (METHOD.md, part 6).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SeenJudge:
 
 @dataclass(frozen=True)
 class AgreementMeasure:
-    """One way to measure the agreement of judges; the same way for every judge and target."""
+    """The way to measure the agreement of judges; the same way for every judge and target."""
 
     targets: Targets
     """Scores of people, or of the old judge."""
@@ -48,7 +48,7 @@ class AgreementMeasure:
 
     @property
     def said(self) -> str:
-        """What agreement is, in words."""
+        """The meaning of agreement, in words."""
         if self.targets.kind == "human":
             if self.labels is not None:
                 return "pass or fail as people say, with each judge's own threshold from the development examples"
@@ -58,7 +58,7 @@ class AgreementMeasure:
         return "1 - |score - old judge's score|, with scores from 0 to 1"
 
     def table(self, judge: SeenJudge, old: SeenJudge, *, development: bool = False) -> PassTable:
-        """Agreement by example and dimension, or by example and question; on test, or on the development examples."""
+        """Return agreement by example and dimension, or by example and question; on test or on development."""
         seen, theirs = (each.development if development else each.test for each in (judge, old))
         if self.targets.kind != "human" and self.old is not None:
             columns = same_answers(self.old, theirs, seen)
@@ -92,8 +92,8 @@ class AgreementMeasure:
 
 
 def same_answers(checklist: Checklist, old: Observation, new: Observation) -> dict[str, Column]:
-    """By question that counts: 1 where both judges give the good answer or both the other one, else 0. It may be asked
-    of the new judge in other words and the other way round."""
+    """Return by question that counts: 1 where both judges give the good answer or both the other one, else 0. The new
+    judge may be asked the question in other words and with the opposite polarity."""
     theirs = SaidGood.of(checklist, old.verdicts, new.examples).answers
     mine = SaidGood.of(new.checklist or checklist, new.verdicts, new.examples).answers
     return {
@@ -124,7 +124,7 @@ class JudgesCompared:
     def certificate(
         self, source: str, target: str, model: str, settings: Mapping[str, Any], prompt: str
     ) -> CertificateRecord:
-        """The certificate of one target. ``prompt`` is the path of its accepted prompt."""
+        """Make the certificate of one target. ``prompt`` is the path of its accepted prompt."""
         options, checklist = self.options, self.old.test.checklist
         return CertificateRecord(
             kind="judge",
@@ -143,7 +143,7 @@ class JudgesCompared:
         tables = {name: self.measure.table(each, self.old) for name, each in sides.items()}
         change = PassChange(tables["old"], tables["after"])
         found = decide(change, options.max_loss, options.certificate_level, documents(examples))
-        far = options.margin - 1e-9
+        far = options.margin - 1e-9  # a change of the margin itself counts, in spite of rounding
         spent = self.best.test.spent
         rates = {name: mean_record(table, documents(examples)) for name, table in tables.items()}
         return TargetRecord(
@@ -164,7 +164,7 @@ class JudgesCompared:
         )
 
     def _by_question(self) -> tuple[RequirementRates, ...]:
-        """Share of the test examples with the old judge's answer, by question; nothing where it left scores alone."""
+        """Return by question the share of test examples with the old judge's answer; empty if it left only scores."""
         checklist = self.old.test.checklist
         if checklist is None:
             return ()
@@ -181,7 +181,7 @@ class JudgesCompared:
         )
 
     def _power(self) -> tuple[PowerRecord, ...]:
-        """The loss that the test can rule out, as assumed at first and as measured on development."""
+        """Return the loss that the test can rule out, as assumed at first and as measured on development."""
         options, development = self.options, self.best.development.examples
         tables = (self.measure.table(each, self.old, development=True) for each in (self.old, self.best))
         seen = {"development": PassChange(*tables).differences(), "documents": documents(development)}
@@ -189,13 +189,14 @@ class JudgesCompared:
 
 
 def merged(parts: Sequence[tuple[str, CertificateRecord]]) -> CertificateRecord:
-    """One certificate of several targets; each part comes with the folder that its prompt's path begins with."""
+    """Merge the certificates of several targets. Each part comes with the folder to put before its prompt's path."""
     first = parts[0][1]
     targets = {
         name: record.model_copy(update={"prompt": f"{folder}/{record.prompt}"})
         for folder, part in parts
         for name, record in part.targets.items()
     }
+    # the first line, by the assumed deviation, is the same for all targets
     power = (first.power[0], *(line for _, part in parts for line in part.power[1:]))
     return first.model_copy(update={"targets": targets, "power": power, "looks": max(part.looks for _, part in parts)})
 

@@ -1,7 +1,7 @@
-"""A prompt that judges moves to several targets: a run for each in ``targets/NAME/``, and one certificate.
+"""Move a prompt that judges to several targets: a run for each in ``targets/NAME/``, and one certificate.
 
-They share their examples, their splits and their answers, so that the source is asked once. One target is a run like
-any other (``modes/migrate.py``), with its own certificate.
+The runs share examples, splits and answers, so that the source is asked once. A single target is a run like any other
+(``modes/migrate.py``), with its own certificate.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def prepare_judges(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> dict[str, Job]:
-    """Load and check the inputs; each target gets the same. InputError as :func:`~..modes.migrate.prepare`, and where
-    there is no target, two share a name, or a setting is for one target alone."""
+    """Load and check the inputs; each target gets the same. Raises InputError as :func:`~..modes.migrate.prepare`, and
+    where there is no target, two targets share a name, or a setting is only for a single target."""
     if not targets:
         raise InputError("--target is needed: the model that is to judge.")
     first = prepare(data, checklist, source, targets[0], prompt, source_prompt, options)
@@ -85,11 +85,11 @@ def migrate_judges(
     ask_first: bool = False,
     approved: Collection[str] = (),
 ) -> MigrationResult:
-    """Run the jobs of several targets in one directory, or go on with them. Caps are of all targets together.
+    """Run or resume the jobs of several targets in one directory. Caps hold for all targets together.
 
-    ``report`` writes the report of a target's run, ``page`` that of the certificate. With ``ask_first`` UnapprovedError
-    asks a person to agree to a target's new lines, unless it is among the ``approved``. Raises as :func:`run_target`,
-    and AskanceError where a target's test was not judged.
+    ``report`` writes the report of a target's run, ``page`` the page of the certificate. With ``ask_first``
+    UnapprovedError asks a person to agree to a target's new lines, unless the target is among the ``approved``. Raises
+    as :func:`run_target`, and AskanceError where a target's test was not judged.
     """
     first = next(iter(jobs.values()))
     with run.lock():
@@ -115,7 +115,7 @@ def migrate_judges(
 
 
 def folder_of(run: RunDirectory, target: str) -> RunDirectory:
-    """The run of one target of several."""
+    """Return the run of one of several targets."""
     return RunDirectory(run.path / TARGETS / target_folder(target))
 
 
@@ -126,8 +126,8 @@ def has_several(run: RunDirectory) -> bool:
 
 
 def take_up_judges(run: RunDirectory, options: Mapping[str, Any]) -> dict[str, Job]:
-    """The jobs of a directory with several targets, to go on with; limits of their cost can be changed. Raises
-    InputError as :func:`~askance.optimizer.loop.take_up`, and for more iterations: each run has its own."""
+    """Read the jobs of a directory with several targets, to resume them; their cost limits can be changed. Raises
+    InputError as :func:`~askance.optimizer.loop.take_up`, and for more iterations, because each run has its own."""
     if options.get("max_iterations") is not None:
         raise InputError(
             f"max_iterations: {run.path} has a run for each target. Go on with one of them, askance resume "
@@ -146,8 +146,8 @@ def _for_target(job: Job, target: Any) -> Job:
 
 
 def _config(jobs: Jobs, run: RunDirectory) -> dict[str, Any]:
-    """The settings that all targets have in common, with the names of these and of all models. Settings that grew in
-    the run of a target are as at the beginning."""
+    """Return the settings that all targets have in common, with the names of the targets and all models. Settings that
+    grew in the run of a target keep their first value."""
     configs = [job.config for job in jobs.values()]
     begun = run.read_config()["config"] if run.config_file.is_file() else configs[0]
     models = {name: each for config in configs for name, each in config.get("models", {}).items()}

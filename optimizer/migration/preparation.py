@@ -1,7 +1,7 @@
-"""What a migration of a prompt that writes does first: the old outputs, and the requirements that a person agrees to.
+"""Prepare the migration of a prompt that writes: the old outputs, and the requirements that a person agrees to.
 
-The targets write development with the old prompt, so that a rule that they break is among the requirements. Nothing on
-validation or test is bought before the requirements are fixed.
+The targets write development with the old prompt, so that the rules that they break are among the requirements. The
+targets write nothing on validation or test before the requirements are fixed, and no output there is judged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...models.resolve import Models
 
 REQUIREMENTS = "requirements"
-"""What a person agrees to first; then the lines of each target's new prompt, by its name."""
+"""Name of the first thing that a person agrees to. The lines of each target's new prompt have the target's name."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Prepared:
     """A migration whose requirements are fixed."""
 
     migration: WriterMigration
-    """Every example has its old output."""
+    """The migration, with the old output in every example."""
     checklist: Checklist
     power: tuple[PowerRecord, ...]
 
 
 class MigrationPart:
-    """Models and gateway of one part of a migration; what is spent adds up over all parts."""
+    """Opens models and gateway for each part of a migration, and adds up what all parts spend."""
 
     def __init__(self, migration: WriterMigration, run: RunDirectory, watcher: Watcher) -> None:
         """Nothing is opened yet."""
@@ -69,7 +69,7 @@ class MigrationPart:
     def options(self) -> Any:
         """The migration's settings, with what is left of its caps."""
         options, spent = self.migration.options, self.spent
-        if spent["cost_usd"] is None:  # of some calls no price is known
+        if spent["cost_usd"] is None:  # some calls have no known price
             spent = {**spent, "cost_usd": spent["known_usd"]}
         return options.model_copy(update=left_of_caps(options, spent))
 
@@ -93,13 +93,13 @@ class MigrationPart:
 
     @property
     def shared(self) -> Place | None:
-        """The store of all commands; None where answers stay in the run."""
+        """The store that all commands share; None where answers stay in the run."""
         models = (self.migration.source, *self.migration.targets.values())
         apart = any(getattr(model, "answers_stay_in_the_run", False) for model in models)
         return None if apart else self.migration.options.shared
 
     def for_a_target(self) -> TuneOptions:
-        """The settings of a target's run: what is left of the caps, and this run's answers."""
+        """The settings of a target's run: what is left of the caps, and this run's answers if no store is shared."""
         names = (self.migration.options.model_fields_set | set(CAPS.values())) & TuneOptions.model_fields.keys()
         given = {name: getattr(self.options, name) for name in names}
         if self.shared is None:
@@ -108,7 +108,7 @@ class MigrationPart:
 
 
 async def prepared_migration(asking: MigrationPart, *, yes: bool, ask_first: bool) -> Prepared:
-    """Have the old outputs and the requirements: written, judged on development, agreed to."""
+    """Get the old outputs and fix the requirements: these are written, judged on development, and agreed to."""
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
     size = len(migration.splits().test)
@@ -157,7 +157,7 @@ async def prepared_migration(asking: MigrationPart, *, yes: bool, ask_first: boo
 async def _with_old_outputs(
     migration: WriterMigration, run: RunDirectory, watcher: Watcher, models: Models, gateway: Gateway
 ) -> WriterMigration:
-    """The migration whose examples carry the old outputs, which are written where they are not recorded."""
+    """Return the migration with the old outputs in its examples; they are written where they are not recorded."""
     if migration.source != RECORDED:
         source = models.get(migration.source)
         writer = old_writer(migration, gateway, source)
@@ -215,19 +215,19 @@ async def _found(
 
 
 def _is_same(given: Checklist, fixed: Checklist) -> bool:
-    """Whether two lists of requirements are the same but for the support that was measured."""
+    """Whether two lists of requirements are the same, apart from the measured support."""
     one, other = ([each.model_copy(update={"support": None}) for each in side.questions] for side in (given, fixed))
     return one == other
 
 
 def fixed_requirements(run: RunDirectory) -> Checklist | None:
-    """The requirements that were agreed to; None where they are still to be."""
+    """Return the requirements that were agreed to; None where nobody has agreed yet."""
     file = run.path / "inputs" / REQUIREMENTS_FILE
     return found_in(load_checklist(file, remarks=False), run.began_in) if file.is_file() else None
 
 
 def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> None:
-    """Have a person agree to the requirements. InputError where nobody can be asked."""
+    """Ask a person to agree to the requirements, by UnapprovedError; InputError where nobody can be asked."""
     file = run.path / REQUIREMENTS_FILE
     if ask_first:
         head = "Requirements: what it is, where from, old outputs that keep it, whether it counts"
@@ -239,7 +239,7 @@ def _ask_for(run: RunDirectory, checklist: Checklist, *, ask_first: bool) -> Non
 
 
 def old_writer(migration: WriterMigration, gateway: Gateway, model: Model) -> Generator:
-    """A model that writes with the old prompt."""
+    """Return a model that writes with the old prompt."""
     options = migration.options
     how = options.max_output_tokens, options.generator_temperature, options.seed
     kind = ReplayingGenerator if options.replay else Generator
@@ -249,10 +249,11 @@ def old_writer(migration: WriterMigration, gateway: Gateway, model: Model) -> Ge
 def outputs_subject(
     migration: WriterMigration, checklist: Checklist, models: Models, gateway: Gateway, watcher: Watcher
 ) -> GeneratorSubject:
-    """Judges outputs that are there; it writes none."""
+    """Return the subject that judges given outputs; it writes none."""
     options, judge = migration.options, None
     if migration.judge is not None and checklist.asked:
         judge = OutputJudge(models.get(migration.judge.model), migration.judge.prompt, options.judging, options.soft)
+    # the subject needs a writer, though it writes nothing
     any_writer = models.get(next(iter(migration.targets.values())))
     return GeneratorSubject(
         old_writer(migration, gateway, any_writer),

@@ -1,4 +1,4 @@
-"""An old judge that is asked nothing: its scores or its verdicts stand in a column of the data."""
+"""An old judge that is not asked: its scores or its verdicts stand in a column of the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..options import MigrateOptions
 from ..subject import Pair
 
 RECORDED = "recorded"
-"""In place of the old model's name: its outputs, or what a judge said, are in the data."""
+"""Stands for the old model's name where its outputs, or the old judge's scores or verdicts, are in the data."""
 _WORDS = {"yes": True, "no": False}
 _IN_DATA = "--judge-scores"
 
@@ -39,25 +39,25 @@ class RecordedJudge:
     async def judge(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
     ) -> list[Verdict]:
-        """The verdicts on some examples, with those that code computes; none where the data have scores."""
+        """Return the verdicts on some examples, also those that code computes; empty where the data have scores."""
         if self.scores:
             return []
         said = [self.verdicts[each.id, question.id] for each in examples for question in self.checklist.asked]
         return [*said, *computed_verdicts(self.checklist.computed, examples, RECORDED)]
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
-        """No explanations: nobody can be asked for them."""
+        """Return no explanations: the old judge cannot be asked for them."""
         return {}
 
     def scored(self, examples: Sequence[Example]) -> list[ExampleScore]:
-        """The scores of some examples, where the data have scores."""
+        """Return the scores of some examples, where the data have scores."""
         return [ExampleScore(each.id, self.scores[each.id], {WHOLE: self.scores[each.id]}) for each in examples]
 
 
 def read_recorded(examples: Sequence[Example], checklist: Checklist, options: MigrateOptions) -> RecordedJudge:
-    """The old judge of a column: one number a row (a score), or one object a row (question id to yes, no or P(yes)).
+    """Read the old judge from a column: each row has a score, or an object (question id to yes, no or P(yes)).
 
-    Raises InputError where there is no such column, a row lacks a value, or a value cannot be read; it names the row.
+    Raises InputError, which names the row, if there is no such column, a row lacks a value, or a value cannot be read.
     """
     name = str(options.judge_scores)
     values = [_value(each.metadata.get(name)) for each in examples]
@@ -88,7 +88,7 @@ def read_recorded(examples: Sequence[Example], checklist: Checklist, options: Mi
 
 
 def _value(given: Any) -> Any:
-    """A cell as it is meant: JSON in a text (as tables have it) is read, and an empty text is nothing."""
+    """Read a cell: a text that holds a JSON object (as in tables) is parsed, and an empty text becomes None."""
     if isinstance(given, str):
         given = given.strip()
         if given.startswith("{"):
@@ -125,7 +125,7 @@ def _verdict(example: str, question: str, place: str, said: Any) -> Verdict:
 
 
 def _form(values: Sequence[Any], options: MigrateOptions) -> Reads:
-    """How scores are read: on the scale that is named, as the judge's replies, or from 0 to 1 where all lie there."""
+    """Return how scores are read: on the named scale, as the judge's replies, or from 0 to 1 if all lie there."""
     if options.judge_scale is not None:
         return Reads("score", *options.judge_scale)
     if options.reads is not None:

@@ -1,9 +1,9 @@
-"""The requirements of a migration: what outputs must keep, written down before a new model is held against it.
+"""The requirements of a migration: what outputs must keep, written down before a new model is measured by it.
 
 Checks are free: rules that old outputs keep (``contract``) and clauses of the prompt that code can check (``clause``).
 Questions are bought from the model that judges: about the clauses that no check decides, about people's comments, and
-about what old outputs do and new ones do not (``contrast``). Each requirement says where it comes from and what share
-of the old outputs on development keeps it.
+about what old outputs do and new ones do not (``contrast``). Each requirement names its origin, and the share of the
+old outputs on development that keep it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...prompts.verdicts import Verdict
 from .decision import PassTable
 
 CLAUSE_CHARS = 60
-"""Characters of a clause in a sentence."""
+"""Most characters of a clause in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class WrittenRequirements:
     to_ask: tuple[str, ...] = ()
     """Clauses of the prompt that no check decides as a whole."""
     notes: tuple[str, ...] = ()
-    """Sentences on own checks that old outputs fail, and on what was not asked."""
+    """Sentences on the user's own checks that old outputs fail, and on clauses that were not asked about."""
     like: Checklist | None = None
-    """Checklist of the learned judge, whose task and words for yes and no are kept."""
+    """Checklist of the learned judge; its task and its words for yes and no are kept."""
 
     @property
     def uncovered(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class WrittenRequirements:
 
     @property
     def checklist(self) -> Checklist:
-        """The requirements as ``requirements.yaml`` holds them. Raises InputError where none counts."""
+        """The requirements as ``requirements.yaml`` holds them. Raises InputError where none of them counts."""
         if not any(each.weight for each in self.criteria):
             raise InputError(
                 "No requirement was found: the old outputs share no form, and code can check no clause of the prompt. "
@@ -78,7 +78,7 @@ class WrittenRequirements:
         )
 
     def added(self, criteria: Iterable[Question]) -> WrittenRequirements:
-        """The requirements with further ones; one whose id is taken gets a number."""
+        """Return the requirements with further ones. A requirement whose id is taken gets a number."""
         taken, new = {each.id for each in self.criteria}, list[Question]()
         for each in criteria:
             name, number = each.id, 1
@@ -97,10 +97,10 @@ def free_requirements(
     judge_questions: Checklist | None = None,
     checks: Sequence[ComputedCheck] = (),
 ) -> WrittenRequirements:
-    """Requirements that cost no call, from the prompt and from the old outputs of the development examples.
+    """Return the requirements that cost no call, from the prompt and the old outputs of the development examples.
 
-    ``judge_questions`` are those of a judge that was learned from people, ``checks`` those of the user's own, a schema
-    among them. Raises InputError where a check cannot be used.
+    ``judge_questions`` come from a judge that was learned from people. ``checks`` are the user's own, also a schema.
+    Raises InputError where a check cannot be used.
     """
     written = [each for each in development if each.output and each.output.strip()]
     outputs = [each.output or "" for each in written]
@@ -111,7 +111,7 @@ def free_requirements(
     of_outputs: list[ComputedCheck] = []
     for each in found_rules(outputs):
         if each.id == "keys" and any(own.kind == "schema" for own in checks):
-            continue  # the user's own schema says it
+            continue  # the user's own schema covers the keys
         if each.id == "keys":
             of_outputs += _by_key(each, key_clauses(text, keys), outputs)
         elif not _is_decided(each.id, {rule.id for rule in of_clauses}):
@@ -143,7 +143,7 @@ def free_requirements(
 
 
 def prompt_text(prompt: Prompt) -> str:
-    """The orders of a prompt: its text without variables, messages that show a case, and what a file has around it."""
+    """Return the orders in a prompt, without variables, messages that show a case, and the rest of its file."""
     text, before = "", 0
     for start, end in split_parts(prompt):
         is_same_line = text and "\n" not in prompt.text[before:start]
@@ -154,7 +154,7 @@ def prompt_text(prompt: Prompt) -> str:
 def broken_by_new(
     written: WrittenRequirements, development: Sequence[Example], new: Mapping[str, Sequence[Example]]
 ) -> WrittenRequirements:
-    """The requirements with what old outputs never do and ``new`` ones of some target do, e.g. headings; no call."""
+    """Add the rules that old outputs never break and ``new`` outputs of some target do, e.g. no headings; no call."""
     known = {each.id for each in written.criteria}
     rules = never_rules([each.output or "" for each in development])
     outputs = [each for examples in new.values() for each in examples if each.output]
@@ -163,7 +163,7 @@ def broken_by_new(
 
 
 def with_support(checklist: Checklist, development: Sequence[Example], verdicts: Iterable[Verdict]) -> Checklist:
-    """The requirements with the share of old outputs that keep each, by verdicts on these; None where none came."""
+    """Add to each requirement the share of old outputs that keep it, by their verdicts; None without verdicts."""
     found = PassTable.of([each.id for each in development], checklist, verdicts)
     passed = dict(zip(found.requirements, found.passed.T, strict=True))
     shares = {name: float(np.nanmean(column)) if np.isfinite(column).any() else None for name, column in passed.items()}
@@ -172,7 +172,7 @@ def with_support(checklist: Checklist, development: Sequence[Example], verdicts:
 
 
 def listed(checklist: Checklist) -> list[str]:
-    """Say each requirement in a line for a person who is to agree."""
+    """Describe each requirement in one line, for a person who is asked to agree."""
     lines = []
     for each in checklist.questions:
         kept = None if each.support is None else percent(each.support)
@@ -189,24 +189,24 @@ _DECIDES = {
     "headings": ("sections",),
     "length_words": ("length_words", "length_characters", "length_sentences"),
 }
-"""Rules that outputs show, and the stated ones that say the same or more."""
+"""Rules found in outputs, and the stated rules that say the same or more."""
 
 
 def _is_decided(found: str, stated: Iterable[str]) -> bool:
-    """Whether a clause says already what was found in outputs, or the opposite of it."""
+    """Whether a clause already states the rule that was found in outputs, or its opposite."""
     return any(each in (found, f"no_{found}", *_DECIDES.get(found, ())) for each in stated)
 
 
 def _once(stated: Sequence[StatedRule]) -> list[StatedRule]:
-    """Each rule once, with the clause that states it first."""
+    """Return each rule once, with the first clause that states it."""
     return list({(rule.check.kind, rule.check.value, rule.check.good): rule for rule in reversed(stated)}.values())[
         ::-1
     ]
 
 
 def _by_key(found: ComputedCheck, clauses: Sequence[KeyClause], outputs: Sequence[str]) -> Iterator[ComputedCheck]:
-    """The check of all keys that outputs have, without what clauses say of single keys, and one check for each of
-    these: an output that breaks the limit of one key may keep all others."""
+    """Yield a check of all keys that outputs have, without the limits that clauses set on single keys, and one check
+    for each of these keys: an output that breaks the limit of one key may keep all others."""
     schema = json.loads(found.value or "")
     own = [each for each in clauses if part_of(schema, each.key) is not None]
     named, optional = [each.key for each in own], [each.key for each in own if not each.is_required]
@@ -231,7 +231,7 @@ def _of_clause(
 
 
 def _of_person(check: ComputedCheck, written: Sequence[Example]) -> ComputedCheck:
-    """A check of the user's own, with the share of the old outputs that pass it."""
+    """Return a check of the user's own with the share of the old outputs that pass it."""
     passed = [check.is_good(verdict.answer) for verdict in computed_verdicts([check], written, "")]
     known = [each for each in passed if each is not None]
     support = sum(known) / len(known) if known else None

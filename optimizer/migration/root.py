@@ -1,8 +1,8 @@
 """A migration of a prompt that writes: requirements first, then a run for each target, then the certificate.
 
 The directory holds the old outputs, ``requirements.yaml`` and ``certificate.json``; ``targets/NAME/`` holds a run of
-the loop for each target. Every part can be killed and gone on with: what was bought is in the stores, and each run in
-``targets/`` is one of its own. Months later :func:`verify` has the targets write the test inputs anew.
+the loop for each target. Every part can be killed and resumed: bought answers are in the stores, and each run in
+``targets/`` is a run of its own. Months later, :func:`verify` has the targets write the test outputs anew.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ if TYPE_CHECKING:
 
 
 BETTER = "Does the output do better what the conversation asks for?"
-"""The one question of a comparison without questions."""
+"""The only question in the direct comparison of old and new outputs."""
 
 
 def written_outputs(run: Path, examples: Sequence[Example]) -> list[Example]:
-    """The examples with the outputs that a target's run has kept for them; one without is left out."""
+    """Return the examples with the outputs that a target's run has kept. Examples without an output are left out."""
     rows = map(json.loads, read_text(run / "outputs.jsonl").splitlines())
     outputs = {row["id"]: told(row["output"]) for row in rows if row.get("output") is not None}
     return [each.model_copy(update={"output": outputs[each.id]}) for each in examples if each.id in outputs]
@@ -94,7 +94,7 @@ class SecondOpinions:
     watcher: Watcher
 
     async def second(self, examples: Sequence[Example], new: Sequence[Example]) -> MigrationDecision | None:
-        """The decision by the second judge's answers; None without one."""
+        """Return the decision by the second judge's answers; None without a second judge or questions."""
         migration, asked = self.migration, self.checklist.asked_alone
         if migration.second_judge is None or migration.judge is None or asked is None:
             return None
@@ -111,7 +111,7 @@ class SecondOpinions:
         return tested.decide(migration.options)
 
     async def preferred(self, examples: Sequence[Example], new: Sequence[Example]) -> ShareRecord | None:
-        """Share of the inputs whose new output the judge prefers, shown in both orders; None without a judge."""
+        """Return the share of inputs whose new output the judge prefers, in both orders; None without a judge."""
         migration = self.migration
         if migration.judge is None:
             return None
@@ -135,7 +135,7 @@ class SecondOpinions:
 
 
 def _new_is_better(first: Mapping[str, bool | None], pair: str) -> float | None:
-    """1 where the new output does better in both orders, .5 where the orders disagree; None where one is missing."""
+    """Return 1 (0) if the new output is better (worse) in both orders, .5 if they disagree; None if one is missing."""
     old_first, new_first = first.get(pair_id(pair, AS_IT_IS)), first.get(pair_id(pair, SWAPPED))
     if old_first is None or new_first is None:
         return None
@@ -154,15 +154,15 @@ def run_migration(
     ask_first: bool = False,
     approved: Collection[str] = (),
 ) -> MigrationResult:
-    """Move a prompt that writes, or go on with it; the certificate says what may be adopted.
+    """Migrate a prompt that writes, or resume the migration. The certificate says which targets may be adopted.
 
-    ``report`` writes the report of a target's run, ``page`` that of the certificate. ``yes`` takes the proposed
+    ``report`` writes the report of a target's run, ``page`` the page of the certificate. ``yes`` takes the proposed
     requirements. With ``ask_first`` UnapprovedError asks a person to agree to the requirements and to each target's new
     lines, unless they are ``approved`` (:data:`REQUIREMENTS`, names of targets).
 
     Raises InputError where another run is in the directory, or nobody agreed to the requirements; CoverageError where
     too few old outputs could be written; AskanceError where an endpoint is down, a budget ended the run, or the disk is
-    full. What was bought is kept, and it can be resumed.
+    full. What was bought is kept, and the migration can be resumed.
     """
     asking = MigrationPart(migration, run, watcher)
     with run.lock():
@@ -183,7 +183,7 @@ def run_migration(
         spent = {name: value for name, value in asking.spent.items() if name != "cached_calls"}
         certificate = certificate.model_copy(update=spent)
         certificate.save(run.path)
-        if len(results) == 1:  # its prompt stands at the root, too
+        if len(results) == 1:  # the prompt of a single target stands at the root, too
             file = prompt_file(next(iter(results.values())).directory)
             write_whole(run.path / file.name, read_exactly(file))
         if page is not None:
@@ -193,18 +193,18 @@ def run_migration(
 
 @dataclass(frozen=True)
 class MigrationEstimate:
-    """What a migration takes, as far as that is known before the requirements are."""
+    """Cost of a migration, as far as it is known before the requirements are."""
 
     writing: Estimate
     """All outputs with the old prompt: the targets', and the source's where they are not recorded."""
     calls_per_question: int
-    """Calls of one question of the requirements: on all old and new outputs."""
+    """Calls for one question of the requirements, on all old and new outputs."""
     power: str
     """The loss that the test could rule out."""
 
 
 def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
-    """Estimate a migration; nothing is bought. Raises InputError where a model is not known."""
+    """Estimate a migration; nothing is bought. Raises InputError where a model is unknown."""
     options = migration.options
 
     async def writing(store: AnswerStore) -> Estimate:
@@ -223,7 +223,7 @@ def estimate_migration(migration: WriterMigration) -> MigrationEstimate:
 
 
 async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping[str, RunResult]) -> CertificateRecord:
-    """The certificate, from the targets' runs and the second opinions."""
+    """Make the certificate from the targets' runs and the second opinions."""
     migration, run, options = prepared.migration, asking.run, prepared.migration.options
     examples = migration.splits().test
     targets, agreement = {}, None
@@ -263,16 +263,16 @@ async def _certified(asking: MigrationPart, prepared: Prepared, results: Mapping
 
 
 LEAST_WRITTEN = 1.0
-"""Share of the test outputs that must be there for an answer."""
+"""Least share of the test outputs that must be there for an answer."""
 
 
 def verify(run: RunDirectory, watcher: Watcher, targets: Sequence[str] = (), **options: Any) -> CertificateRecord:
-    """Look again at the adopted targets of a migration, or at the named ones; the look is counted.
+    """Test the adopted targets of a migration again, or the named ones. Each look at the test is counted.
 
     The outputs are bought anew, past every store; the judge and the rule are those of the certificate. Raises
-    InputError where there is no certificate, it is of a judge, or it has no such target, or no adopted one;
-    CoverageError where an endpoint is down, or outputs are missing, which is no answer; AskanceError where the disk is
-    full.
+    InputError where there is no certificate, the certificate is of a judge, a named target is unknown, or no target was
+    adopted; CoverageError where an endpoint is down or outputs are missing, so that there is no answer; AskanceError
+    where the disk is full.
     """
     certificate = read_certificate(run.path)
     if certificate.kind != "generator":
@@ -295,7 +295,7 @@ def verify(run: RunDirectory, watcher: Watcher, targets: Sequence[str] = (), **o
 
 
 async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watcher, name: str) -> VerifiedTarget:
-    """One target's new outputs on test, judged like the old ones."""
+    """Have one target write the test outputs anew, and judge them like the old ones."""
     directory = folder_of(run, name).path
     examples = migration.splits().test
     try:
@@ -327,7 +327,7 @@ async def _verified(migration: WriterMigration, run: RunDirectory, watcher: Watc
 async def _written_anew(
     migration: WriterMigration, directory: Path, watcher: Watcher, name: str
 ) -> Sequence[Generated]:
-    """The test outputs with the accepted prompt and its settings, all bought."""
+    """Write the test outputs with the accepted prompt and its settings; all are bought."""
     options, best = migration.options, RunDirectory(directory).read_result().best
     prompt = prompt_of(best, str(directory))
     examples = migration.splits().test

@@ -1,6 +1,6 @@
-"""The numbers behind a selection, from verdicts, ratings and human scores to orders of questions and what they tell.
+"""Compute the numbers behind a selection: tables of answers and ratings, orders of questions, and what they tell.
 
-No model is asked. What is missing stays missing: NaN in a table of probabilities, -1 in one of codes.
+No model is asked. Missing values stay missing: NaN in a table of probabilities, -1 in a table of codes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ Method = Literal["joint", "top"]
 def answers_from_verdicts(
     verdicts: Sequence[Verdict], examples: Sequence[Example], candidates: Checklist, kind: Kind
 ) -> tuple[Floats, Floats]:
-    """Yes/no answers p(a|q,I), the one that speaks against the output first, shape (examples, questions, 2), and what
-    each counts for in a score, in [0, 1], shape (examples, questions).
+    """Return yes/no answers p(a|q,I), (examples, questions, 2), and their scores in [0, 1], (examples, questions).
 
-    Replicates are averaged; one missing replicate makes the answer missing (NaN). ``kind`` is ``soft``: P(good);
-    ``hard``: the answer; ``split``: whether P(good) is above the question's median. A measure has no answer, so it is
-    split.
+    The answer that speaks against the output comes first. Replicates are averaged; one missing replicate makes the
+    answer missing (NaN). ``kind`` is ``soft``: P(good); ``hard``: the answer; ``split``: whether P(good) is above the
+    question's median. A measure has no answer, so it is always split.
     """
     scores = tabulate(examples, candidates, verdicts).scores(soft=kind != "hard")
     answers = np.stack([1.0 - scores, scores], axis=2)
@@ -55,8 +54,8 @@ def answers_from_verdicts(
 def answers_from_ratings(
     ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int, *, hard: bool
 ) -> tuple[Floats, Floats]:
-    """Answers on a scale, as :func:`answers_from_verdicts`; the score is the expected level mapped to [0, 1]. The scale
-    of a question that looks for a fault is turned round."""
+    """Return answers on a scale, and scores, as :func:`answers_from_verdicts` does. The score is the expected level
+    mapped to [0, 1]. The scale of a question that looks for a fault is reversed."""
     table = _by_question(ratings, examples, candidates, levels)
     if hard:
         missing = np.isnan(table[:, :, 0])
@@ -66,7 +65,8 @@ def answers_from_ratings(
 
 
 def _by_question(ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, *shape: int) -> Floats:
-    """Distributions of ratings by example, question and, where one is given, answer; NaN where missing."""
+    """Return the rating distributions by example, question and, for ratings given an answer, answer; NaN where
+    missing."""
     table = np.full((len(examples), len(candidates.questions), *shape), np.nan)
     rows = {example.id: row for row, example in enumerate(examples)}
     columns = {question.id: column for column, question in enumerate(candidates.questions)}
@@ -78,7 +78,7 @@ def _by_question(ratings: Sequence[Rating], examples: Sequence[Example], candida
 
 
 def good_last(table: Floats, candidates: Checklist) -> Floats:
-    """The answers, axis 2 of (examples, questions, answers, ...), in the order from against the output to for it."""
+    """Order the answers, axis 2 of (examples, questions, answers, ...), from against the output to in its favour."""
     faults = np.array([question.is_fault for question in candidates.questions], dtype=np.bool_)
     turned = table.copy()
     turned[:, faults] = table[:, faults, ::-1]
@@ -88,13 +88,13 @@ def good_last(table: Floats, candidates: Checklist) -> Floats:
 def conditional_table(
     ratings: Sequence[Rating], examples: Sequence[Example], candidates: Checklist, levels: int
 ) -> Floats:
-    """p(y|I,q,a), the answer that speaks against the output first; shape (examples, questions, 2, levels), NaN:
-    missing."""
+    """Return p(y|I,q,a), shape (examples, questions, 2, levels), NaN where missing. The answer that speaks against the
+    output comes first."""
     return _by_question(ratings, examples, candidates, 2, levels)
 
 
 def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floats]:
-    """p(y|I), shape (examples, levels), and the expected rating, shape (examples,); NaN where missing."""
+    """Return p(y|I), shape (examples, levels), and the expected rating, shape (examples,); NaN where missing."""
     table = np.full((len(ratings), levels), np.nan)
     for row, rating in enumerate(ratings):
         if rating.distribution is not None:
@@ -103,9 +103,9 @@ def judged_ratings(ratings: Sequence[Rating], levels: int) -> tuple[Floats, Floa
 
 
 def equal_groups(values: Floats, groups: int) -> Codes:
-    """Codes of at most ``groups`` groups of about equal size, in ascending order of value, shape (values,).
+    """Cut ``values`` into at most ``groups`` groups of about equal size; return ascending codes, shape (values,).
 
-    Equal values stay together, each in the group that the middle of their ranks falls into. With no more distinct
+    Equal values stay together, in the group that the middle of their ranks falls into. If there are no more distinct
     values than groups, each value is a group. A missing value (NaN) gets -1.
     """
     codes = np.full(len(values), -1, dtype=np.int64)
@@ -123,7 +123,7 @@ def equal_groups(values: Floats, groups: int) -> Codes:
 
 
 def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[SampleTables, str]:
-    """The tables, and in words where the ratings come from."""
+    """Return the tables, and in words the source of the ratings."""
     examples, candidates = inputs.examples, bought.candidates
     if settings.answer_levels == 2:
         answers, scores = answers_from_verdicts(bought.verdicts, examples, candidates, settings.answers)
@@ -149,7 +149,7 @@ def gather(inputs: Inputs, bought: Bought, settings: SelectOptions) -> tuple[Sam
 
 
 def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
-    """The likeliest answers as codes; of equally likely ones the higher, as a verdict does at one half."""
+    """Return the likeliest answers as codes; of equally likely ones the higher code, as in a verdict at one half."""
     options = answers.shape[2]
     missing = np.isnan(answers[:, :, 0])
     highest = options - 1 - np.nan_to_num(answers)[:, :, ::-1].argmax(axis=2)
@@ -157,11 +157,11 @@ def hard_answers(answers: Floats, ratings: Codes, levels: int) -> HardAnswers:
 
 
 _RESAMPLES = 1000
-"""Behind the intervals of correlations with people."""
+"""Resamples behind the intervals of correlations with people."""
 
 
 def question_tokens(candidates: Checklist) -> Floats:
-    """About how many tokens each question adds to a request, with the sentence that says how to answer; a measure
+    """Estimate the tokens that each question adds to a request, with the words on how to answer. A measure adds
     none."""
     form = each_format(explained=False)
     asked = (
@@ -172,7 +172,7 @@ def question_tokens(candidates: Checklist) -> Floats:
 
 
 def shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
-    """Tokens of what comes before and after a question, on average over the sample, by what questions see."""
+    """Estimate the tokens of the text before and after a question, averaged over the sample, by what questions see."""
     found: dict[Sees, float] = {}
     for sees in dict.fromkeys(each.sees for each in candidates.asked):
         framings = [frame(inputs.prompt, example, sees) for example in inputs.examples]
@@ -184,7 +184,8 @@ def shared_tokens(inputs: Inputs, candidates: Checklist) -> dict[Sees, float]:
 def less_all_questions(
     tables: SampleTables, order: Sequence[int], seed: int
 ) -> list[tuple[float | None, Difference | None]]:
-    """Spearman with people of the first 1, 2, ... questions on the whole sample, and how that differs from all."""
+    """Return Spearman with people for the first 1, 2, ... questions on the whole sample, and the difference from
+    all."""
     if tables.human is None:
         return [(None, None)] * len(order)
     means = np.cumsum(tables.scores[:, list(order)], axis=1) / np.arange(1, len(order) + 1)
@@ -196,7 +197,8 @@ def less_all_questions(
 
 
 def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int) -> dict[str, Correlations]:
-    """Correlations with people of the chosen questions and of all, on the whole sample; empty where nobody rated."""
+    """Return correlations with people of the chosen and of all questions, on the whole sample; empty without
+    ratings."""
     if tables.human is None:
         return {}
     sets: dict[str, list[Any]] = {"chosen": list(chosen), "all": list(range(tables.scores.shape[1]))}
@@ -209,8 +211,8 @@ def agreement_with_people(tables: SampleTables, chosen: Sequence[int], seed: int
 
 
 def raters_of_sample(examples: Sequence[Example], settings: SelectOptions) -> dict[str, Any]:
-    """One rater with another, and the ceiling, on what people said of the whole; empty where each output has one
-    rating."""
+    """Return the agreement between raters and the ceiling, for the human dimensions behind the overall rating; empty
+    where each output has one rating."""
     rated = human_dimensions(examples)
     if not rated:
         return {}
@@ -231,17 +233,18 @@ class SampleTables:
     ratings: Floats
     """p(y|I), (examples, levels)."""
     codes: Codes
-    """The rating as one of at most as many groups of about equal size, (examples,), -1 where missing."""
+    """Group code of each rating, (examples,), -1 where missing. Groups, at most one a level, are about equal in
+    size."""
     human: Floats | None
     """Human scores that questionnaires are correlated with, (examples,); None where there are none."""
     conditional: Floats | None = None
     """p(y|I,q,a), (examples, questions, answers, levels), for the EIG example by example."""
     groups: Sequence[Hashable] | None = None
-    """Document of each example, where several share one: they stay in one half."""
+    """Document of each example, where some share one. Examples of one document stay in one half."""
 
     @property
     def hard(self) -> HardAnswers:
-        """The likeliest answers with the rating's group."""
+        """The likeliest answers with the group of the rating."""
         return hard_answers(self.answers, self.codes, max(self.ratings.shape[1], int(self.codes.max(initial=0)) + 1))
 
 
@@ -257,7 +260,7 @@ class Curve:
     held_out: Floats
     """Bits on halves of the sample that did not choose the questions, averaged; NaN where a half is too small."""
     correlation: Floats
-    """Spearman of the mean over k questions with people, on those halves, averaged; NaN where undefined."""
+    """Spearman of the mean over k questions with people on the same halves, averaged; NaN where undefined."""
     per_combination: Floats
     """Examples per combination of answers that occurs."""
 
@@ -272,8 +275,8 @@ def analyse(
 ) -> tuple[Information, dict[Method, Curve]]:
     """Measure the questions, order them by both methods, and measure every prefix of both orders.
 
-    The joint order is chosen for a questionnaire of ``k``. With ``costs`` information per cost decides. The questions
-    chosen on either half of each random halving are looked at on the other one.
+    The joint order is chosen for a questionnaire of ``k`` questions. With ``costs`` information per cost decides. Each
+    half of every random halving chooses questions, which are then measured on the other half.
     """
     information = information_of(tables.answers, tables.ratings, tables.conditional, seed=seed)
     orders = question_orders(tables, information, costs, k)
@@ -311,7 +314,7 @@ def compare_sets(curves: dict[Method, Curve], k: int) -> str:
 def question_orders(
     tables: SampleTables, information: Information, costs: Floats | None, k: int
 ) -> dict[Method, tuple[list[int], Floats]]:
-    """The questions' places in the order of each method, with the bits by which each was chosen."""
+    """Return the questions' places in the order of each method, with the bits by which each was chosen."""
     worth = worth_alone(information.bits, costs)
     top = best_alone(worth)
     joint, gains = joint_order(tables.hard, worth, k, costs=costs)
@@ -321,7 +324,7 @@ def question_orders(
 def held_out(
     tables: SampleTables, costs: Floats | None, halves: int, seed: int, k: int
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
-    """Information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
+    """Return information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
     questions = tables.answers.shape[1]
     told: dict[Method, list[Floats]] = {"joint": [], "top": []}
     agreed: dict[Method, list[Floats]] = {"joint": [], "top": []}
@@ -342,7 +345,7 @@ def held_out(
 
 
 def halvings(tables: SampleTables, halves: int, seed: int) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Each random half with the other, both ways round; examples of one document are never on both sides."""
+    """Return each random halving, both ways round, as two masks. Examples of one document are never on both sides."""
     size = len(tables.codes)
     names = list(range(size)) if tables.groups is None else list(tables.groups)
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
@@ -357,7 +360,7 @@ def halvings(tables: SampleTables, halves: int, seed: int) -> list[tuple[NDArray
 
 
 def rows_of(tables: SampleTables, rows: NDArray[np.bool_]) -> SampleTables:
-    """Some of the examples, by a mask of shape (examples,)."""
+    """Return some of the examples, by a mask of shape (examples,)."""
     return SampleTables(
         tables.answers[rows],
         tables.scores[rows],
@@ -369,7 +372,7 @@ def rows_of(tables: SampleTables, rows: NDArray[np.bool_]) -> SampleTables:
 
 
 def _correlations(tables: SampleTables, order: Sequence[int]) -> Floats:
-    """Spearman of the mean over the first 1, 2, ... questions with people; NaN where undefined."""
+    """Return Spearman with people for the mean over the first 1, 2, ... questions; NaN where undefined."""
     if tables.human is None:
         return np.full(len(order), np.nan)
     sums = np.cumsum(tables.scores[:, list(order)], axis=1)

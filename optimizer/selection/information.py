@@ -1,15 +1,15 @@
 """How much an answer tells about the rating: expected information gain in bits, with its small-sample bias.
 
-Two estimates. ``pooled_information`` is what the EIG paper computes (§3.3, equations 4 to 8): answers and ratings of
-all examples make one joint table p(y, a | q), and EIG(q) = Σ_a p(a|q) (H[p(y)] - H[p(y|q,a)]), which is the mutual
-information of answer and rating over examples. ``expected_information_gain`` is the formula as it stands, example by
-example, for which a judge must rate each example once more under every answer.
+There are two estimates. ``pooled_information`` is the estimate of the EIG paper (§3.3, equations 4 to 8). Answers and
+ratings of all examples make one joint table p(y, a | q). EIG(q) = Σ_a p(a|q) (H[p(y)] - H[p(y|q,a)]) is then the mutual
+information of answer and rating over examples. ``expected_information_gain`` applies the formula example by example. It
+needs a judge to rate each example once more under every answer.
 
-The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples. The
-mean over all ways to deal the ratings out to the examples anew is subtracted. On simulations with known truth that was
-as good as Miller and Madow's correction or better, at every size and number of answers (docs/results/choosing.md).
+The plug-in estimate is biased upward, by about (A - 1)(K - 1) / 2n nats for A answers, K levels and n examples. So its
+mean over all shuffles of the ratings among the examples is subtracted. In simulations with known truth this was as good
+as Miller and Madow's correction or better, at every size and number of answers (docs/results/choosing.md).
 
-Whether the ranking of the questions settles as examples are added (EIG §4.3) is :func:`ranking_convergence`.
+:func:`ranking_convergence` says whether the ranking of the questions settles as examples are added (EIG §4.3).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ...stats.resampling import MAX_UNDEFINED_SHARE
 Floats = NDArray[np.float64]
 
 SHUFFLES = 20
-"""Random dealings of soft ratings; hard ones are averaged over all dealings exactly."""
+"""Random shuffles of the ratings where answers or ratings are soft. For hard ones the mean of all is exact."""
 _WINDOW = 12.0
-"""Standard deviations (and counts) around its mean within which a hypergeometric count is summed up."""
+"""Range of the sum over a hypergeometric count: so many standard deviations, and so many counts, around the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Information:
     """Bits that the answer to each question gives about the rating; each array has shape (questions,)."""
 
     bits: Floats
-    """The corrected estimate. May be a little below 0 where there is nothing; NaN where no example is complete."""
+    """The corrected estimate. May be a little below 0 if an answer tells nothing; NaN where no example is complete."""
     plugin: Floats
     """The estimate before the correction: the EIG as the paper has it."""
     bias: Floats
@@ -55,8 +55,8 @@ def entropy(probabilities: Floats) -> Floats:
 
 
 def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
-    """Probabilities of hard answers: shape (..., levels), 1 at the code; NaN for a code below 0, which is missing.
-    Raises ValueError where a code is not below ``levels``."""
+    """Return the probabilities of hard answers, shape (..., levels): 1 at the code; NaN for a code below 0, which means
+    missing. Raises ValueError where a code is not below ``levels``."""
     codes = np.asarray(codes)
     if codes.size and codes.max() >= levels:
         raise ValueError(f"There are {levels} levels, so the highest code is {levels - 1}, not {codes.max()}.")
@@ -66,11 +66,11 @@ def one_hot(codes: NDArray[np.int64], levels: int) -> Floats:
 
 
 def pooled_information(answers: Floats, ratings: Floats, *, seed: int = 0) -> Information:
-    """Mutual information of the answer to each question with the rating, over examples (EIG §3.3 and §3.4).
+    """Return the mutual information of the answer to each question with the rating, over examples (EIG §3.3 and §3.4).
 
-    Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels); NaN is missing, and
-    such an example is left out of that question's estimate. The seed is that of the shuffles of soft answers or
-    ratings. Raises ValueError where the shapes do not belong together."""
+    Answers p(a|q,I) have shape (examples, questions, answers), ratings p(y|I) (examples, levels). An example with a
+    missing answer or rating (NaN) is left out of that question's estimate. ``seed`` is for the shuffles of soft answers
+    or ratings. Raises ValueError where the shapes do not fit together."""
     if answers.ndim != 3 or ratings.ndim != 2 or len(answers) != len(ratings):
         raise ValueError(f"Answers of shape {answers.shape} and ratings of shape {ratings.shape} do not fit together.")
     rated = ~np.isnan(ratings[:, 0])
@@ -89,14 +89,15 @@ def pooled_information(answers: Floats, ratings: Floats, *, seed: int = 0) -> In
 
 
 def expected_information_gain(answers: Floats, prior: Floats, conditional: Floats) -> Information:
-    """EIG(q) = mean over examples of Σ_a p(a|q,I) (H[p(y|I)] - H[p(y|I,q,a)]) (EIG Algorithm 1, line 11).
+    """Return EIG(q) = mean over examples of Σ_a p(a|q,I) (H[p(y|I)] - H[p(y|I,q,a)]) (EIG Algorithm 1, line 11).
 
-    Nothing is counted over examples, so there is no counting bias. A judge whose ratings do not hang together can make
-    it negative. An example is left out where its answer, its rating, or the rating under an answer that may be given
-    is missing. Shapes: (examples, questions, answers), (examples, levels), (examples, questions, answers, levels).
+    Nothing is counted over examples, so there is no counting bias. Inconsistent ratings of a judge can make it
+    negative. An example is left out where its answer or rating is missing, or the rating under an answer whose
+    probability is not 0. Shapes: (examples, questions, answers), (examples, levels), (examples, questions, answers,
+    levels).
     """
     conditional_entropy = entropy(conditional)
-    needed = ~(answers == 0)  # NaN is needed: the answer is missing
+    needed = ~(answers == 0)  # also at NaN, a missing answer, which drops the example
     under = np.where(needed, answers * conditional_entropy, 0.0).sum(axis=2)
     gains = entropy(prior)[:, None] - under
     present = ~np.isnan(gains)
@@ -107,20 +108,21 @@ def expected_information_gain(answers: Floats, prior: Floats, conditional: Float
 
 
 def information_of(answers: Floats, ratings: Floats, conditional: Floats | None, *, seed: int) -> Information:
-    """EIG of every question: example by example where ratings given answers are there, else from the joint table."""
+    """Return the EIG of every question: example by example with ``conditional`` ratings, else from the joint table."""
     if conditional is not None:
         return expected_information_gain(answers, ratings, conditional)
     return pooled_information(answers, ratings, seed=seed)
 
 
 def worth_alone(bits: Floats, costs: Floats | None) -> Floats:
-    """Rank of single questions: their bits, per cost where there are costs, and -inf where undefined."""
+    """Return what each question is worth alone: its bits, per cost where there are costs, and -inf where undefined."""
     known = np.nan_to_num(bits, nan=-np.inf)
+    # bits below 0 are not divided, which would favour expensive questions
     return known if costs is None else np.where(known > 0, known / costs, known)
 
 
 def best_alone(worth: Floats) -> list[int]:
-    """The questions' places, the one that is worth most alone first, NaN last."""
+    """Return the questions' places, the largest worth first, NaN last."""
     places: list[int] = np.argsort(-np.nan_to_num(worth, nan=-np.inf), kind="stable").tolist()
     return places
 
@@ -134,7 +136,7 @@ def _counts(answers: Floats, ratings: Floats) -> Floats:
 
 
 def mutual_information(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Plug-in mutual information in bits of tables of counts (tables, answers, levels); NaN for an empty table."""
+    """Return the plug-in mutual information in bits of each table of counts (tables, answers, levels); NaN if empty."""
     total = np.maximum(examples, 1)[:, None, None]
     joint = counts / total
     by_answer, by_level = joint.sum(axis=2), joint.sum(axis=1)
@@ -147,8 +149,8 @@ def _hard(probabilities: Floats) -> bool:
 
 
 def expected_under_shuffling(counts: Floats, examples: NDArray[np.int64]) -> Floats:
-    """Mean of the mutual information over all dealings with these margins, exactly (hypergeometric counts), in bits,
-    shape (tables,). Counts are whole numbers, shape (tables, answers, levels); NaN for an empty table."""
+    """Return the exact mean of the mutual information over all shuffles with these margins, in bits, shape (tables,).
+    It sums over hypergeometric counts. ``counts`` are whole, (tables, answers, levels); NaN for an empty table."""
     n = np.repeat(examples, counts.shape[1] * counts.shape[2])
     shape = counts.shape
     a = np.rint(np.broadcast_to(counts.sum(axis=2)[:, :, None], shape)).astype(np.int64).ravel()
@@ -192,13 +194,13 @@ def _shuffled(answers: Floats, ratings: Floats, examples: NDArray[np.int64], see
 
 
 STABLE = 0.9
-"""Kendall's tau with the full ranking from which a ranking counts as settled."""
+"""Kendall's tau with the full ranking at which a ranking counts as settled."""
 _FEWEST = 10
 
 
 @dataclass(frozen=True)
 class RankingAt:
-    """How rankings made from resamples of m examples agree with the one made from all."""
+    """Agreement of the rankings from resamples of m examples with the ranking from all examples."""
 
     m: int
     tau: float | None
@@ -208,11 +210,11 @@ class RankingAt:
     high: float | None
     """5 % of the resamples have a higher tau."""
     same_top: float
-    """Mean share of the k best of all examples that are among the k best of the resample, in [0, 1]."""
+    """Mean share of the k best questions by all examples that are also among the k best by the resample, in [0, 1]."""
     reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``selection.json``."""
+        """Return the fields as in ``selection.json``."""
         row = asdict(self)
         if self.reason is None:
             del row["reason"]
@@ -221,14 +223,14 @@ class RankingAt:
 
 @dataclass(frozen=True)
 class Convergence:
-    """The ranking's agreement with the full one by number of examples."""
+    """Agreement of rankings with the full ranking, by number of examples."""
 
     steps: tuple[RankingAt, ...]
     settled: int | None
     """Fewest examples from which on the mean tau stays at :data:`STABLE` or above; None where it never does."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``selection.json``."""
+        """Return the fields as in ``selection.json``."""
         return {"steps": [each.to_dict() for each in self.steps], "settled": self.settled, "stable_from": STABLE}
 
 
@@ -244,9 +246,9 @@ def ranking_convergence(
 ) -> Convergence:
     """Rank the questions on bootstrap resamples of m = 10, 20, 40, ... examples, and compare with the full ranking.
 
-    Examples are drawn with replacement, also for m = all: the last step says how stable the full ranking is itself.
-    Answers and ratings are as in :func:`pooled_information`; with ``conditional`` the ranking is that of
-    :func:`expected_information_gain`, with ``costs`` (questions,) it is by information per cost.
+    Examples are drawn with replacement, also for m = all examples. So the last step says how stable the full ranking
+    itself is. Answers and ratings are as in :func:`pooled_information`. With ``conditional`` the ranking is by
+    :func:`expected_information_gain`, with ``costs`` (questions,) by information per cost.
     """
 
     def rank(rows: NDArray[np.int64]) -> Floats:
@@ -267,7 +269,7 @@ def ranking_convergence(
 
 
 def default_sizes(size: int) -> list[int]:
-    """10, 20, 40, ... and the number of examples itself."""
+    """Return 10, 20, 40, ... below ``size``, and ``size`` itself."""
     sizes = []
     m = _FEWEST
     while m < size:

@@ -1,7 +1,7 @@
-"""Inputs of a selection: the sample, the pool of candidates, and answers that are there already or were bought.
+"""Inputs of a selection: the sample, the pool of candidates, and answers that are given or were bought.
 
-The sample is drawn evenly, or from clusters of like examples in proportion (EIG App. A.8). Candidates are proposed from
-sampled examples until hardly anything new comes (EIG §3.2 and §4.3).
+The sample is drawn evenly, or from clusters of similar examples in proportion to their size (EIG App. A.8). Candidates
+are proposed from sampled examples until hardly any new question comes (EIG §3.2 and §4.3).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .information import Floats
 
 logger = logging.getLogger(__name__)
 QUIET, QUIET_ROUNDS = 1, 2
-"""A round that brings no more new questions than this is a quiet one; so many of them in a row end the proposing."""
+"""Most new questions in a quiet round, and quiet rounds in a row that end the proposing."""
 EXAMPLES_PER_ROUND, QUESTIONS_PER_ROUND = 3, 8
 """Examples that the proposing model is shown in one round, and questions that it proposes at most."""
 _UNUSABLE = 3
-"""After so many rounds at the beginning that brought no usable reply, proposing is given up."""
+"""Rounds at the beginning without any usable reply after which proposing is given up."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Round:
     proposed: int
     new: int
     pool: int
-    """Questions in the pool after it."""
+    """Questions in the pool after the round."""
     error: str | None = None
     """Why the round brought nothing, where it failed."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The candidates, and how they came together."""
+    """The candidates, and the rounds in which they were proposed."""
 
     questions: tuple[Question, ...]
     growth: tuple[Round, ...]
@@ -66,7 +66,7 @@ class Pool:
     """Whether proposing ended because hardly anything new came, and not at a limit."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``selection.json``."""
+        """Return the fields as in ``selection.json``."""
         return {"settled": self.settled, "growth": [asdict(each) for each in self.growth]}
 
 
@@ -77,11 +77,11 @@ async def propose_pool(
     settings: SelectOptions,
     on_progress: Callable[[str], None] | None = None,
 ) -> Pool:
-    """Have questions proposed, a few examples a round, until two rounds in a row bring hardly any; no score is shown.
+    """Have questions proposed from a few examples per round, until two rounds in a row bring hardly any new one.
 
-    A question whose cosine with one that is there reaches ``same_question`` is the same: that finds like wording and
-    close paraphrase. Raises AskanceError where no round brought a usable reply, a cap was reached, or the endpoint
-    refuses every call.
+    The model sees no scores. A question counts as a repeat if its cosine with a kept question reaches
+    ``same_question``; this finds similar wording and close paraphrase. Raises AskanceError where no round brought a
+    usable reply, a cap was reached, or the endpoint refuses every call.
     """
     batches = _batches(examples, EXAMPLES_PER_ROUND, settings.seed)
     kept: list[ProposedQuestion] = []
@@ -120,7 +120,7 @@ async def propose_pool(
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int) -> Iterator[list[Example]]:
-    """A few examples at a time in random order, over and over, in another order each time."""
+    """Yield ``size`` examples at a time in random order, over and over, in a new order each time."""
     rng = random.Random(seed)
     while True:
         order = rng.sample(examples, len(examples))
@@ -129,7 +129,7 @@ def _batches(examples: Sequence[Example], size: int, seed: int) -> Iterator[list
 
 
 LEAST_RATED = 0.5
-"""Share of the sample that people must have rated for their scores to be taken without being asked for."""
+"""Share of the sample that people must have rated for their scores to be used without being asked for."""
 
 
 @dataclass(frozen=True)
@@ -142,23 +142,23 @@ class Inputs:
     task: str
     dimensions: tuple[str, ...]
     by_people: bool
-    """Whether ratings are people's."""
+    """Whether the ratings come from people, not from the judge."""
     measures: tuple[ComputedMeasure, ...] = ()
-    """Measures that are candidates beside questions; they are among ``candidates`` where these are known."""
+    """Measures that are candidates beside questions. Where ``candidates`` is given, it has them too."""
 
 
 @dataclass(frozen=True)
 class Bought:
-    """Answers and ratings, as they came."""
+    """Answers and ratings as they were bought or given."""
 
     candidates: Checklist
     pool: Pool | None
     verdicts: Sequence[Verdict]
-    """Yes/no answers; none where answers are on a scale."""
+    """Yes/no answers; empty where answers are on a scale."""
     degrees: Sequence[Rating]
     """Answers on a scale."""
     ratings: Sequence[Rating]
-    """Overall ratings; none where people's are used."""
+    """Overall ratings by the judge; empty where people's are used."""
     given: Sequence[Rating]
     """Overall ratings, given each answer."""
 
@@ -178,10 +178,10 @@ class Bought:
 def human_scores(
     examples: Sequence[Example], dimension: str | None = None, scale: tuple[float, float] | None = None
 ) -> tuple[str, Floats]:
-    """Name what people said of the whole, and give the scores, shape (examples,), NaN where one is missing.
+    """Return the name of people's overall score, and the scores, shape (examples,), NaN where one is missing.
 
-    That is one dimension, ``overall`` where it was rated, or else the mean of all with each on [0, 1] (``scale``, or
-    the observed ends). Raises InputError where nobody rated the dimension."""
+    The score is on ``dimension``, else on ``overall`` or the only dimension, else it is the mean of all dimensions,
+    each mapped to [0, 1] (by ``scale`` or its observed ends). Raises InputError where nobody rated the dimension."""
     rated = human_dimensions(examples)
     if dimension is not None and dimension not in rated:
         have = ", ".join(rated) or "none"
@@ -192,6 +192,7 @@ def human_scores(
     one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
     if one is not None:
         are_words = are_labels(rating for example in examples for rating in known_ratings(example.human.get(one, ())))
+        # on a scale whose best end is the lower one, the sign turns, so that higher is better
         return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
     parts = []
     for each in rated:
@@ -210,16 +211,16 @@ def _column(examples: Sequence[Example], dimension: str) -> Floats:
 
 
 def sample_uniform(size: int, wanted: int, seed: int) -> list[int]:
-    """Positions of ``wanted`` of ``size`` examples, ascending; all of them where there are no more."""
+    """Draw ``wanted`` of ``size`` examples; return their positions, ascending. All are taken if there are no more."""
     if wanted >= size:
         return list(range(size))
     return sorted(np.random.default_rng(seed).choice(size, wanted, replace=False).tolist())
 
 
 def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, seed: int) -> list[int]:
-    """Positions of ``wanted`` examples, drawn from clusters of like ones in proportion to their size, ascending.
+    """Draw ``wanted`` examples from clusters of similar ones, in proportion to their size; return positions, ascending.
 
-    Every cluster is drawn from where there are at least as many places as clusters. A row of ``vectors`` is an example.
+    Every cluster is drawn from if there are at least as many places as clusters. A row of ``vectors`` is an example.
     Raises MissingExtraError where scikit-learn is not installed."""
     if wanted >= len(vectors):
         return list(range(len(vectors)))
@@ -233,8 +234,8 @@ def sample_clustered(vectors: NDArray[np.float32], wanted: int, clusters: int, s
 
 
 def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[np.int64]:
-    """Cluster of each row by k-means, 0, 1, ..., shape (examples,). Raises MissingExtraError where scikit-learn is not
-    installed."""
+    """Cluster the rows by k-means; return clusters 0, 1, ..., shape (examples,). Raises MissingExtraError without
+    scikit-learn."""
     try:
         sklearn = import_module("sklearn.cluster")
     except ModuleNotFoundError:
@@ -246,8 +247,8 @@ def cluster(vectors: NDArray[np.float32], clusters: int, seed: int) -> NDArray[n
 
 
 def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
-    """Places for each cluster in proportion to its size, by largest remainders; none gets more than it has. One with no
-    place gets one from the cluster with most, as long as that has two."""
+    """Give each cluster places in proportion to its size, by largest remainders; none gets more places than examples. A
+    cluster without a place gets one from the cluster with the most places, as long as that has two."""
     exact = sizes * wanted / sizes.sum()
     places = np.floor(exact).astype(np.int64)
     for cluster_number in np.argsort(places - exact, kind="stable")[: wanted - int(places.sum())]:
@@ -262,14 +263,14 @@ def allocate(sizes: NDArray[np.int64], wanted: int) -> list[int]:
 
 CHOOSES = "select chooses among questions and measures"
 SPREAD = (0.05, 0.95)
-"""Quantiles of a measure's values in the sample that stand for 0 and 1 where nobody said which do."""
+"""Quantiles of an offered measure's values in the sample that stand for 0 and 1."""
 
 
 def offered(
     examples: Sequence[Example], taken: Collection[str], settings: SelectOptions
 ) -> tuple[ComputedMeasure, ...]:
-    """Return the measures that are candidates, without ids that are ``taken``, each with a range from the sample's
-    values; no score is looked at. Raises as :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`."""
+    """Return the measures that are candidates, without the ids in ``taken``. Each has a range from the values in the
+    sample; no score is looked at. Raises as :meth:`~askance.evaluation.measures.fitting.MeasureTable.of`."""
     if settings.measures == "none" and not settings.measure:
         return ()
     embeds = settings.embedder != "words"
@@ -286,7 +287,8 @@ def offered(
 
 
 def candidates_in(source: str | Path | Checklist, settings: SelectOptions) -> Checklist:
-    """Read candidates. Raises InputError where there are checks, or measures that need yes/no answers beside them."""
+    """Read candidates. Raises InputError for checks, and for measures if answers are on a scale or estimated per
+    example."""
     found = refuse_computed(load_checklist(source, remarks=settings.answer_levels == 2), CHOOSES, ["checks"])
     if settings.answer_levels > 2 or settings.estimate == "per-example":
         refuse_computed(found, "Only among yes/no answers, pooled over examples, a measure is a candidate")
@@ -301,7 +303,7 @@ def load_select_inputs(
     dimensions: Sequence[str],
     settings: SelectOptions,
 ) -> Inputs:
-    """Read and check everything, and draw the sample. InputError names the file, line and field at fault."""
+    """Read and check all inputs, and draw the sample. InputError names the file, line and field at fault."""
     every = list(
         load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
@@ -313,7 +315,7 @@ def load_select_inputs(
     ):
         raise InputError("measures: they are candidates among yes/no answers alone (answer_levels 2, estimate pooled).")
     if pool is not None:
-        every = [without_answers(each, pool) for each in every]  # what is told is the whole, not single questions
+        every = [without_answers(each, pool) for each in every]  # only overall scores count
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
             f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
@@ -342,8 +344,9 @@ def load_given(
     task: str,
     settings: SelectOptions,
 ) -> tuple[Inputs, Bought, str]:
-    """Read verdicts that are there, to be rated by people's scores; as if bought, with the name of the judge that gave
-    them. InputError names the file, line and field at fault, or says what is missing."""
+    """Read given verdicts for a selection in which people's scores are the ratings. Returns the inputs, the verdicts in
+    the place of bought ones, and the name of the judge that gave them. Raises InputError, which names the file, line
+    and field at fault, or says what is missing."""
     if candidates is None:
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":

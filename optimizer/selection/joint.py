@@ -1,22 +1,22 @@
-"""Questions chosen together: what each adds to those already chosen, and what a set tells about the rating.
+"""Choose questions together: what each question adds to the chosen ones, and what a set tells about the rating.
 
-The single best questions often ask the same thing. What a set of answers tells is I(y; a_1..a_k); with five yes/no
-questions and five rating levels that is a table of 160 cells, so its plug-in value is mostly bias. Two parts:
+The single best questions often ask the same thing. The answers of a set tell I(y; a_1..a_k) about the rating y. With
+five yes/no questions and five rating levels this is a table of 160 cells, so its plug-in value is mostly bias.
 
-*What a set tells* (:func:`chained_information`) follows the chain rule, Σ_j I(y; a_j | a_1..a_{j-1}). Each term is the
-plug-in information inside every combination of earlier answers less its exact mean over all dealings of the ratings
-inside that combination, so a question that adds nothing adds 0 on average, and a combination seen once adds nothing.
+*Information of a set* (:func:`chained_information`) follows the chain rule, Σ_j I(y; a_j | a_1..a_{j-1}). Each term is
+the plug-in information inside every combination of earlier answers, minus its exact mean over all shuffles of the
+ratings inside that combination. So a question that adds nothing adds 0 on average, and a combination seen once adds 0.
 
-*Which question comes next* (:func:`greedy_order`) is asked of pairs: the one whose least conditional information given
-any one question already chosen, min_s I(y; a_q | a_s), is largest (Fleuret 2004), mixed with a little of what it tells
-alone. Going by the whole table chooses worse sets below some 300 examples, because its cells are too thin to choose by.
+*The next question* (:func:`greedy_order`) is chosen by pairs. Each question has its least conditional information given
+one chosen question, min_s I(y; a_q | a_s), mixed with a little of its information alone. The question with the largest
+value comes next (Fleuret 2004). The whole table chooses worse below some 300 examples: its cells are too thin.
 
-*Which k are chosen* (:func:`joint_order`): the greedy set, or the k best one by one where these tell more together, and
-then exchanges of one question for another, each of which must gain more than its standard error. So on the examples
-that choose, the set never tells less than the k best one by one. On other examples it can: the best of many estimates
-is too high, the more so the more were looked at, which is why exchanges have to clear their noise.
+*The k questions* (:func:`joint_order`) begin as the greedy set, or as the k best single questions if these tell more
+together. Then a question is exchanged for another if this gains more than its standard error. So on the examples that
+choose, the set never tells less than the k best single questions. On other examples it can: the best of many estimates
+is too high, and more so the more sets were compared. This is why an exchange has to exceed its noise.
 
-All were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by
+All parts were measured against a known truth and on held-out examples (docs/results/choosing.md, "Choosing questions by
 information").
 """
 
@@ -33,8 +33,8 @@ from .information import Floats, best_alone, expected_under_shuffling, mutual_in
 Codes = NDArray[np.int64]
 
 ALONE = 0.2
-"""Weight of what a question tells alone, against what it adds at least to each one chosen: the former is estimated with
-less noise."""
+"""Weight of a question's information alone, against the least that it adds to any chosen question. The information
+alone is estimated with less noise."""
 THIN = 5.0
 """Examples per combination of answers below which no question is exchanged."""
 _ROUNDING = 1e-9
@@ -52,13 +52,13 @@ class HardAnswers:
     levels: int
 
     def take(self, rows: NDArray[np.bool_] | Codes) -> HardAnswers:
-        """Some of the examples."""
+        """Return some of the examples, by a mask or their places."""
         return HardAnswers(self.answers[rows], self.ratings[rows], self.options, self.levels)
 
 
 def conditional_information(data: HardAnswers, cells: Codes, questions: Sequence[int] | None = None) -> Floats:
-    """I(y; a_q | cell) in bits for every question (or some), corrected inside each cell; 0 where no example is
-    complete. ``cells`` has a number for each example; below 0 leaves the example out."""
+    """Return I(y; a_q | cell) in bits for every question (or for ``questions``), corrected inside each cell; 0 where no
+    example is complete. ``cells`` has a number for each example; a number below 0 leaves the example out."""
     answers = data.answers if questions is None else data.answers[:, list(questions)]
     used = (cells >= 0) & (data.ratings >= 0)
     _, place = np.unique(cells[used], return_inverse=True)
@@ -75,7 +75,7 @@ def conditional_information(data: HardAnswers, cells: Codes, questions: Sequence
     tables = table.transpose(2, 0, 3, 1).reshape(count * number, data.options, data.levels).astype(np.float64)
     examples = tables.sum(axis=(1, 2)).astype(np.int64)
     bits = np.zeros(len(tables))
-    mixed = np.flatnonzero(_mixed(tables))  # elsewhere it is 0, as is its mean over dealings
+    mixed = np.flatnonzero(_mixed(tables))  # elsewhere the information and its mean are 0
     bits[mixed] = mutual_information(tables[mixed], examples[mixed]) - expected_under_shuffling(
         tables[mixed], examples[mixed]
     )
@@ -86,10 +86,10 @@ def conditional_information(data: HardAnswers, cells: Codes, questions: Sequence
 
 
 def chained_information(data: HardAnswers, order: Sequence[int]) -> Floats:
-    """Bits that the first 1, 2, ... questions of an order tell together; shape (questions in the order,).
+    """Return the bits that the first 1, 2, ... questions of an order tell together; shape (questions in the order,).
 
-    An example drops out at the first of its answers that is missing. Where the combinations of answers have few
-    examples each, further questions seem to add nothing: see :func:`occupied`.
+    An example drops out at its first missing answer. Where the combinations of answers have few examples each, further
+    questions seem to add nothing: see :func:`occupied`.
     """
     cells = np.zeros(len(data.ratings), dtype=np.int64)
     gains = []
@@ -101,7 +101,7 @@ def chained_information(data: HardAnswers, order: Sequence[int]) -> Floats:
 
 
 def occupied(data: HardAnswers, order: Sequence[int]) -> list[float]:
-    """Examples per combination of answers that occurs, after the first 1, 2, ... questions."""
+    """Return the examples per combination of answers that occurs, after the first 1, 2, ... questions."""
     cells = np.zeros(len(data.ratings), dtype=np.int64)
     shares = []
     for question in order:
@@ -114,26 +114,27 @@ def occupied(data: HardAnswers, order: Sequence[int]) -> list[float]:
 def joint_order(
     data: HardAnswers, worth: Floats, k: int, *, costs: Floats | None = None
 ) -> tuple[list[int], list[float]]:
-    """An order whose first k questions tell together no less than the k best one by one, on these examples.
+    """Order the questions so that the first k tell together no less than the k best single ones, on these examples.
 
-    It begins with the first k of the greedy order, or the k best one by one, whichever tells more; then questions are
-    exchanged (:func:`exchange`). Behind the k it is greedy. ``worth`` is what each question is worth alone, per cost
-    where there are costs. Returns as :func:`greedy_order`.
+    Start with the first k of the greedy order or the k best single questions, whichever tell more, and exchange
+    questions (:func:`exchange`). After the first k the order is greedy. ``worth`` is the worth of each question alone,
+    per cost where there are costs. Returns the same as :func:`greedy_order`.
     """
     greedy, gains = greedy_order(data, worth, costs=costs)
     top = best_alone(worth)[:k]
     begin = max((greedy[:k], top), key=lambda each: _told(data, each, costs))
     better = exchange(data, begin, costs)
+    # exchanges go by the whole table, and may lose by the chain rule
     chosen = max((begin, better), key=lambda each: _told(data, each, costs))
     return (greedy, gains) if chosen == greedy[:k] else greedy_order(data, worth, costs=costs, start=chosen)
 
 
 def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = None, least: float = 1.0) -> list[int]:
-    """Exchange one question after another for the best one outside, while a set gains by it
-    (:func:`pointwise_information`, per cost where there are costs) by over ``least`` standard errors of the difference.
+    """Exchange questions of a set one by one, each for the best one outside, while the set gains by it. The gain in
+    :func:`pointwise_information` (per cost where there are costs) must exceed ``least`` of its standard errors.
 
-    Sets with fewer than :data:`THIN` examples per combination of answers are left as they are: their estimates cannot
-    carry a search. A question stands in the place of the one that it replaces.
+    A set with fewer than :data:`THIN` examples per combination of answers is left unchanged: its estimates cannot carry
+    a search. A new question takes the place of the question that it replaces.
     """
     chosen = list(start)
     if not chosen or occupied(data, chosen)[-1] < THIN:
@@ -153,10 +154,11 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
 
 
 def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[float, Floats]:
-    """Bits that a set tells, by its whole table, less their exact mean over all dealings of the ratings; and each
-    example's part in them, log2 p(y, a) / (p(y) p(a)), shape (examples,), NaN where an answer or the rating is missing.
+    """Return the information of a set in bits, and each example's part in it, shape (examples,).
 
-    The mean of the parts is the plug-in information; their spread is its sampling noise.
+    The information is the plug-in value of the whole table, minus its exact mean over all shuffles of the ratings. An
+    example's part is log2 p(y, a) / (p(y) p(a)), or NaN where an answer or the rating is missing. The mean of the parts
+    is the plug-in information; their spread is its sampling noise.
     """
     cells = np.zeros(len(data.ratings), dtype=np.int64)
     for question in questions:
@@ -178,10 +180,10 @@ def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[
 def greedy_order(
     data: HardAnswers, ties: Floats, *, costs: Floats | None = None, start: Sequence[int] = ()
 ) -> tuple[list[int], list[float]]:
-    """Choose questions one by one for what they add to those before, beginning with ``start``.
+    """Order the questions, beginning with ``start``: next comes the question that adds most to the chosen ones.
 
-    Returns positions, and the gain by which each was chosen, in bits; with ``costs`` the gain per cost decides. Between
-    questions that add equally much, or nothing, the larger of ``ties`` comes first, NaN last.
+    Returns the questions' places, and the gain by which each was chosen, in bits. With ``costs`` the gain per cost
+    decides. Between questions that add equally much, or nothing, the larger of ``ties`` comes first, NaN last.
     """
     alone = conditional_information(data, np.zeros(len(data.ratings), dtype=np.int64))
     price = np.ones(len(alone)) if costs is None else costs
@@ -217,7 +219,7 @@ def _per_cost(data: HardAnswers, questions: Sequence[int], costs: Floats | None)
 
 
 def _split(cells: Codes, answers: Codes, options: int) -> Codes:
-    """Number the combinations of a cell and an answer anew; -1 where one of them is missing."""
+    """Renumber the combinations of a cell and an answer; -1 where one of the two is missing."""
     there = (cells >= 0) & (answers >= 0)
     finer = np.full(len(cells), -1, dtype=np.int64)
     _, finer[there] = np.unique(cells[there] * options + answers[there], return_inverse=True)

@@ -1,4 +1,4 @@
-"""``select``: candidates, answers, ratings, and the questions whose answers tell most about the rating (EIG §3)."""
+"""``select``: get answers and ratings, and choose the questions whose answers tell most about the rating (EIG §3)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .inputs import (
 from .selected import Selection, build_selection
 
 _USUAL_QUESTION = "x" * 160
-"""As long as a question with its violation usually is, for estimates made before there are questions."""
+"""Text of the usual length of a question with its violation, for estimates made before there are questions."""
 
 
 def select(
@@ -62,11 +62,11 @@ def select(
 
     Args:
         data: JSONL or CSV file, or rows; human scores are not needed.
-        model: The judge: ``provider/model``, or an object that can be asked. Where verdicts are given it picks those
-            of this model.
-        candidates: Checklist to choose from; proposed from the examples where None.
-        verdicts: Of the candidates, as ``askance evaluate -o`` writes them; then nothing is bought, people's scores
-            are the ratings, and all examples that they are about are the sample.
+        model: The judge: ``provider/model``, or an object that can be asked. Where verdicts are given, only those of
+            this model are used.
+        candidates: Checklist to choose from. If None, candidates are proposed from the examples.
+        verdicts: Verdicts on the candidates, as ``askance evaluate -o`` writes them. Then nothing is bought, people's
+            scores are the ratings, and all examples with verdicts are the sample.
         writer: Model that proposes candidates; the judge by default.
         prompt: The judge's prompt; askance's own neutral one by default.
         task: What the generator is asked to do, for the proposing model and the checklist.
@@ -104,8 +104,8 @@ def prepare(
     options: Mapping[str, Any],
     writer: str | Model | None = None,
 ) -> SelectionJob:
-    """Load and check what :func:`select` is given, where answers are to be bought; nothing is bought. InputError names
-    the file, line and field at fault."""
+    """Load and check the arguments of :func:`select` where answers are to be bought; nothing is bought here. Raises
+    InputError, which names the file, line and field at fault."""
     settings = parse_options(SelectOptions, options)
     writer = writer or settings.writer
     refuse_idle(settings, candidates=candidates, writer=writer)
@@ -115,7 +115,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class SelectionJob:
-    """The inputs of a selection for which answers are to be bought, checked."""
+    """Checked inputs of a selection for which answers are to be bought."""
 
     inputs: Inputs
     model: str | Model
@@ -124,11 +124,11 @@ class SelectionJob:
 
     @property
     def exact(self) -> bool:
-        """Whether the estimate is exact or, without candidates, the most that it may be."""
+        """Whether the estimate is exact. Without given candidates it is an upper limit."""
         return self.inputs.candidates is not None
 
     def estimate(self) -> Estimate:
-        """Estimate of what :meth:`run` would buy; nothing is bought."""
+        """Estimate what :meth:`run` would buy; nothing is bought."""
 
         async def estimate(store: AnswerStore) -> Estimate:
             async with session(self.settings, store) as (models, gateway):
@@ -140,7 +140,7 @@ class SelectionJob:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Selection:
-        """Buy what is needed and choose; what is raised is as in :func:`select`."""
+        """Buy the missing answers and choose the questions. Raises as :func:`select`."""
         with watching(watcher, progress) as shown, self.settings.open_store() as store:
             return run_sync(self._run(store, shown))
 
@@ -242,6 +242,7 @@ def _estimate(inputs: Inputs, judge: Model, writer: Model, gateway: Gateway, set
         longest = max(
             estimate_tokens(f"{each.context or ''}{each.input}{each.output or ''}") for each in inputs.examples
         )
+        # tokens of the examples shown in a round, of the questions so far, and of the instructions
         asked = EXAMPLES_PER_ROUND * min(longest, 5000) + settings.max_candidates * 40 + 500
         calls = settings.max_rounds
         written = calls * 120 * QUESTIONS_PER_ROUND

@@ -1,4 +1,4 @@
-"""The result of a selection, and how it is made: the checklist, the numbers behind it, and their meaning in words."""
+"""Make the result of a selection: the checklist, the numbers behind it, and their meaning in words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 FREE = 1.0
-"""Tokens that a measure is taken for where information per token decides: it costs none."""
+"""Tokens by which a measure's information is divided where information per token decides. A measure costs none."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class QuestionReport:
     dimension: str
     kept: bool
     eig: float | None
-    """Expected information gain in bits as the paper has it; None where no example has both answer and rating."""
+    """Expected information gain in bits, as in the paper; None where no example has both answer and rating."""
     bias: float | None
-    """Bits of it that chance explains."""
+    """Bits of ``eig`` that chance explains."""
     bits: float | None
     """``eig`` less ``bias``."""
     tokens: int
@@ -62,9 +62,9 @@ class QuestionReport:
     examples: int
     """Examples that the estimate is made from."""
     missing: int
-    """Answers that were asked for and are not there."""
+    """Answers that were asked for but are missing."""
     mean_score: float | None
-    """Mean of what its answers count for, in [0, 1]: the share of good ones, soft unless answers are hard."""
+    """Mean score of the answers, in [0, 1]: the share of good ones, soft unless answers are hard."""
     rank_top: int
     """Place among single questions, from 1."""
     rank_joint: int
@@ -73,7 +73,7 @@ class QuestionReport:
     """The answer that speaks for the output."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``selection.json``; ``good`` only where it is no."""
+        """Return the fields as in ``selection.json``; ``good`` only where it is no."""
         return {name: value for name, value in asdict(self).items() if (name, value) != ("good", "yes")}
 
 
@@ -83,31 +83,31 @@ class Prefix:
 
     k: int
     question: str
-    """The k-th."""
+    """Id of the k-th question."""
     gain: float | None
-    """Bits by which it was chosen."""
+    """Bits by which the k-th question was chosen."""
     information: float
     """Bits that the k questions tell together, on the sample that chose them."""
     held_out: float | None
-    """Bits on halves of the sample that did not choose them."""
+    """Bits that they tell on halves of the sample that did not choose them."""
     information_share: float | None
-    """``held_out`` over the most that any number of the questions tells, in [0, 1]."""
+    """``held_out`` divided by the largest value of any number of questions, in [0, 1]."""
     correlation: float | None
-    """Spearman with people on those halves."""
+    """Spearman with people on the same halves."""
     correlation_share: float | None
-    """``correlation`` over that of all candidates; may exceed 1. None where that of all is not clearly above 0."""
+    """``correlation`` divided by that of all candidates; may exceed 1. None where the latter is not clearly above 0."""
     spearman: float | None
-    """Spearman with people of the k questions on the whole sample, which chose them."""
+    """Spearman of the k questions with people, on the whole sample, which chose them."""
     less_all: Difference | None
-    """``spearman`` less that of all candidates, on the same verdicts; None where people rated nothing."""
+    """``spearman`` minus its value for all candidates, on the same verdicts; None where people rated nothing."""
     cost_share: float
-    """Tokens of asking the k questions over those of asking all, with what comes before the question, in the mode
-    asked for."""
+    """Tokens of asking the k questions, divided by those of asking all; with the text around a question, once a
+    call."""
     per_combination: float
     """Examples per combination of answers; below about 5 further questions seem to tell nothing."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``selection.json``."""
+        """Return the fields as in ``selection.json``."""
         return {**vars(self), "less_all": difference_dict(self.less_all)}
 
 
@@ -124,10 +124,10 @@ class Selection(Shown):
     curves: Mapping[Method, Sequence[Prefix]]
     convergence: Convergence
     pool: Pool | None
-    """None where candidates were brought."""
+    """None where candidates were given."""
     examples: int
     sample: Sequence[str]
-    """Their ids."""
+    """Ids of these examples."""
     rated: int
     rating_source: str
     """Where ratings come from, in words."""
@@ -137,9 +137,9 @@ class Selection(Shown):
     problems: Sequence[str]
     """Errors of answers and ratings, each once."""
     agreement: Mapping[str, Correlations]
-    """Correlation with people on the whole sample of the ``chosen`` and of ``all`` questions; empty without people."""
+    """Correlation with people of the ``chosen`` and of ``all`` questions, on the whole sample; empty without people."""
     raters: Mapping[str, Any]
-    """``rater_agreement`` of the sample; empty where nobody rated, or one person each output."""
+    """``rater_agreement`` of the sample; empty where nobody rated, or each output has one rater."""
     settings: Mapping[str, Any]
     models: Mapping[str, str]
     budget: Budget
@@ -158,7 +158,7 @@ class Selection(Shown):
         return [*self._provenance(), *self._shares(), *ceilings, *self._warnings()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as in ``selection.json``."""
+        """Return the content of ``selection.json``."""
         return {
             "k": self.k,
             "kept": [question.id for question in self.checklist.questions],
@@ -257,7 +257,7 @@ class Selection(Shown):
 
 
 def selection_view(data: Mapping[str, Any]) -> View:
-    """View of the content of ``selection.json``."""
+    """Make a view of the content of ``selection.json``."""
     curve, reports = data["curves"][data["method"]], {each["id"]: each for each in data["questions"]}
     chosen = [reports[each["question"]] for each in curve]
     pool, kept = data["pool"] or {}, data["kept"]
@@ -343,7 +343,8 @@ def _flat(prefix: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prefix_sentence(prefix: Prefix, every: int) -> str:
-    """E.g. ``3 questions keep 91% of the information (and 97% of the correlation with people) at 8% of the cost.``"""
+    """Say e.g. ``3 questions keep 91% of the information and 97% of the correlation of all 9 with people at 8% of the
+    cost.``"""
     count = "1 question keeps" if prefix.k == 1 else f"{prefix.k} questions keep"
     if prefix.information_share is None:
         kept = "an unknown share of the information"
@@ -357,8 +358,8 @@ def prefix_sentence(prefix: Prefix, every: int) -> str:
 def build_selection(
     inputs: Inputs, bought: Bought, settings: SelectOptions, models: Mapping[str, str], budget: Budget
 ) -> Selection:
-    """Choose the questions and put together what is known of them. Raises CoverageError where there is no answer or no
-    rating at all, so there is nothing to choose by."""
+    """Choose the questions and build the result. Raises CoverageError where there is no answer or no rating at all, so
+    there is nothing to choose by."""
     tables, source = gather(inputs, bought, settings)
     rated = tables.codes >= 0
     if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
@@ -427,7 +428,7 @@ def _prefixes(
     order = list(curve.order)
     ordered = [candidates.questions[place] for place in order]
     views = [None if isinstance(each, Computed) else each.sees for each in ordered]
-    alone = settings.mode != "batched" and settings.filling == "apart"  # else those that see the same are one call
+    alone = settings.mode != "batched" and settings.filling == "apart"  # else one call asks all that see the same
     around = [
         shared[sees] if sees is not None and (alone or sees not in views[:place]) else 0.0
         for place, sees in enumerate(views)

@@ -1,7 +1,7 @@
-"""Pairs and ratings as a learner sees them, and the rows of them that are held out.
+"""Pairs and ratings in the form that learners take, and splits of their rows into development and test.
 
-Pairs (:class:`PairDifferences`) and ratings (:class:`RatedScores`, alone or with pairs beside them) answer to the same
-calls, so that one pipeline learns from either: ``tests``, ``groups``, ``take``, ``reweighted``, ``objective``,
+Pairs (:class:`PairDifferences`) and ratings (:class:`RatedScores`, alone or with pairs beside them) have the same
+methods, so that one pipeline learns from either: ``tests``, ``groups``, ``take``, ``reweighted``, ``objective``,
 ``held_out_values``.
 """
 
@@ -30,7 +30,7 @@ def codes_of(names: Sequence[str]) -> Codes:
 
 
 def compact(groups: Codes) -> Codes:
-    """The numbers that occur as 0, 1, ..., in ascending order; shape as given."""
+    """Renumber the groups that occur as 0, 1, ..., in ascending order; the shape stays the same."""
     codes: Codes = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     return codes
 
@@ -43,7 +43,7 @@ class PairDifferences:
     """Shape (pairs, tests), in [-1, 1]: scores of the preferred output minus scores of the other (a - b for
     a data tie)."""
     is_tie: NDArray[np.bool_]
-    """Shape (pairs,): people called it a tie. Such a pair has no right order and is in no accuracy."""
+    """Shape (pairs,): whether people called it a tie. Such a pair has no right order and counts in no accuracy."""
     groups: Codes
     """Shape (pairs,): pairs of one context share a number and never straddle development and test."""
     sections: Codes
@@ -72,7 +72,7 @@ class PairDifferences:
         )
 
     def reweighted(self, counts: Floats) -> PairDifferences:
-        """Pairs that count ``counts`` (shape (pairs,)) times each; no score is copied."""
+        """Return the pairs with other ``counts``, shape (pairs,); no score is copied."""
         return replace(self, counts=counts)
 
     def decided(self) -> tuple[Floats, Floats]:
@@ -92,7 +92,7 @@ class PairDifferences:
         return self.groups[~self.is_tie]
 
     def objective(self, candidates: Floats) -> Floats:
-        """Share of right pairs by each row of ``candidates`` (candidates, tests)."""
+        """Return the share of right pairs under each row of ``candidates`` (candidates, tests)."""
         differences, counts = self.decided()
         share: Floats = margins_to_credits(candidates @ differences.T) @ counts / counts.sum()
         return share
@@ -102,7 +102,8 @@ class PairDifferences:
         return margins_to_credits(candidates @ self.decided()[0].T), self.teaching_groups
 
     def with_ties_as_halves(self) -> tuple[Floats, Floats]:
-        """As ``decided``, and each data tie as half a win for either side: two mirrored rows that count one half."""
+        """Return :meth:`decided` with each data tie added as half a win for either side: two mirrored rows that count
+        1/2."""
         if not self.is_tie.any():
             return self.differences, self.counts
         won, won_counts = self.decided()
@@ -112,17 +113,17 @@ class PairDifferences:
 
 @dataclass(frozen=True, eq=False)
 class RatedScores:
-    """Rated outputs and, where there are pairs, their differences; a row is an output or, after them, a pair."""
+    """Rated outputs, and preference pairs beside them if there are any. The rows are the outputs, then the pairs."""
 
     scores: Floats
     """Shape (outputs, tests), in [0, 1]."""
     ratings: Floats
     """Shape (outputs,); higher is better."""
     output_groups: Codes
-    """Shape (outputs,)."""
+    """Shape (outputs,): group of each output."""
     pairs: PairDifferences | None = None
     pair_share: float = 0.0
-    """How much of the objective is pairs: 0 for ratings alone."""
+    """Share of the pairs in the objective: 0 for ratings alone."""
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -140,7 +141,7 @@ class RatedScores:
 
     @property
     def can_be_learned(self) -> bool:
-        """Whether the outputs have an order, which takes three that are not all rated the same."""
+        """Whether there are at least three outputs that are not all rated the same."""
         return len(self.ratings) >= 3 and bool(np.ptp(self.ratings) > 0)
 
     @property
@@ -162,7 +163,7 @@ class RatedScores:
         )
 
     def reweighted(self, counts: Floats) -> RatedScores:
-        """Each row ``counts`` (shape (rows,)) times; ranks need the rows themselves."""
+        """Repeat each row ``counts`` times, shape (rows,); ranks need the rows themselves, not counts."""
         return self.take(np.repeat(np.arange(len(self)), counts.astype(np.int64)))
 
     @cached_property
@@ -170,12 +171,13 @@ class RatedScores:
         return _centred_ranks(self.ratings)
 
     def objective(self, candidates: Floats) -> Floats:
-        """Spearman's correlation with the ratings, alone or mixed with the share of right pairs, of each candidate.
+        """Return each candidate's rank correlation (Spearman) with the ratings, alone or mixed with the share of right
+        pairs.
 
-        It is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], s being ``pair_share``. A constant
-        score has no correlation and gives -inf, whatever the pairs say.
+        The mixture is (1 - s)·Spearman + s·(2·share of right pairs - 1), both on [-1, 1], where s is ``pair_share``. A
+        constant score has no correlation and gives -inf, whatever the pairs say.
         """
-        ranks = _centred_ranks(np.round(self.scores @ candidates.T, 12))
+        ranks = _centred_ranks(np.round(self.scores @ candidates.T, 12))  # rounding errors must not break ties
         spread = np.sqrt((ranks**2).sum(axis=0) * (self._ranks**2).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             spearman: Floats = np.where(spread > 0, self._ranks @ ranks / spread, -np.inf)
@@ -195,7 +197,7 @@ Evidence = PairDifferences | RatedScores
 
 
 def _centred_ranks(values: Floats) -> Floats:
-    """Ranks along the first axis less their mean."""
+    """Return the ranks along the first axis, minus their mean."""
     from scipy.stats import rankdata
 
     ranks: Floats = rankdata(values, axis=0) - (len(values) + 1) / 2
@@ -208,8 +210,8 @@ def margins_to_credits(margins: Floats) -> Floats:
 
 
 def share_right(differences: Floats, counts: Floats, weights: Floats) -> float:
-    """Share of pairs whose preferred output has the higher score, a score tie being half (LMUnit eq. 8). Shapes:
-    (pairs, tests), (pairs,) and (tests,); the scale of the weights does not matter."""
+    """Return the share of pairs whose preferred output has the higher score; a score tie counts half (LMUnit eq. 8).
+    Shapes: (pairs, tests), (pairs,) and (tests,); the scale of the weights does not matter."""
     credits = margins_to_credits(differences @ (weights / weights.sum()))
     return float(counts @ credits / counts.sum())
 
@@ -242,7 +244,7 @@ def single_split(groups: Codes, test_share: float, seed: int) -> list[PairFold]:
 
 
 def _places(groups: Codes, seed: int) -> Floats:
-    """Where each pair's group lies in a random order of the groups, in (0, 1); shape (pairs,)."""
+    """Put the groups in a random order; return the place of each pair's group in it, in (0, 1), shape (pairs,)."""
     count = require_groups(groups)
     order = np.random.default_rng(seed).permutation(count)
     sizes = np.bincount(groups, minlength=count)[order]
@@ -269,11 +271,12 @@ def require_groups(groups: Codes) -> int:
 
 
 ABOUT_AS_GOOD = 0.5
-"""Within this many standard errors of the best, cross-validation prefers the more careful option."""
+"""Within this many standard errors of the best option, cross-validation prefers the more careful option."""
 
 
 def paired_standard_error(differences: Floats, groups: Codes) -> float:
-    """Standard error of the mean of differences between two learners' credits (pairs,), groups being independent."""
+    """Return the standard error of the mean difference between two learners' credits (pairs,); groups are
+    independent."""
     sums = np.bincount(compact(groups), weights=differences - differences.mean())
     count = len(sums)
     if count < 2:
@@ -282,7 +285,8 @@ def paired_standard_error(differences: Floats, groups: Codes) -> float:
 
 
 def close_to_best(credits: Floats, groups: Codes) -> tuple[int, list[int]]:
-    """The option with the best share of right pairs, and all (it included) about as good; credits (options, pairs)."""
+    """Return the option with the best share of right pairs, and all options about as good, the best one included.
+    ``credits`` has shape (options, pairs)."""
     shares = credits.mean(axis=1)
     best = int(np.argmax(shares))
     close = [

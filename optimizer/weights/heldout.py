@@ -1,4 +1,4 @@
-"""The held-out comparison of learners beside uniform weights, and how sure weights and accuracies are."""
+"""Compare learners with uniform weights on held-out data, and measure how sure weights and accuracies are."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from .learners import LearningFailedError, Uniform, WeightLearner
 from .weights_result import Conclusion, LearnerScore, Power, RankOfTest, Stability
 
 UNLEARNED = ("uniform", "best-single")
-"""Learners that set no several weights from the pairs."""
+"""Learners that do not learn several weights from the pairs."""
 CONFIDENCE = 0.95
 """Coverage of all intervals."""
 ACCURACY_RESAMPLES, CORRELATION_RESAMPLES = 2_000, 1_000
 """Resamples behind an interval of a held-out accuracy, and of a correlation."""
 MOST_FAILED = 0.1
-"""With a larger share of resamples on which nothing could be learned, no interval is given."""
-Z_TWO_SIDED_05, Z_POWER_80 = 1.959964, 0.841621
+"""Largest share of resamples on which learning may fail. Above this share no interval is given."""
+Z_TWO_SIDED_05, Z_POWER_80 = 1.959964, 0.841621  # normal quantiles: two-sided 5 % test, 80 % power
 
 
 def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -> Floats:
-    """Bootstrap the shares of right pairs of several learners together, whole groups at a time. Credits (pairs,
-    learners) give (resamples, learners).
+    """Bootstrap the share of right pairs of several learners on the same resamples of whole groups.
 
-    Groups that earn the same are drawn together, so the cost depends on the number of different outcomes.
+    ``credits`` has shape (pairs, learners); the result has shape (resamples, learners). Groups with equal credits are
+    drawn together, so the cost depends on the number of different outcomes.
     """
     used, codes = np.unique(groups, return_inverse=True)
     earned = np.column_stack(
@@ -52,7 +52,7 @@ def resample_shares(credits: Floats, groups: Codes, resamples: int, seed: int) -
     )
     outcomes, times = np.unique(earned, axis=0, return_counts=True)
     rng = np.random.default_rng(seed)
-    block = max(1, 4_000_000 // len(outcomes))
+    block = max(1, 4_000_000 // len(outcomes))  # bounds the memory: at most 4 million counts are drawn at a time
     shares = []
     for start in range(0, resamples, block):
         draws = rng.multinomial(len(used), times / times.sum(), size=min(block, resamples - start))
@@ -69,11 +69,11 @@ def interval(samples: Floats) -> tuple[Floats, Floats]:
 
 
 def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float) -> tuple[Floats, Floats]:
-    """:func:`interval` of resampled means, and one of some width where all items are alike and no resample differs.
+    """Return :func:`interval` of resampled means, widened where all items are equal and so no resample differs.
 
-    There the share of items on the other side of ``centre`` may be as high as Clopper and Pearson's interval
-    (Biometrika 26, 1934) of none among the groups says: two pairs of two are no certainty. Items are (pairs, columns),
-    means (resamples, columns).
+    Equal items are no certainty: two right pairs of two prove little. There the share of items on the other side of
+    ``centre`` may be as high as the upper end of Clopper and Pearson's interval (Biometrika 26, 1934) for none of the
+    groups. Items are (pairs, columns), means (resamples, columns).
     """
     low, high = interval(means)
     unseen = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / len(np.unique(groups)))
@@ -83,7 +83,7 @@ def interval_of_means(items: Floats, means: Floats, groups: Codes, centre: float
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTrial:
-    """One learner on all splits."""
+    """Held-out results of one learner on all splits."""
 
     name: str
     credits: Floats | None = None
@@ -130,7 +130,7 @@ def try_learner(
 
 
 def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, seed: int) -> list[LearnerScore]:
-    """Every learner's share of right pairs, on the same resamples of the same held-out pairs."""
+    """Return every learner's share of right pairs, on the same resamples of the same held-out pairs."""
     assert baseline.credits is not None
     worked = [trial for trial in trials if trial.credits is not None]
     credits = np.column_stack([baseline.credits, *(trial.credits for trial in worked if trial.credits is not None)])
@@ -166,8 +166,8 @@ def score_trials(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Cod
 def score_correlations(
     data: RatedScores, parts: list[NDArray[np.intp]], trials: list[HeldOutTrial], seed: int
 ) -> list[LearnerScore]:
-    """Every learner's rank correlation with the ratings within the held-out part of each fold, on the same resamples of
-    whole groups. ``parts`` are those in which ratings differ; there may be none."""
+    """Return every learner's rank correlation with the ratings within the held-out part of each fold, on the same
+    resamples of whole groups. ``parts`` are the held-out parts in which ratings differ; there may be none."""
     if not parts:
         flat = "no fold holds out outputs that are rated differently"
         return [LearnerScore(trial.name, reason=trial.failure or flat) for trial in trials]
@@ -210,9 +210,10 @@ def score_correlations(
 def _mean_correlation(
     method: Literal["spearman", "kendall"], predicted: Floats, ratings: Floats, parts: list[NDArray[np.intp]]
 ) -> Kernel:
-    """Mean over the folds' held-out parts, by size: scores of different folds come from different weights.
+    """Return the mean correlation over the folds' held-out parts, weighted by their size.
 
-    A part in which a resample has one rating alone has no order, and is left out of that resample's mean.
+    Each part has a correlation of its own, because scores of different folds come from different weights. If a resample
+    draws only one rating value in a part, that part has no order and is left out of this resample's mean.
     """
     kernels = [correlation_kernel(method, predicted[rows], ratings[rows]) for rows in parts]
     rated = [tied(ratings[rows])[:, None] for rows in parts]
@@ -230,7 +231,7 @@ def _mean_correlation(
 
 
 def _differ(values: Floats, drawn: Floats) -> NDArray[np.bool_]:
-    """Whether the values, shape (items, 1), that a resample drew differ; shape (resamples,)."""
+    """Say for each resample whether its values differ. Shapes: (items, 1), (items, resamples) and (resamples,)."""
     highest = np.where(drawn > 0, values, -np.inf).max(axis=0)
     lowest = np.where(drawn > 0, values, np.inf).min(axis=0)
     differ: NDArray[np.bool_] = highest > lowest
@@ -253,14 +254,15 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
 
 
 def pairs_needed(learner: str, difference: float, standard_error: float, pairs: int) -> Power:
-    """Pairs needed to tell a difference in held-out accuracy from 0; as many of all ``pairs`` are assumed to be held
-    out as now. The standard error takes groups into account."""
+    """Count the pairs needed to tell a difference in held-out accuracy from 0. The held-out share of ``pairs`` is
+    assumed to stay as it is. The standard error takes groups into account."""
     if not np.isfinite(standard_error):
         return Power(learner, None, None, None, "the held-out pairs are all of one group")
     if standard_error <= 0.0:
         alike = "both weightings order every held-out pair alike"
         same = "the difference is the same on every held-out pair, so how it varies is not known"
         return Power(learner, None, None, None, same if difference else alike)
+    # the standard error shrinks with the square root of the number of pairs
     per_pair = (standard_error * (Z_TWO_SIDED_05 + Z_POWER_80)) ** 2 * pairs
     one_point = ceil(per_pair / 0.01**2)
     if abs(difference) < 1e-12:
@@ -270,10 +272,10 @@ def pairs_needed(learner: str, difference: float, standard_error: float, pairs: 
 
 
 def pairs_to_tell(trials: list[HeldOutTrial], baseline: HeldOutTrial, groups: Codes, pairs: int) -> Power:
-    """Count the pairs that would tell learned from uniform weights; the method comes first among ``trials``.
+    """Count the pairs that would tell learned weights from uniform ones. The method comes first among ``trials``.
 
-    Where it chooses between learners (``auto``), its choices lean on uniform weights and hide the difference, so the
-    best of the others that learn several weights is asked instead.
+    For ``auto`` the count is about the best of the other learners that learn several weights. The choices of ``auto``
+    itself lean towards uniform weights and hide the difference.
     """
     asked = trials[0]
     others = [trial for trial in trials[1:] if trial.credits is not None and trial.name not in UNLEARNED]
@@ -294,10 +296,11 @@ def compare_held_out(
     pooling: Pooling = "partial",
     seed: int,
 ) -> tuple[list[LearnerScore], Conclusion, Power | None, int]:
-    """Try the learners (the method comes first) and uniform weights; say whether the method beats these.
+    """Try the learners (the method comes first) and uniform weights; say whether the method beats uniform weights.
 
-    Returns the learners' figures, the method first, then uniform weights; the conclusion; the pairs that would tell
-    (None for ratings); and the number of decided pairs, or outputs that have an order, in the held-out parts."""
+    Returns the learners' scores, the method first, then uniform weights; the conclusion; the number of pairs that would
+    tell (None for ratings); and the number of held-out decided pairs, or of held-out outputs that have an order. Raises
+    InputError where no decided pair is held out."""
     tested = np.empty(0, dtype=np.intp)
     if isinstance(data, PairDifferences):
         tested = np.concatenate([split.test[~data.is_tie[split.test]] for split in splits])
@@ -333,11 +336,11 @@ class WeightSamples:
     by_section: Floats | None
     """Shape (resamples, sections, tests), or None."""
     failed: int
-    """Resamples on which the learner found no weights; they are not among the others."""
+    """Number of resamples on which the learner found no weights. The arrays leave them out."""
 
     @property
     def usable(self) -> bool:
-        """Whether few enough resamples failed for an interval."""
+        """Whether at least two resamples worked, and few enough failed, for an interval."""
         total = len(self.overall) + self.failed
         return len(self.overall) >= 2 and self.failed <= MOST_FAILED * total
 
@@ -353,7 +356,7 @@ def bootstrap_counts(groups: Codes, resamples: int, seed: int) -> Iterator[Float
 
 
 def rank_stability(weights: Floats, samples: Floats) -> Stability:
-    """Compare the ranking of tests by ``weights`` (tests,) with those of ``samples`` (resamples, tests)."""
+    """Compare the ranking of tests by ``weights`` (tests,) with the rankings by ``samples`` (resamples, tests)."""
     ranks = _ranks(samples)
     low, high = interval(ranks.astype(np.float64))
     leaders = ranks == 1
@@ -373,7 +376,7 @@ def rank_stability(weights: Floats, samples: Floats) -> Stability:
 
 
 def _ranks(weights: Floats) -> Codes:
-    """Rank of each weight in its row, 1 the heaviest, equal weights (to 1e-9) sharing the better rank."""
+    """Rank the weights of each row; the heaviest has rank 1. Weights that are equal to 1e-9 share the better rank."""
     rounded = np.round(weights, 9)
     ranks: Codes = 1 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
     return ranks

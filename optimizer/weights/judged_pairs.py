@@ -1,8 +1,8 @@
-"""Scores for preference pairs and for rated outputs, bought from a judge, and what the order of two outputs does.
+"""Buy scores for preference pairs and rated outputs from a judge, and measure the effect of the order of two outputs.
 
-Either each output is judged alone, both outputs of a pair with the same checklist; or the judge sees both outputs of a
-pair and says for each test which does better (``pairwise``), in one order or in both (``swap``), which shows whether
-its choice depends on which it is shown first.
+Either the judge sees each output alone, with the same checklist for both outputs of a pair. Or it sees both outputs and
+says for each test which does better (``pairwise``), in one order or in both (``swap``). Both orders show whether the
+judge's choice depends on the order.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ class OrderEffect:
     """Effect of the order of the outputs on one test, or on all."""
 
     mean_p_first: float | None
-    """Mean probability that the output shown first is called the better one; 0.5 without bias where every pair is
-    shown in both orders. None where no choice is there."""
+    """Mean probability that the output shown first is called the better one; 0.5 without bias where every pair is shown
+    in both orders. None where there is no choice."""
     both_orders: int
     """Comparisons that were made in both orders."""
     depend: int
-    """Comparisons whose winner is not the same in both orders; no winner (0.5) in one of them is another winner."""
+    """Comparisons with different winners in the two orders. No winner (0.5) in only one order counts as different."""
 
     @property
     def share(self) -> float | None:
-        """Share of the comparisons whose winner depends on the order; None where none was made in both."""
+        """Share of the comparisons whose winner depends on the order; None where none was made in both orders."""
         return self.depend / self.both_orders if self.both_orders else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class OrderEffect:
 
 @dataclass(frozen=True)
 class PositionBias:
-    """Effect of the order of the outputs, over all and by test."""
+    """Effect of the order of the outputs, over all tests and by test."""
 
     swapped: bool
     """Whether the pairs were shown in both orders."""
@@ -87,7 +87,7 @@ class PositionBias:
     """Over all comparisons of all tests."""
     by_test: Mapping[str, OrderEffect]
     by_pair: OrderEffect
-    """Over pairs, whose winner is that of the mean over all tests."""
+    """Over pairs; the mean over all tests decides the winner of a pair."""
 
     def to_dict(self) -> dict[str, Any]:
         """The fields in ``weights.json``."""
@@ -97,7 +97,7 @@ class PositionBias:
         return {"swapped": self.swapped, **self.overall.to_dict(), "reason": reason, "pairs": pairs, "tests": tests}
 
     def sentences(self) -> list[str]:
-        """Say what the order of the outputs did."""
+        """Describe the effect of the order of the outputs."""
         effect = self.overall
         if effect.mean_p_first is None:
             return [f"Nothing can be said about position bias: {_no_share(self)}."]
@@ -115,8 +115,8 @@ class PositionBias:
 def position_bias(
     pairs: Sequence[str], checklist: Checklist, p_first: Mapping[tuple[str, str], float | None], *, swap: bool
 ) -> PositionBias:
-    """Compare the choices made in both orders. ``p_first`` says by id of an order and test how likely the output shown
-    first is called the better one; None where no answer came."""
+    """Compare the choices made in both orders. ``p_first`` maps the id of a pair in one order and a test to the
+    probability that the output shown first is called the better one; None where no answer came."""
     orders = (AS_IT_IS, SWAPPED) if swap else (AS_IT_IS,)
     tests = _ids(checklist)
     by_test = {test: [[p_first[pair_id(pair, order), test] for order in orders] for pair in pairs] for test in tests}
@@ -129,7 +129,7 @@ def position_bias(
 
 
 def _effect(comparisons: Iterable[Sequence[float | None]]) -> OrderEffect:
-    """The effect over comparisons: P(first) with output a first and, where made, with output b first."""
+    """Return the effect over comparisons: P(first) with output a first and, if made, with output b first."""
     comparisons = list(comparisons)
     both = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
     depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in both)
@@ -147,21 +147,21 @@ def _no_share(bias: PositionBias) -> str:
 
 @dataclass(frozen=True)
 class PairsJob:
-    """Preference pairs that are to be judged, checked."""
+    """Checked preference pairs that are to be judged."""
 
     pairs: Sequence[Preference]
     asked: EvaluationJob
-    """The outputs, each alone or both of a pair at once."""
+    """The evaluation of the outputs, each alone or both of a pair at once."""
     pairwise: bool
     swap: bool
 
     @property
     def unscored(self) -> PreferenceScores:
-        """The pairs as they are before they are judged, with one test that scores all alike."""
+        """The pairs before they are judged, with one test that scores all outputs alike."""
         return _pair_scores(self.pairs, ["unscored"], lambda *_: 0.0)
 
     def run(self, watcher: Watcher | None = None) -> tuple[PreferenceScores, Evaluation, PositionBias | None]:
-        """Judge all pairs, in both orders where that was asked for. Raises as
+        """Judge all pairs, in both orders with ``swap``. The position bias is None unless ``pairwise``. Raises as
         :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions, soft = self.asked.run(watcher), self.asked.checklist, self.asked.settings.soft
         if not self.pairwise:
@@ -181,11 +181,11 @@ def prepare_pairs(
     swap: bool = False,
     **options: Any,
 ) -> PairsJob:
-    """Read pairs to judge; a score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
+    """Read pairs to judge. A score is P(yes) or the expected score of an output, or the answer with ``scores="hard"``.
 
-    Of a question that looks for a fault (``good: no``) it is 1 minus that; with ``pairwise`` there can be none. With
-    ``pairwise`` the judge sees both outputs (in both orders with ``swap``), the score of output a is how likely it is
-    called the better one, and that of b is 1 minus this. A pair with a missing verdict is left out and counted.
+    A question that looks for a fault (``good: no``) scores 1 minus that; ``pairwise`` refuses such questions. With
+    ``pairwise`` the judge sees both outputs (in both orders with ``swap``). Output a then scores the probability that
+    it is called the better one, and output b 1 minus this. A pair with a missing verdict is left out and counted.
     ``options`` are those of :func:`~askance.evaluation.evaluate.evaluate`; ``limit`` counts pairs. Raises InputError,
     which names the file, line and field of the first problem."""
     seed = options.get("seed", ModelOptions.model_fields["seed"].default)
@@ -208,23 +208,23 @@ def prepare_pairs(
 
 @dataclass(frozen=True)
 class RatingsJob:
-    """Rated outputs that are to be judged, checked."""
+    """Checked rated outputs that are to be judged."""
 
     examples: Sequence[Example]
     rated: str
     """The human dimension that is the rating."""
     asked: EvaluationJob
-    """The outputs that have one, without it; no others are judged."""
+    """The evaluation of the outputs that have a rating, without their ratings; other outputs are not judged."""
     human_scale: Scale | None = None
     """The worst and the best rating; None where nobody named them."""
 
     @property
     def unscored(self) -> RatingScores:
-        """The outputs as they are before they are judged, with one test that scores all alike."""
+        """The outputs before they are judged, with one test that scores all outputs alike."""
         return self._scores(["unscored"], lambda *_: 0.0)
 
     def run(self, watcher: Watcher | None = None) -> tuple[RatingScores, Evaluation]:
-        """Judge all outputs; what is raised is as in :func:`~askance.evaluation.evaluate.evaluate`."""
+        """Judge all outputs. Raises as :func:`~askance.evaluation.evaluate.evaluate`."""
         found, questions = self.asked.run(watcher), self.asked.checklist
         table = cells(found.verdicts, questions, soft=self.asked.settings.soft)
         return self._scores(_ids(questions), lambda *key: table.get(key)), found
@@ -257,8 +257,8 @@ def prepare_ratings(
     human_scale: Scale | None = None,
     **options: Any,
 ) -> RatingsJob:
-    """Read rated outputs to judge; ``dimension`` is the human dimension that is the rating (the only one, or
-    ``overall``), and ``human_scale`` the worst and the best score on it. An output without a rating is not judged.
+    """Read rated outputs to judge. ``dimension`` is the human dimension to take as the rating (by default the only one,
+    or ``overall``), and ``human_scale`` the worst and the best score on it. An output without a rating is not judged.
     Raises InputError for bad data, and where people rated several dimensions and none is named."""
     job = prepare(path, checklist, model, prompt, options)
     kept = [without_answers(example, job.checklist) for example in job.examples]
@@ -279,7 +279,7 @@ def load_pairs(
     """Read preference pairs whose outputs are to be judged, from a file, the Hugging Face hub, a data frame, or rows.
 
     A row has ``id``, ``input``, ``output_a``, ``output_b`` and ``preferred``; or ``chosen`` and ``rejected`` with a
-    ``prompt``, where an ``id`` is not needed and the seed decides which is shown as a
+    ``prompt``. In the second form an ``id`` is not needed, and the seed decides which output is shown as a
     (:func:`~askance.prompts.preferences.preference_of`). ``fields`` renames columns; ``labels`` are further words for
     the preferred output, e.g. ``{"a": ["left"]}``. Raises InputError, which names the file, line and field of the first
     problem."""
@@ -310,7 +310,7 @@ def load_pairs(
 
 
 def _one_rejected_each(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows, and of the best of n outputs (``rejected`` is a list of texts) one for each of the others."""
+    """Yield the rows. A row whose ``rejected`` is a list (best of n) becomes one row for each rejected text."""
     for where, row in rows:
         others = row.get("rejected") if isinstance(row, Mapping) else None
         if not isinstance(others, (list, tuple)) or not others or not all(isinstance(each, str) for each in others):
@@ -322,8 +322,8 @@ def _one_rejected_each(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, A
 
 
 def holds_pairs(source: Any, fields: FieldMap | None = None) -> bool:
-    """Whether the first row of a file, a data frame or rows is a pair of outputs; of standard input nobody knows.
-    Raises InputError where it cannot be read."""
+    """Whether the first row of a file, a data frame or rows is a pair of outputs. False for standard input and
+    iterators, which are not read. Raises InputError where the source cannot be read."""
     if str(source) == "-" or isinstance(source, Iterator):
         return False
     _, row = next(iter(source_rows(source)), ("", None))
@@ -334,7 +334,7 @@ def holds_pairs(source: Any, fields: FieldMap | None = None) -> bool:
 
 
 def separate_examples(pair: Preference) -> list[Example]:
-    """Both outputs of a pair, each to be judged alone."""
+    """Return both outputs of a pair as examples, each to be judged alone."""
     return [
         Example(id=f"{pair.id}/{side}", input=pair.input, output=output)
         for side, output in (("a", pair.output_a), ("b", pair.output_b))
@@ -344,7 +344,7 @@ def separate_examples(pair: Preference) -> list[Example]:
 def separate_scores(
     pairs: Sequence[Preference], questions: Checklist, verdicts: Iterable[Verdict], *, soft: bool
 ) -> PreferenceScores:
-    """Scores of pairs from the verdicts on :func:`separate_examples`."""
+    """Return the scores of pairs from the verdicts on :func:`separate_examples`."""
     table = cells(verdicts, questions, soft=soft)
     return _pair_scores(pairs, _ids(questions), lambda pair, test, side: table[f"{pair}/{side}", test])
 
@@ -352,7 +352,8 @@ def separate_scores(
 def pairwise_scores(
     pairs: Sequence[Preference], questions: Checklist, p_first: Mapping[tuple[str, str], float | None], *, swap: bool
 ) -> PreferenceScores:
-    """Scores of pairs from the choices in each order; ``p_first`` and ``swap`` as of :func:`position_bias`."""
+    """Return the scores of pairs from the choices in each order; for ``p_first`` and ``swap`` see
+    :func:`position_bias`."""
 
     def score(pair: str, test: str, side: str) -> float | None:
         orders = [(p_first[pair_id(pair, AS_IT_IS), test], side == "a")]
@@ -365,8 +366,8 @@ def pairwise_scores(
 def cells(
     verdicts: Iterable[Verdict], questions: Checklist | None = None, *, soft: bool
 ) -> dict[tuple[str, str], float | None]:
-    """Worth of the verdicts on every example and test, replicates averaged; None where one is missing. Without
-    ``questions`` yes is good to all of them."""
+    """Map each example and test to the worth of its verdicts, averaged over replicates; None where one is missing.
+    Without ``questions``, yes is the good answer to every question."""
     value = worth(questions, soft=soft)
     found: dict[tuple[str, str], list[float | None]] = defaultdict(list)
     for verdict in verdicts:
@@ -379,7 +380,7 @@ def _ids(questions: Checklist) -> list[str]:
 
 
 def context_of(pair: Preference) -> str:
-    """The context of a pair, as of :func:`~.score_tables.context_name`; pairs of one are never divided."""
+    """Name the context of a pair (:func:`~.score_tables.context_name`). Pairs of one context are never divided."""
     return context_name(pair.group, pair.document, pair.input, pair.id)
 
 

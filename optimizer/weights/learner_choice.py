@@ -1,9 +1,9 @@
-"""The choice of a learner: by name, or by cross-validation with its shrinkage and the pooling of sections.
+"""Choose a learner by name, or by cross-validation together with its shrinkage and the pooling of sections.
 
-A section with n decided pairs gets (n·own + τ·overall) / (n + τ): τ = 0 keeps sections apart, τ = ∞ gives
-every section the overall weights, and in between small sections lean on the others. τ is picked by
-cross-validation; with ``auto`` so is the sections' learner, apart from that of the whole, because sections that want
-different weights make a whole from which little can be learned.
+A section with n decided pairs gets the weights (n·own + τ·overall) / (n + τ). τ = 0 keeps sections apart, and τ = ∞
+gives every section the overall weights; in between, small sections lean on the overall weights. Cross-validation picks
+τ. With ``auto`` it also picks the sections' learner, apart from the learner of the whole: where sections want different
+weights, little can be learned from the whole.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from .learners import (
 )
 
 FEW = 20
-"""With fewer decided development pairs, or rated outputs, than this nothing is learned."""
+"""Fewest decided development pairs, or rated outputs, from which anything is learned."""
 MOST_ROWS = 20_000
-"""With more development pairs choices are made on a seeded sample of whole groups of about this size."""
+"""Most development pairs for making choices: of more, a seeded sample of whole groups of about this size is used."""
 SHRINKAGE = (0.0, 0.25, 0.5, 0.75)
 """Shares of uniform weights that cross-validation tries to mix into learned ones; 1 is the uniform learner."""
 STRENGTHS = (0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, float("inf"))
@@ -65,7 +65,7 @@ class Shrunk:
 
     @property
     def name(self) -> str:
-        """The learner's name and how much of it is uniform."""
+        """The learner's name, with the share of uniform weights if there is one."""
         return f"{self.learner.name} ({self.uniform_share:.0%} uniform)" if self.uniform_share else self.learner.name
 
     @property
@@ -84,13 +84,13 @@ class Shrunk:
 
 @dataclass(frozen=True)
 class Auto:
-    """Cross-validation over learners and shrinkage, leaning to uniform weights.
+    """Cross-validation over learners and shrinkage, leaning towards uniform weights.
 
-    Among all whose held-out value is within half a standard error of the best (paired, groups kept whole), the one
-    closest to uniform wins: with few pairs, or where learning buys nothing, that is uniform weights themselves. In
-    simulations half a standard error gave up less than a whole one where learning pays and little more than it where
-    uniform weights are right. The held-out pairs on which ``Auto`` is judged play no part, so its held-out accuracy
-    pays for the choice as well (nested cross-validation).
+    Among all options whose held-out value is within half a standard error of the best (paired, groups kept whole), the
+    one closest to uniform wins. With few pairs, or where learning buys nothing, that is uniform weights themselves. In
+    simulations half a standard error lost less than a whole one where learning pays, and little more where uniform
+    weights are right. The choice never uses the held-out pairs on which ``Auto`` is judged, so its held-out accuracy
+    includes the cost of choosing (nested cross-validation).
     """
 
     learners: tuple[WeightLearner, ...] = field(default_factory=lambda: (Robust(), Logistic(), BestSingle()))
@@ -100,7 +100,7 @@ class Auto:
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
         """Choose, then learn on all of ``pairs``. Raises LearningFailedError where the chosen learner fails on all
-        pairs though it did not in cross-validation."""
+        pairs, although it worked in cross-validation."""
         return self.choose(pairs, seed=seed)[0].learn(pairs, seed=seed, start=start)
 
     def choose(self, pairs: Evidence, *, seed: int) -> tuple[WeightLearner, str]:
@@ -134,7 +134,8 @@ class Auto:
         )
 
     def _cross_validate(self, pairs: Evidence, groups: int, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
-        """Held-out values of every learner and shrinkage: the options, shape (options, items), the items' groups."""
+        """Return the options (learner, share of uniform weights), held-out values (options, items), and the items'
+        groups."""
         even = uniform_weights(pairs.tests)
         options = [("uniform", 1.0), *((each.name, share) for each in self.learners for share in SHRINKAGE)]
         of_ratings = isinstance(pairs, RatedScores)
@@ -165,7 +166,7 @@ class Auto:
 
 
 def sampled_rows(groups: Codes, seed: int) -> NDArray[np.bool_]:
-    """The rows of a seeded sample of whole groups with about :data:`MOST_ROWS` rows; all where there are no more."""
+    """Return a mask of a seeded sample of whole groups with about :data:`MOST_ROWS` rows, or of all rows if fewer."""
     if len(groups) <= MOST_ROWS:
         return np.ones(len(groups), dtype=np.bool_)
     codes = compact(groups)
@@ -176,7 +177,7 @@ def sampled_rows(groups: Codes, seed: int) -> NDArray[np.bool_]:
 
 
 def learners(*, rated: bool = False) -> dict[str, WeightLearner]:
-    """Every learner of pairs, or of ratings, with its usual settings, by name."""
+    """Return every learner of pairs, or of ratings, with its usual settings, by name."""
     known: list[WeightLearner] = [Uniform(), BestSingle()]
     if rated:
         search: tuple[WeightLearner, ...] = (LeastSquares(), RankSearch())
@@ -187,8 +188,8 @@ def learners(*, rated: bool = False) -> dict[str, WeightLearner]:
 
 
 def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> WeightLearner:
-    """A learner of pairs, or of ratings, by its name; a learner is returned as it is. Raises InputError where there is
-    no learner of that name."""
+    """Find a learner of pairs, or of ratings, by its name; a learner object is returned unchanged. Raises InputError
+    where there is no learner of that name."""
     if not isinstance(learner, str):
         return learner
     known, others = learners(rated=rated), learners(rated=not rated)
@@ -211,7 +212,7 @@ class Weighting:
     """Weights ready for use."""
 
     overall: Floats
-    """Shape (tests,), sum 1: for all pairs, and for a section never seen."""
+    """Shape (tests,), sum 1: weights for all pairs, and for a section that was not in the data."""
     by_section: Floats | None = None
     """Shape (sections, tests), rows with sum 1; None for global weights."""
 
@@ -227,11 +228,11 @@ class Weighting:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How weights are learned once every choice is made; cheap enough to repeat on bootstrap resamples."""
+    """How weights are learned after every choice is made; cheap enough to repeat on bootstrap resamples."""
 
     overall: WeightLearner
     own: tuple[WeightLearner, ...] = ()
-    """Learner of each section's own weights; none for global weights."""
+    """Learner of each section's own weights; empty for global weights."""
     strength: float = float("inf")
     """τ, in pairs."""
 
@@ -258,7 +259,8 @@ class Recipe:
         return Weighting(overall, _pool(own, overall, sizes, self.strength))
 
     def unpooled(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
-        """Weights (sections, tests) and decided pairs (sections,); size 0 where a section decides nothing."""
+        """Return each section's own weights (sections, tests) and number of decided pairs (sections,). A section from
+        which nothing can be learned has the overall weights and size 0."""
         own = np.tile(overall, (len(self.own), 1))
         sizes = np.zeros(len(self.own))
         for section, learner in enumerate(self.own):
@@ -278,8 +280,8 @@ def choose_recipe(
 ) -> tuple[Recipe, str]:
     """Make the choices that a method leaves open (learner, shrinkage, pooling), using only ``pairs``.
 
-    With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart, ``partial`` pools as
-    cross-validation finds best. The sentence says what was chosen and why; it is empty when nothing was open.
+    With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart; ``partial`` pools them as
+    cross-validation finds best. The second value says what was chosen and why; it is empty when nothing was open.
     """
     own: tuple[WeightLearner, ...]
     if not isinstance(learner, Auto):
@@ -308,7 +310,7 @@ def choose_recipe(
 def _keep_apart(
     pairs: PairDifferences, learner: WeightLearner, overall: WeightLearner, sections: int, reason: str, seed: int
 ) -> tuple[Recipe, str]:
-    """Every section on its own; ``Auto`` chooses in each."""
+    """Give every section its own weights without pooling; ``Auto`` chooses in each section."""
     if not isinstance(learner, Auto):
         return Recipe(overall, (learner,) * sections, 0.0), reason
     own = tuple(learner.choose(_of_section(pairs, section), seed=seed)[0] for section in range(sections))
@@ -329,9 +331,10 @@ def _pool(own: Floats, overall: Floats, sizes: Floats, strength: float) -> Float
 
 
 def _choose_pooling(pairs: PairDifferences, recipes: Sequence[Recipe], seed: int) -> Recipe:
-    """The recipe and τ with the best cross-validated share of right pairs in five folds.
+    """Choose a recipe and τ by the share of right pairs in five-fold cross-validation.
 
-    Of those about as good, the largest τ, and of its recipes the best. They differ in the sections' learner alone.
+    Among the options about as good as the best, the largest τ wins, then the best share. Recipes differ in section
+    learners.
     """
     groups = compact(pairs.groups)
     if int(groups.max(initial=0)) < 1:

@@ -1,14 +1,14 @@
 """Learners of weights: their interface, the Bradley-Terry fits and the searches.
 
-From pairs the objective is the share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8), from ratings the rank
-correlation with them. Both are piecewise constant and ignore the scale of weights. The searches take the first for a
-black box: Bayesian optimisation as in LMUnit (§3.5, A.3.5), which is a Gaussian process with the probability of
-improvement, and Optuna's tree-structured Parzen estimators. The second is searched one weight at a time.
+With pairs the objective is the share of rightly ordered pairs over [0, 1]^N (LMUnit eq. 8). With ratings it is the rank
+correlation with them. Both are piecewise constant and ignore the scale of weights. Two searches treat the share of
+right pairs as a black box: Bayesian optimisation as in LMUnit (§3.5, A.3.5; Gaussian process, probability of
+improvement) and Optuna's tree-structured Parzen estimators. The rank correlation is searched one weight at a time.
 
-Bradley-Terry: the preferred output wins with probability q = ε + (1 - 2ε)·logistic(w·d), d being the difference of
-scores, w ≥ 0, and ε the rate at which labels are flipped whatever the scores say. ε = 0 is the usual logistic
-regression, which pays for each wrong label in proportion to its margin and turns away from the truth; with the rate it
-does not (docs/results/choosing.md).
+Bradley-Terry: the preferred output wins with probability q = ε + (1 - 2ε)·logistic(w·d). Here d is the difference of
+scores, w ≥ 0, and ε is the rate at which labels are flipped whatever the scores say. ε = 0 is the usual logistic
+regression. It pays for each wrong label in proportion to the margin, so wrong labels pull it away from the truth; with
+the rate they do not (docs/results/choosing.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LearningFailedError(AskanceError):
-    """A learner found no weights; the message says why. The comparison of learners shows it beside the others."""
+    """A learner found no weights; the message says why. The comparison of learners shows the message in its place."""
 
 
 @runtime_checkable
@@ -47,8 +47,8 @@ class WeightLearner(Protocol):
     def learn(self, pairs: Any, *, seed: int, start: Floats | None = None) -> Floats:
         """Learn weights, shape (tests,), in [0, 1] with sum 1, from development pairs or rated outputs.
 
-        Whatever is held out is never passed here. Same data and seed, same weights. The search begins at ``start``, or
-        at uniform weights. Raises LearningFailedError where the pairs determine no weights."""
+        Held-out data are never passed here. The same data and seed give the same weights. The search begins at
+        ``start``, or at uniform weights. Raises LearningFailedError where the pairs determine no weights."""
 
 
 def uniform_weights(tests: int) -> Floats:
@@ -67,8 +67,8 @@ def normalised(weights: Floats) -> Floats:
 
 
 def require_decided(pairs: PairDifferences) -> None:
-    """Refuse pairs that decide nothing. Raises LearningFailedError where people preferred an output in none of the
-    pairs, or no score ever differs."""
+    """Refuse pairs from which nothing can be learned. Raises LearningFailedError where people preferred an output in
+    none of the pairs, or no score ever differs."""
     differences, counts = pairs.decided()
     if not len(differences) or counts.sum() <= 0:
         raise LearningFailedError("there is no pair in which people preferred one output")
@@ -84,20 +84,20 @@ class Uniform:
     quick: bool = True
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """Equal weights, whatever the pairs."""
+        """Return equal weights, whatever the pairs."""
         return uniform_weights(pairs.tests)
 
 
 @dataclass(frozen=True)
 class BestSingle:
-    """All weight on the test that orders most pairs rightly, or follows the ratings best; the first of equals."""
+    """All weight on the test that orders most pairs rightly, or follows the ratings best; the first of equal tests."""
 
     name: str = "best-single"
     quick: bool = True
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
-        """One weight of 1, the others 0. Raises LearningFailedError where, of pairs, there is no decided one, or no
-        score ever differs."""
+        """Return one weight of 1, the others 0. Raises LearningFailedError for pairs of which none is decided, or in
+        which no score ever differs."""
         if isinstance(pairs, PairDifferences):
             require_decided(pairs)
         every = np.eye(pairs.tests)
@@ -113,8 +113,8 @@ class LeastSquares:
     quick: bool = True
 
     def learn(self, pairs: RatedScores, *, seed: int, start: Floats | None = None) -> Floats:
-        """Fit to the ratings; pairs beside them play no part. Raises LearningFailedError where no test rises with the
-        ratings, or there are none."""
+        """Fit to the ratings; pairs beside them are ignored. Raises LearningFailedError where no test rises with the
+        ratings, or there are no ratings."""
         from scipy.optimize import nnls
         from scipy.stats import rankdata
 
@@ -126,7 +126,7 @@ class LeastSquares:
 
 
 SWEEPS, GRID = 6, 17
-"""Rounds over all weights, and shares of one weight that are tried at a time, closer together in each round."""
+"""Rounds over all weights, and values tried for one weight at a time. The values lie closer together in each round."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class RankSearch:
     quick: bool = True
 
     def learn(self, pairs: RatedScores, *, seed: int, start: Floats | None = None) -> Floats:
-        """Search from a least-squares fit, or from uniform weights where there is none; deterministic."""
+        """Search from a least-squares fit, or from uniform weights where the fit fails; deterministic."""
         try:
             first = LeastSquares().learn(pairs, seed=seed)
         except LearningFailedError:
@@ -145,14 +145,14 @@ class RankSearch:
         return self.maximise(pairs, first)
 
     def maximise(self, rated: RatedScores, start: Floats) -> Floats:
-        """The best weights (tests,) that changes of one weight at a time reach from ``start`` (tests,)."""
+        """Return the best weights (tests,) that single changes of one weight reach from ``start`` (tests,)."""
         weights: Floats = start / start.sum()
         best = float(rated.objective(weights[None, :])[0])
         width = 1.0
         for _ in range(SWEEPS):
             for test in range(len(weights)):
                 others = 1.0 - weights[test]
-                if others <= 1e-9:  # the only weight there is: changing its scale changes nothing
+                if others <= 1e-9:  # all other weights are 0: changing the scale of this one changes nothing
                     continue
                 shares = np.linspace(max(0.0, weights[test] - width), min(0.98, weights[test] + width), GRID)
                 candidates = np.outer((1.0 - shares) / others, weights)
@@ -166,8 +166,8 @@ class RankSearch:
 
 
 class BlackBox:
-    """The share of right pairs as a function of a point with one coordinate a test, and the search's way in and out.
-    Raises LearningFailedError where there is no decided pair, or no score differs."""
+    """The share of right pairs as a function of a point, for the black-box searches. A point has one coordinate per
+    test. Raises LearningFailedError where there is no decided pair, or no score differs."""
 
     def __init__(self, pairs: PairDifferences) -> None:
         require_decided(pairs)
@@ -176,41 +176,39 @@ class BlackBox:
         self.names = [f"w{test:04d}" for test in range(pairs.tests)]
 
     def start(self, weights: Floats | None) -> dict[str, float]:
-        """The point where the search begins: ``weights`` scaled to a largest of 1, or uniform ones."""
+        """Return the point where the search begins: ``weights`` scaled to a largest of 1, or uniform weights."""
         first = np.ones(self._tests) if weights is None else weights / weights.max()
         return dict(zip(self.names, first.tolist(), strict=True))
 
     def share(self, coordinate: Callable[[str], float]) -> float:
-        """The share at a point; where every weight is 0 all pairs tie, each half right."""
+        """Return the share of right pairs at a point. Where every weight is 0, all pairs tie and the share is 0.5."""
         weights = np.array([coordinate(name) for name in self.names])
         return share_right(self._differences, self._counts, weights) if weights.sum() > 0 else 0.5
 
     def weights(self, point: Mapping[str, float]) -> Floats:
-        """The weights of a point, shape (tests,), sum 1. Raises LearningFailedError where every weight is 0."""
+        """Return the weights of a point, shape (tests,), sum 1. Raises LearningFailedError where every weight is 0."""
         return normalised(np.array([float(point[name]) for name in self.names]))
 
 
 @dataclass(frozen=True)
 class Bayes:
-    """The paper's learner: w in [0, 1]^N, uniform start, 200 evaluations; kept for comparison, being slow."""
+    """Bayesian optimisation as in LMUnit: w in [0, 1]^N, uniform start, 200 evaluations. Slow; kept for comparison."""
 
     evaluations: int = 200
     """Evaluations after the start and the random points."""
     random_points: int = 5
     """Random points before the Gaussian process takes over."""
     xi: float = 0.01
-    """How much better a point must promise to be; the paper does not give it, and it decides a lot: 1e-4 is
-    far worse."""
+    """Improvement that a new point must promise. The paper does not give it, but it matters: 1e-4 is far worse."""
     local_searches: int = 2
-    """Local searches for the most promising point, each time, after 10,000 random ones. With the package's 10 as many
+    """Local searches for the next point, after 10,000 random points. With the package's default of 10 no more
     development pairs came into the right order, in three to four times the processor time."""
     name: str = "bayes"
     quick: bool = False
 
     def learn(self, pairs: PairDifferences, *, seed: int, start: Floats | None = None) -> Floats:
-        """Search; the best point seen is kept. Uses one BLAS thread, without which it crawls. Raises MissingExtraError
-        where bayesian-optimization is not installed, and LearningFailedError where there is no decided pair, or no
-        score differs."""
+        """Search; the best point seen is kept. Raises MissingExtraError where bayesian-optimization is not installed,
+        and LearningFailedError where there is no decided pair, or no score differs."""
         try:
             from bayes_opt import BayesianOptimization, acquisition
             from sklearn import config_context
@@ -229,6 +227,7 @@ class Bayes:
             allow_duplicate_points=True,
         )
         optimizer.probe(box.start(start), lazy=True)
+        # with more than one BLAS thread the search crawls
         with threadpool_limits(limits=1), config_context(assume_finite=True), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # notes of its kernel fit about bounds, hundreds of them
             optimizer.maximize(init_points=self.random_points, n_iter=self.evaluations)
@@ -239,7 +238,7 @@ class Bayes:
 
 @dataclass(frozen=True)
 class OptunaSearch:
-    """The 0-1 objective as an Optuna study (TPE sampler) over [0, 1]^N that begins at uniform weights."""
+    """Optuna study (TPE sampler) of the share of right pairs over [0, 1]^N; it begins at uniform weights."""
 
     trials: int = 200
     name: str = "optuna-tpe"
@@ -274,10 +273,10 @@ class OptunaSearch:
 FLIP_MOST = 0.45
 """Highest rate of flipped labels."""
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
-"""Scales of the weights at which the search may begin: a direction is known, and not its length."""
+"""Scales of the start weights; the best one is taken. ``start`` gives only the direction of the weights."""
 FEW_PAIRS = 2_000
 FLIP_STARTS = ((3.0, 0.05), (30.0, 0.3))
-"""Scales and rates of flipped labels at which the search begins where the rate is estimated."""
+"""Pairs of scale and rate of flipped labels at which the search begins where the rate is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,22 +294,22 @@ def fit_bradley_terry(
 ) -> BradleyTerryFit:
     """Fit non-negative weights to score differences (preferred minus other), shape (pairs, tests).
 
-    ``flip`` None estimates the rate of flipped labels with the weights. ``ridge`` is the pull towards 0 that keeps
-    separable pairs finite, in units in which the differences have a root mean square of 1. ``start`` is a direction;
-    uniform when None. Raises LearningFailedError where the scores never differ, or no test points the way people
-    preferred."""
+    ``flip`` None estimates the rate of flipped labels together with the weights. ``ridge`` is the pull towards 0 that
+    keeps the weights of separable pairs finite, in units in which the differences have a root mean square of 1.
+    ``start`` is a direction; uniform when None. Raises LearningFailedError where the scores never differ, or no test
+    points the way people preferred."""
     from scipy.optimize import minimize
     from scipy.special import expit
 
     total, tests = float(counts.sum()), differences.shape[1]
-    # without a temporary of the size of the data
+    # einsum makes no temporary array of the size of the data
     squares = float(np.einsum("ij,ij,i->", differences, differences, counts))
     if squares <= 0.0:
         raise LearningFailedError("the two outputs have the same scores in every pair")
     unit = np.sqrt(total * tests / squares)
 
     def loss(point: Floats) -> tuple[float, Floats]:
-        """Minus the penalised log-likelihood, by pair, and its gradient."""
+        """Return minus the penalised log-likelihood per pair, and its gradient."""
         scaled, rate = point[:tests], point[tests] if flip is None else flip
         logistic = expit(differences @ (unit * scaled))
         chance = np.maximum(rate + (1.0 - 2.0 * rate) * logistic, 1e-300)
@@ -326,7 +325,7 @@ def fit_bradley_terry(
     if flip is not None:
         starts = [min((scale * direction for scale in SCALES), key=lambda point: loss(point)[0])]
     else:  # several optima: few flips and small weights, or more flips and large weights
-        several = FLIP_STARTS if len(differences) <= FEW_PAIRS else FLIP_STARTS[:1]  # with many pairs one is found
+        several = FLIP_STARTS if len(differences) <= FEW_PAIRS else FLIP_STARTS[:1]  # with many pairs one will do
         starts = [np.append(scale * direction, rate) for scale, rate in several]
         bounds.append((0.0, FLIP_MOST))
     ends = [minimize(loss, each, jac=True, bounds=bounds, method="L-BFGS-B", options=exact) for each in starts]

@@ -1,14 +1,14 @@
-"""Scores of preference pairs and of rated outputs, as arrays; and their file formats.
+"""Scores of preference pairs and of rated outputs, as arrays, and their file formats.
 
-One line a pair: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores_a`` and ``scores_b``
-(objects: test id to number in [0, 1]; true and false count as 1 and 0; null is a missing score). Optional:
-``section``, ``dataset``, ``group``, ``document`` (each also found under ``metadata``), ``input``. Pairs of one group
-never straddle development and test; without ``group``, pairs of one ``document`` are one group, without that those with
-the same ``input``, and without ``input`` each pair is its own.
+Preference pairs, one per line: ``id``, ``preferred`` (``"a"``, ``"b"`` or ``"tie"``), ``scores_a`` and ``scores_b``
+(objects: test id to number in [0, 1]; true and false count as 1 and 0; null is a missing score). Optional: ``input``,
+and ``section``, ``dataset``, ``group``, ``document``, which may also stand under ``metadata``. Pairs of one group never
+straddle development and test. A pair without ``group`` is grouped by its ``document``, else by its ``input``; a pair
+without any of these is a group of its own.
 
-One line a rated output: ``id``, ``scores`` (as ``scores_a``; also found under ``metadata``), ``human`` (object:
-dimension to number, label or list of these) or ``rating`` (a number on any scale, or a label), which comes first unless
-a dimension is named; optional ``group`` and ``document``, as of pairs.
+Rated outputs, one per line: ``id``, ``scores`` (as ``scores_a``; may also stand under ``metadata``), and ``human``
+(object: dimension to number, label or list of these) or ``rating`` (a number on any scale, or a label). ``rating`` is
+used first unless a dimension is named. Optional: ``group`` and ``document``, as for pairs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SIGN = {"a": 1, "b": -1, "tie": 0}
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A pair that takes no part in learning because scores are missing; they are never filled in."""
+    """A pair or rated output that takes no part in learning because scores are missing. They are never filled in."""
 
     id: str
     missing: tuple[str, ...]
@@ -82,16 +82,18 @@ class PreferenceScores:
 
     @property
     def missing_by_test(self) -> dict[str, int]:
-        """Pairs in which a test has no score on at least one side; tests with none missing are left out."""
+        """Number of pairs, by test, in which the test has no score on at least one side; complete tests are left
+        out."""
         return dict(Counter(test for pair in self.left_out for test in pair.missing))
 
     def section_names(self, level: Level) -> tuple[str, ...]:
-        """Names of the parts that get weights of their own, in order of first appearance; () for global weights."""
+        """Names of the sections or data sets with weights of their own, in order of first appearance; () for global
+        weights."""
         return () if level == "global" else tuple(dict.fromkeys(self._keys(level)))
 
     def differences(self, level: Level = "global") -> PairDifferences:
-        """Score differences for a learner, with section numbers as in ``section_names(level)``. Raises InputError where
-        sections or data sets are asked for and no pair names one."""
+        """Return score differences for a learner, with section numbers as in ``section_names(level)``. Raises
+        InputError where weights by section or data set are asked for and no pair names one."""
         sign = np.where(self.preferred < 0, -1.0, 1.0)[:, None]
         differences = self.scores_a - self.scores_b
         differences *= sign
@@ -132,7 +134,7 @@ def preference_scores(
 ) -> PreferenceScores:
     """Make preference scores from tables in memory, for instance from verdicts of a model.
 
-    Scores have shape (pairs, tests), in [0, 1], None or NaN where one is missing. ``preferred`` is ``"a"``, ``"b"`` or
+    Scores have shape (pairs, tests), in [0, 1]; a missing score is None or NaN. ``preferred`` is ``"a"``, ``"b"`` or
     ``"tie"``. Each pair is a group of its own when ``groups`` is None."""
     a, b = (np.asarray(scores, dtype=np.float64).reshape(-1, len(tests)) for scores in (scores_a, scores_b))
     absent = np.isnan(a) | np.isnan(b)
@@ -163,9 +165,9 @@ def _left_out(
 def load_preferences(
     path: Any, *, limit: int | None = None, fields: FieldMap | None = None, labels: Labels | None = None
 ) -> PreferenceScores:
-    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields named above.
-    ``fields`` renames columns; ``labels`` are further words for the preferred output. InputError names the file, line
-    and field of the first problem."""
+    """Read pairs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows, with the fields that the
+    module docstring names. ``fields`` renames columns; ``labels`` are further words for the preferred output. Raises
+    InputError, which names the file, line and field of the first problem."""
     columns = ScoreColumns(sides=2)
     ids: list[str] = []
     preferred: list[str] = []
@@ -185,7 +187,7 @@ def load_preferences(
 
 
 class ScoreColumns:
-    """Scores by test for one or two outputs a row, kept as packed numbers so that memory is that of the arrays."""
+    """Scores by test for one or two outputs per row, kept as packed numbers, which take no more memory than arrays."""
 
     def __init__(self, *, sides: int = 1) -> None:
         self.rows = 0
@@ -197,7 +199,7 @@ class ScoreColumns:
         return list(self.sides[0])
 
     def add(self, *scores: dict[str, float]) -> None:
-        """Add a row: the scores of each side. A test that a row does not name is missing there."""
+        """Add a row: the scores of each side. A test that the row does not name has a missing score in it."""
         for test in dict.fromkeys(test for side in scores for test in side if test not in self.sides[0]):
             for side in self.sides:
                 side[test] = array("d", [nan]) * self.rows
@@ -207,7 +209,8 @@ class ScoreColumns:
         self.rows += 1
 
     def tables(self, empty: str) -> list[Floats]:
-        """One table for each side, shape (rows, tests), NaN where a score is missing; InputError(empty) without any."""
+        """Return one table per side, shape (rows, tests), NaN for a missing score. Raises InputError(empty) without
+        tests."""
         if not self.tests:
             raise InputError(empty)
         return [np.column_stack([np.frombuffer(column) for column in side.values()]) for side in self.sides]
@@ -216,8 +219,8 @@ class ScoreColumns:
 def identified_rows(
     source: Any, limit: int | None, what: str, fields: FieldMap | None = None
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each row of a source, with where it stands and its id. Raises InputError where there are no rows, or an id is no
-    text, or used twice."""
+    """Yield each row of a source with its place, its id and its fields. A row without an id gets a hash as its id.
+    Raises InputError where there are no rows, or an id is not a text or number, or is used twice."""
     places: dict[str, str] = {}
     unnamed: Counter[str] = Counter()
     for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
@@ -242,7 +245,7 @@ def identified_rows(
 
 
 def name_of(source: Any) -> str:
-    """A source as errors call it."""
+    """Return the name of a source for error messages."""
     return str(source) if isinstance(source, (str, Path)) else "the data"
 
 
@@ -264,7 +267,7 @@ def _wrong_preferred(row: dict[str, Any]) -> str:
 
 
 def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
-    """The row's scores by test, NaN where null; raises InputError."""
+    """Return the row's scores by test, NaN where null. Raises InputError where they are missing or outside [0, 1]."""
     if field not in row:
         raise InputError(
             f"{where}: the field '{field}' is missing.{did_you_mean(field, row)} "
@@ -276,7 +279,7 @@ def scores_of(row: dict[str, Any], field: str, where: str) -> dict[str, float]:
     for test, value in row[field].items():
         if value is None:
             scores[test] = nan
-        elif not isinstance(value, (bool, int, float)) or not 0 <= value <= 1:  # which NaN is not, either
+        elif not isinstance(value, (bool, int, float)) or not 0 <= value <= 1:  # refuses NaN, too
             raise InputError(
                 f"{where}, field '{field}.{test}': {value!r:.40} is not a number in [0, 1] (null: missing)."
             )
@@ -294,13 +297,13 @@ def _label(row: dict[str, Any], field: str, where: str) -> str | None:
 
 
 def group_of(row: dict[str, Any], identity: str, where: str) -> str:
-    """The row's ``group``, else its document, else one made of its ``input``, else its own; raises InputError."""
+    """Name the row's context: see :func:`context_name`. Raises InputError where a name is not a text."""
     text, document = row.get("input"), document_in(row)
     return context_name(_label(row, "group", where), document, text if isinstance(text, str) else "", identity)
 
 
 def context_name(group: object, document: str | None, text: str, identity: str) -> str:
-    """Name of an output's context: its ``group``, else its document, else one made of its ``input``, else its own."""
+    """Name an output's context: its ``group``, else its document, else a hash of its ``input``, else its id."""
     if group is not None:
         return str(group)
     if document is not None:
@@ -312,19 +315,19 @@ def context_name(group: object, document: str | None, text: str, identity: str) 
 
 @dataclass(frozen=True, eq=False)
 class RatingScores:
-    """Rated outputs with every score present, and those that had to be left out."""
+    """Rated outputs with every score present, and the outputs that had to be left out."""
 
     ids: tuple[str, ...]
     tests: tuple[str, ...]
     scores: Floats
     """Shape (outputs, tests), in [0, 1]."""
     ratings: Floats
-    """Shape (outputs,), on the scale of the data; higher is better."""
+    """Shape (outputs,), on the scale of the data or, with a named scale, on [0, 1]; higher is better."""
     groups: tuple[str, ...]
     """Name of each output's context; outputs of one context never straddle development and test."""
     left_out: tuple[LeftOut, ...] = ()
     raters: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
-    """Ratings by rater, one an output; empty where each has one rating."""
+    """Ratings by rater, one per output, None where the rater gave none; empty where they are not known."""
 
 
 def rating_scores(
@@ -338,8 +341,8 @@ def rating_scores(
 ) -> RatingScores:
     """Make rating scores from tables in memory: scores (outputs, tests) in [0, 1], ratings (outputs,).
 
-    ``raters`` are the ratings of each rater, one an output. An output without a rating or one of its scores (None or
-    NaN) is left out and counted."""
+    ``raters`` maps each rater to one rating per output. An output without a rating or one of its scores (None or NaN)
+    is left out and counted."""
     table = np.asarray(scores, dtype=np.float64).reshape(-1, len(tests))
     rated = np.asarray(ratings, dtype=np.float64)
     names = list(ids) if groups is None else list(groups)
@@ -368,10 +371,10 @@ def load_ratings(
     """Read rated outputs with scores from a file (JSONL, CSV, Excel, ...), a data frame or rows; the source is read
     twice.
 
-    The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, it is ``rating`` where the
-    lines have one, else the only dimension that people rated, or ``overall`` among several. ``labels`` are further
-    words that people's labels are in, ``label_scale`` those of a scale from worst to best; ``human_scale`` is the worst
-    and the best score. Raises InputError, which names the file, line and field of the first problem."""
+    The rating is the mean over raters of ``human.DIMENSION``. When ``dimension`` is None, the rating is ``rating``
+    where the lines have one, else the only dimension that people rated, or ``overall`` among several. ``labels`` are
+    further words for people's labels, ``label_scale`` the labels of a scale from worst to best; ``human_scale`` is the
+    worst and the best score. Raises InputError, which names the file, line and field of the first problem."""
     dimension = _dimension_of_file(path) if dimension is None else dimension
     columns, human = ScoreColumns(), HumanValues(labels, label_scale)
     ids: list[str] = []
@@ -397,9 +400,9 @@ def load_ratings(
 def on_scale(
     means: Iterable[float | None], rated: Sequence[tuple[str, Sequence[float]]], scale: Scale | None
 ) -> list[float | None]:
-    """Mean ratings in [0, 1] on a ``scale`` from worst to best; as they are without one, or where they are labels.
+    """Map mean ratings to [0, 1] on a ``scale`` from worst to best; without one, and for labels, return them unchanged.
 
-    ``rated`` are the places of the outputs with their ratings. Raises InputError where one is outside the scale."""
+    ``rated`` holds the place and the ratings of each output. Raises InputError for a rating outside the scale."""
     if scale is None or are_labels(each for _, given in rated for each in given):
         return list(means)
     low, high = scale
@@ -413,9 +416,8 @@ def on_scale(
 
 
 def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, where: str) -> str:
-    """The dimension to learn from: the one that is asked for, the only one, or ``overall`` among several. Raises
-    InputError where nobody rated it, or there are several and none of them is ``overall``; ``where`` stands in
-    front."""
+    """Return the dimension to learn from: the one that is asked for, the only one, or ``overall`` among several. Raises
+    InputError, which begins with ``where``, if nobody rated it, or if there are several and none is ``overall``."""
     known = list(dict.fromkeys(name for human in humans for name in human))
     if not known:
         raise InputError(f"{where}: there are no human scores in it ('human'), so there is nothing to learn from.")
@@ -429,7 +431,7 @@ def rated_dimension(humans: Iterable[Mapping[str, Any]], dimension: str | None, 
 
 
 def _dimension_of_file(path: Any) -> str | None:
-    """The dimension to learn from; None where the lines have a ``rating``, or nothing."""
+    """Return the dimension to learn from; None where a line has a ``rating``, or no line has human scores."""
     humans = []
     for _, row in source_rows(path):
         if row.get("rating") is not None:
@@ -444,7 +446,7 @@ def _field(dimension: str | None) -> str:
 
 
 def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float | None]:
-    """The ratings of one output, one a rater; None where a rater gave none."""
+    """Return the ratings of one output, one per rater; None where a rater gave none."""
     field, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []

@@ -1,6 +1,5 @@
-"""Learn how test scores add up from pairs, ratings or both, with scores given or bought, and say whether that beats
-uniform weights on held-out data.
-"""
+"""Learn weights of tests from pairs, ratings or both, and say whether they beat uniform weights on held-out data. The
+scores are in the data or are bought from a judge."""
 
 from __future__ import annotations
 
@@ -59,11 +58,11 @@ from .weights_result import (
 
 @dataclass(frozen=True, repr=False)
 class LearnedWeights(Shown):
-    """Weights with how sure they are, in numbers and in words."""
+    """Learned weights and how sure they are, in numbers and in words."""
 
     result: WeighResult
     judged: tuple[Evaluation, ...] = ()
-    """The verdicts that were bought; none where all scores were given."""
+    """The evaluations that were bought; empty where all scores were given."""
     bias: PositionBias | None = None
     """Effect of the order of the outputs; None unless the judge saw both outputs of a pair."""
     scores: ScoreKind = "given"
@@ -83,7 +82,7 @@ class LearnedWeights(Shown):
         return report | ({"position_bias": self.bias.to_dict()} if self.bias else {})
 
     def sentences(self) -> list[str]:
-        """Say what was found."""
+        """Return the findings in sentences."""
         said = sentences(self.result)
         if self.scores == "pairwise":
             said.append(
@@ -103,12 +102,12 @@ def weigh(
     progress: bool | None = None,
     **options: Unpack[WeighSettings],
 ) -> LearnedWeights:
-    """Learn weights of tests, and whether they beat uniform ones. Raises InputError for bad data or settings, and for
-    settings that do not go together. Raises AskanceError where judging or learning failed; the message says why.
+    """Learn weights of tests, and say whether they beat uniform weights. Raises InputError for bad data or settings,
+    and for settings that do not go together. Raises AskanceError, which says why, where judging or learning failed.
 
     Args:
         data: Preference pairs, with scores of their own or to be judged: a file, a data frame or rows.
-        ratings: Rated outputs, as a file, a data frame or rows, with scores of their own or to be judged; alone or
+        ratings: Rated outputs, with scores of their own or to be judged: a file, a data frame or rows; alone or
             beside ``data``.
         checklist: The tests, where outputs are to be judged.
         model: The judge.
@@ -132,7 +131,7 @@ def prepare(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> WeighingJob:
-    """Load and check what :func:`weigh` is given; nothing is bought. Raises InputError as :func:`weigh`."""
+    """Load and check the arguments of :func:`weigh`; nothing is bought. Raises InputError as :func:`weigh`."""
     settings = parse_options(WeighOptions, options)
     refuse_idle(settings, data=data, ratings=ratings, model=model)
     _refuse(settings, data=data, ratings=ratings, checklist=checklist, model=model)
@@ -161,7 +160,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class WeighingJob:
-    """Checked data to learn weights from: scores that are there, or outputs to be judged."""
+    """Checked data to learn weights from: given scores, or outputs to be judged."""
 
     pairs: PreferenceScores | PairsJob | None
     rated: RatingScores | RatingsJob | None
@@ -169,21 +168,21 @@ class WeighingJob:
     scores: ScoreKind
 
     def check(self) -> None:
-        """Refuse what nothing can be learned from, before anything is bought. Raises InputError as in :func:`weigh`."""
+        """Refuse data from which nothing can be learned, before anything is bought. Raises as :func:`weigh`."""
         pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
         rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
         check(pairs, rated, level=self.settings.level)
 
     def estimate(self) -> Estimate:
-        """Estimate what :meth:`run` would buy: nothing where the scores are in the files. An output that is both in a
-        pair and rated counts twice, but is bought once."""
+        """Estimate what :meth:`run` would buy: nothing where the scores are given. An output that is both in a pair and
+        rated counts twice here, but is bought once."""
         judged = [
             each.asked.estimate() for each in (self.pairs, self.rated) if isinstance(each, (PairsJob, RatingsJob))
         ]
         return sum(judged, NOTHING)
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> LearnedWeights:
-        """Judge what has no scores and learn; what is raised is as in :func:`weigh`."""
+        """Judge the outputs that have no scores, then learn. Raises as :func:`weigh`."""
         with watching(watcher, progress) as shown:
             return self._run(shown)
 
@@ -260,13 +259,13 @@ def _require_scores(judged: Sequence[Evaluation], pairs: PreferenceScores | None
 
 
 QUICK = ("uniform", "best-single", "logistic", "robust")
-"""Learners of pairs that are shown beside the chosen method unless others are named; of ratings all are."""
+"""Learners that pairs are also tried with, unless others are named. Ratings are tried with all learners."""
 MANY_PAIRS = 20_000
-"""With more pairs one half is held out once; with fewer, every pair is held out once, in five folds."""
+"""With more pairs than this, one half is held out once. With fewer, every pair is held out once, in five folds."""
 HELD_OUT = 0.5
 """Share of the pairs that one split holds out."""
 MANY_SCORES = 500_000
-"""With more pairs times tests, weights get 50 bootstrap resamples instead of 200 unless a number is given."""
+"""With more scores (pairs times tests), weights get 50 bootstrap resamples, not 200, unless a number is given."""
 
 
 def learn_weights(
@@ -282,14 +281,14 @@ def learn_weights(
     resamples: int | None = None,
     seed: int = 42,
 ) -> WeighResult:
-    """Learn how test scores add up, judged on held-out data beside simpler ways (LMUnit §3.5, A.3.5).
+    """Learn weights of tests, and compare them on held-out data with simpler learners (LMUnit §3.5, A.3.5).
 
-    The held-out figures are those of learning from the development part of each split; the weights returned are then
-    learned from everything in the same way. Groups of the same name in ratings and pairs are one group. ``compare`` are
-    learners shown beside the method, ``uniform`` always among them (None: the quick ones). ``level`` and ``pooling``
-    are for pairs alone. ``pair_share`` is the share of the pairs in what is maximised beside ratings, in [0, 1].
-    ``folds`` is 1 for one split into halves; None: 5, or 1 with a slow learner or over 20,000 pairs. ``resamples`` is
-    200 by default (100 of ratings), 50 over 500,000 scores, none for a slow learner.
+    For the held-out figures, weights are learned from the development part of each split. The returned weights are then
+    learned from all data in the same way. Groups with the same name in ratings and pairs are one group. ``compare``
+    names the learners to compare with; ``uniform`` is always among them (None: the quick ones, for ratings all).
+    ``level`` and ``pooling`` are for pairs alone. ``pair_share`` is the share of the pairs in the objective beside
+    ratings, in [0, 1]. ``folds`` is 1 for one split into halves; None means 5, or 1 with a slow learner or over 20,000
+    pairs. ``resamples`` is 200 by default (100 for ratings), 50 over 500,000 scores, none for a slow learner.
 
     Raises InputError for an unknown learner, an option out of range, or data from which nothing can be learned;
     LearningFailedError where the method finds no weights; MissingExtraError where it needs a package.
@@ -344,7 +343,7 @@ def learn_weights(
 
 
 def _raters(ratings: RatingScores, resamples: int, seed: int) -> dict[str, Any]:
-    """One rater with another, and the ceiling, by dimension; empty where each output has one rating."""
+    """Return the agreement between raters and the ceiling, by dimension; empty where each output has one rating."""
     found = ceiling_of(ratings.raters, Resampling(ratings.groups, resamples, seed=seed)) if ratings.raters else None
     return {} if found is None else {"ratings": found}
 
@@ -359,7 +358,7 @@ def _splits(data: Evidence, folds: int | None, quick: bool, seed: int) -> list[P
 def check(
     pairs: PreferenceScores | None, ratings: RatingScores | None, *, level: Level = "global", pair_share: float = 0.5
 ) -> Evidence:
-    """Bring pairs and ratings together, and refuse data from which nothing can be learned, whatever their scores.
+    """Combine pairs and ratings, and refuse data from which nothing can be learned, whatever their scores.
 
     Raises InputError where there is no decided pair and no order among rated outputs, where there is only one group,
     where no pair names a section or data set, or where ratings and pairs were scored by different tests.
@@ -400,17 +399,17 @@ def _together(ratings: RatingScores, pairs: PreferenceScores | None, pair_share:
 
 
 def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resamples: int, seed: int) -> WeightSamples:
-    """Learn again on resamples (whole groups), starting from the weights found.
+    """Learn again on resamples of whole groups, starting from the weights found.
 
-    The choices in ``recipe`` (learner, shrinkage, pooling) stay as they are, so the spread is that of the
-    weights given those choices. For learners of the 0-1 objective the bootstrap is a rough guide only:
-    maximisers of piecewise constant objectives converge with the cube root of the number of pairs (Manski's
-    maximum score), which it does not reproduce.
+    The choices in ``recipe`` (learner, shrinkage, pooling) stay as they are, so the spread is the spread of the weights
+    given those choices. For learners of the 0-1 objective the bootstrap is only a rough guide. Maximisers of piecewise
+    constant objectives converge with the cube root of the number of pairs (Manski's maximum score), and the bootstrap
+    does not reproduce this.
     """
     overall, by_section, failed = [], [], 0
     for number, counts in enumerate(bootstrap_counts(data.groups, resamples, seed)):
         drawn = data.reweighted(counts)
-        if not drawn.can_be_learned:  # its outputs have no order
+        if not drawn.can_be_learned:  # the drawn outputs have no order
             failed += 1
             continue
         try:

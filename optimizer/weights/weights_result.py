@@ -23,7 +23,7 @@ Conclusion = Literal["better", "worse", "cannot tell", "same", "undefined"]
 
 @dataclass(frozen=True)
 class RankOfTest:
-    """Where one test stands among the others."""
+    """Rank of one test among all tests by weight."""
 
     rank: int
     """1 is the heaviest; equal weights share the better rank."""
@@ -32,7 +32,7 @@ class RankOfTest:
     high: int
     """Worst rank in the interval."""
     first_share: float
-    """Share of resamples in which it is the heaviest (equals share)."""
+    """Share of resamples in which this test is the heaviest (equally heavy tests share)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Stability:
     ranks: tuple[RankOfTest, ...]
     """One for each test, in the order of the tests."""
     kendall: float | None
-    """Mean Kendall tau-b between the ranking and those of the resamples; None where a ranking is all ties."""
+    """Mean Kendall tau-b between the ranking and the rankings of the resamples; None where a ranking is all ties."""
     reason: str | None = None
     """Why ``kendall`` is None."""
 
@@ -52,13 +52,13 @@ class Power:
     """How many pairs would tell a difference from uniform weights (two-sided 5 % test, 80 % power)."""
 
     learner: str
-    """Whose difference from uniform weights this is about."""
+    """Learner whose difference from uniform weights is meant."""
     observed: int | None
     """Pairs needed in all for the difference observed; None when there is none."""
     one_point: int | None
     """Pairs needed in all for a difference of one percentage point."""
     more: int | None
-    """Pairs needed beyond those there are, for the difference observed; 0 when there are enough."""
+    """Pairs needed beyond the present ones for the difference observed; 0 when there are enough."""
     reason: str | None = None
     """Why a number is None."""
 
@@ -69,7 +69,7 @@ class LearnerScore:
 
     name: str
     accuracy: float | None = None
-    """Share of the decided pairs in the right order, a score tie being half; None for ratings."""
+    """Share of the decided pairs in the right order, a score tie counting half; None for ratings."""
     spearman: float | None = None
     """Correlation within the held-out part of each fold, averaged over folds whose ratings differ; None for pairs."""
     low: float | None = None
@@ -107,7 +107,7 @@ class PairCounts:
     missing_by_test: dict[str, int]
     decided: int
     data_ties: int
-    """Pairs people called a tie: they have no right order and are in no accuracy."""
+    """Pairs that people called a tie. They have no right order and count in no accuracy."""
     data_ties_tied_by_score: int
     """Data ties whose two scores tie as well, under the final weights."""
     mean_margin_data_ties: float | None
@@ -147,13 +147,13 @@ class SectionWeights:
 
 @dataclass(frozen=True, eq=False)
 class WeighResult:
-    """Weights, how sure they are, and whether they beat uniform ones."""
+    """Learned weights, how sure they are, and whether they beat uniform weights."""
 
     method: str
     learner: str
     """The learner that the method settled on, e.g. ``robust (25% uniform)``."""
     reason: str
-    """Why the method settled on it; empty when nothing was open."""
+    """Why the method settled on this learner; empty when there was nothing to choose."""
     level: Level
     tests: tuple[str, ...]
     weights: Floats
@@ -171,13 +171,13 @@ class WeighResult:
     """None where weights were learned from ratings."""
     counts: PairCounts | RatingCounts
     folds: int
-    """1: one split; more: everything was held out once."""
+    """Number of splits. 1: one part was held out; more: everything was held out once."""
     resamples: int
     failed_resamples: int
     confidence: float
     seed: int
     raters: Mapping[str, Any] = field(default_factory=dict)
-    """One rater with another, and the ceiling, as in ``rater_agreement`` of a result; for ratings by several raters."""
+    """Agreement between raters and the ceiling, as ``rater_agreement`` in a result; only for several raters."""
 
     @property
     def held_out(self) -> LearnerScore:
@@ -191,7 +191,7 @@ class WeighResult:
 
 
 def weights_report(result: WeighResult) -> dict[str, Any]:
-    """The content of ``weights.json``: JSON types only, an undefined number being None with a reason beside it."""
+    """Return the content of ``weights.json``, in JSON types. An undefined number is None, with a reason beside it."""
     head = {
         "schema": SCHEMA,
         "weights": _named(result.tests, result.weights),
@@ -411,7 +411,7 @@ def _learner(result: WeighResult, score: LearnerScore) -> dict[str, Any]:
 
 
 def weights_view(data: Mapping[str, Any]) -> View:
-    """Tables and sentences of the content of ``weights.json``."""
+    """Make tables and sentences from the content of ``weights.json``."""
     sections, ends = data.get("sections") or {}, data["intervals"] or {}
     ranks = (data.get("ranking") or {}).get("tests") or {}
     bias = data.get("position_bias")
