@@ -1,8 +1,8 @@
-"""The measures of a version on held-out examples, and the test that accepts it in place of the best one so far.
+"""The measures of a version on held-out examples, and the test that accepts it in place of the best version so far.
 
-A yardstick measures. The acceptance test accepts a version only if a paired test on validation says that it is better.
-A guard refuses a gain that was bought with bias, or with another question's success: BinEval's update of Relevance
-lowered the correlation from .505 to .357, because its lessons made the judge too severe.
+A yardstick measures. The acceptance test accepts a version only if a paired test on validation shows a gain. A guard
+refuses a gain that costs bias, or the success of another question: BinEval's update of Relevance lowered the
+correlation from .505 to .357, because its lessons made the judge too severe.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ METRICS = {"spearman": "Spearman", "kendall": "Kendall", "auc": "AUC", "kappa": 
 """Metrics that a judge can be optimised for, with their names for people."""
 Scores = Sequence[ExampleScore]
 Ranks = tuple[Scores, Scores]
-"""Two versions' ranks in place of their scores, before and after."""
+"""Ranks of two versions in place of their scores, before and after."""
 
 CLEARLY = 0.1
-"""One-sided p-value up to which a judge ranks worse."""
+"""Largest one-sided p-value at which a judge counts as ranking worse."""
 HOPELESS = 0.1
-"""One-sided p-value of "it is no worse" up to which a candidate is dropped before the rest of its verdicts is paid.
+"""Largest one-sided p-value of "it is no worse" at which a candidate is dropped before all its verdicts are paid.
 
-Not 1 minus the p-value of a gain: where few examples changed, that is near 1 after a single loss.
+This is not 1 minus the p-value of a gain: if few examples changed, that is near 1 after a single loss.
 """
 LATE = 0.6
-"""Share of the validation examples from which a candidate without any gain is dropped."""
+"""Share of the validation examples after which a candidate without any gain is dropped."""
 FAR = 2.0
-"""Where the p-value on the lessons' own questions is more than so many levels, the other questions are not bought."""
+"""A candidate is dropped if its p-value on its lessons' own questions is above this multiple of the level."""
 SPENT = 0.5
-"""Share of the remaining level that one look takes, where candidates of a kind are tried one after the other."""
+"""Share of the remaining level that one look uses, where candidates of a kind are tried one after the other."""
 
 
 class Yardstick(Protocol):
@@ -51,21 +51,21 @@ class Yardstick(Protocol):
         """The name of the figure for people, e.g. ``Spearman``."""
 
     def value(self, scores: Scores) -> float | None:
-        """The figure without an interval; None where it is undefined."""
+        """Return the figure without an interval; None where it is undefined."""
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """The figures of one version, as in ``result.json``."""
+        """Return the figures of one version, as in ``result.json``."""
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
-        """The gain of ``after`` over ``before``; both and the examples are in the same order."""
+        """Return the gain of ``after`` over ``before``; both and the examples are in the same order."""
 
 
 @dataclass(frozen=True)
 class CorrelationYardstick:
-    """Agreement with the wanted scores; a judge whose scores are constant counts as one that ranks nothing."""
+    """Agreement with the wanted scores. In differences a judge with constant scores has correlation 0."""
 
     targets: Targets
-    """Must know every example that is measured."""
+    """Wanted scores of every example that is measured."""
     resamples: int
     seed: int
     metric: Metric = "spearman"
@@ -74,22 +74,22 @@ class CorrelationYardstick:
 
     @property
     def name(self) -> str:
-        """Spearman, or another metric."""
+        """The metric's name for people, e.g. ``Spearman``."""
         return METRICS[self.metric]
 
     def on(self, dimension: str) -> CorrelationYardstick:
-        """The yardstick of one dimension."""
+        """Return the yardstick of one dimension."""
         return replace(self, targets=replace(self.targets, dimensions=(dimension,)))
 
     def value(self, scores: Scores) -> float | None:
-        """The metric over all dimensions."""
+        """Return the metric over all dimensions."""
         mine = self._mine(scores)
         if self.metric == "auc" or self.metric == "kappa":
             return label_agreement(self.metric, mine, self._passed(scores), Resampling(resamples=1)).value
         return (kendall if self.metric == "kendall" else spearman)(mine, self._wanted(scores)).value
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """Spearman, Kendall and Pearson over all dimensions and on each, with intervals, and another metric beside."""
+        """Return Spearman, Kendall and Pearson overall and by dimension, with intervals; another metric is added."""
         row = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed).to_dict()
         if self.metric == "spearman":
             return row
@@ -101,7 +101,7 @@ class CorrelationYardstick:
         return row | {"optimised": {"metric": self.metric, **statistic_dict(found)}}
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
-        """Paired difference of the metric."""
+        """Return the paired difference of the metric."""
         first, second, resampling = self._mine(before), self._mine(after), self._resampling(examples)
         if self.metric == "auc" or self.metric == "kappa":
             return label_difference(first, second, self._passed(before), self.metric, resampling)
@@ -131,11 +131,11 @@ class MeanYardstick:
     name: str = "mean score"
 
     def value(self, scores: Scores) -> float | None:
-        """Mean over the examples that have a score."""
+        """Return the mean over the examples that have a score."""
         return mean_score(each.overall for each in scores)
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """Mean over the examples, overall and on each dimension, with an interval; there is nothing to rank."""
+        """Return the mean over the examples, overall and by dimension, with an interval. Correlations are None."""
 
         def row(values: list[float | None]) -> dict[str, Any]:
             nothing = [None if value is None else 0.0 for value in values]
@@ -150,7 +150,7 @@ class MeanYardstick:
         return row([each.overall for each in scores]) | {"dimensions": dimensions}
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
-        """Paired difference of the means."""
+        """Return the paired difference of the means."""
         return self._difference([each.overall for each in before], [each.overall for each in after], examples)
 
     def _difference(
@@ -165,10 +165,8 @@ def _dimensions(scores: Scores) -> list[str]:
 
 @dataclass(frozen=True)
 class BiasGuard:
-    """A judge's mean score against people's: one that moves away without ranking better has only become severer.
-
-    Like :class:`PassRateGuard` it looks for losses that the yardstick does not see.
-    """
+    """Refuses a judge that only became more severe or lenient: its mean moved away from people's, without a better
+    ranking. Like :class:`PassRateGuard` it looks for losses that the yardstick does not see."""
 
     yardstick: CorrelationYardstick
     limit: float
@@ -177,12 +175,12 @@ class BiasGuard:
     def problem(
         self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
     ) -> str | None:
-        """The objection to the version ``after``: the first dimension whose mean moved away by more than the limit and
-        whose ranking is no better for it.
+        """Return the objection to the version ``after``: the first dimension whose mean moved away by more than the
+        limit and whose ranking is no better.
 
-        ``ranks`` are given where the yardstick read them, because each of several judges has a scale of its own. With
-        them the ranking has to be clearly worse: learned questions are read against accepted outputs, which moves every
-        mean, also where nothing was learned.
+        ``ranks`` are given where the yardstick used ranks, because several judges have different scales. With ranks the
+        objection needs a clearly worse ranking: learned questions are calibrated on accepted outputs, which moves every
+        mean, even if nothing was learned.
         """
         was, now = (dimension_errors(each, self.yardstick.targets) for each in (before, after))
         for name in self.yardstick.targets.dimensions:
@@ -203,15 +201,15 @@ class BiasGuard:
 
 @dataclass(frozen=True)
 class PassRateGuard:
-    """A generator's pass rate per dimension: none may fall by more than the limit while the mean rises."""
+    """Refuses a generator whose pass rate on a dimension fell by more than the limit while the mean rose."""
 
     limit: float
-    """In units of the pass rate."""
+    """Largest loss of a dimension's pass rate, in units of the pass rate."""
 
     def problem(
         self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
     ) -> str | None:
-        """The dimension that lost most, where that is more than the limit."""
+        """Return the objection to the version ``after``: the dimension with the largest loss above the limit."""
         was, now = (_means(before), _means(after))
         losses = {
             name: old - new
@@ -239,7 +237,8 @@ class Decision:
     reason: str
     gain: Difference | None
     within_noise: bool = False
-    """Rejected only because the gain may be noise or verdicts are missing: with more edits, or later, it may pass."""
+    """Whether it was rejected only because the gain may be noise or verdicts are missing. It may pass with more edits,
+    or later."""
 
 
 @dataclass(frozen=True)
@@ -252,21 +251,21 @@ class Acceptance:
     """The validation examples, in the order of the scores."""
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
-        """Compare the two on the same validation examples, in the same order."""
+        """Decide by the scores of both on the same validation examples, in the same order."""
         raise NotImplementedError
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare a judge with judges that were learned from other examples than they are tested on."""
+        """Decide by cross-fitted scores: each fold was scored by a judge that was learned from the other folds."""
         by = crossed.ranked()
         return replace(self, examples=crossed.examples).decide(by.before, by.after)
 
     def at_look(self, number: int, most: int) -> Acceptance:
-        """The test for the ``number``-th of ``most`` looks, from 1, that together let no more through than one."""
+        """Return the test for look ``number``, from 1, of ``most``. All looks together let no more through than one."""
         return self
 
     def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
-        """A rejection where the candidate's verdicts so far say that the others are not worth their price. They are on
-        the first validation examples, or on all where only some questions were asked."""
+        """Return a rejection if the verdicts so far show that the others are not worth their price, else None. They are
+        on the first validation examples, or on all of them where only some questions were asked."""
         return None
 
 
@@ -285,16 +284,16 @@ class PairedAcceptance(Acceptance):
     """The examples, as reasons name them."""
 
     def at_look(self, number: int, most: int) -> PairedAcceptance:
-        """The test at half of the remaining level; the last look has all of it."""
+        """Return the test at half of the remaining level; the last look has all of it."""
         left = self.level * (1 - SPENT) ** (number - 1)
         return replace(self, level=left if number >= most else SPENT * left)
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
-        """Compare the two."""
+        """Decide by the paired difference of the yardstick."""
         return self._decide(best, candidate, self.yardstick.difference(best, candidate, self.examples))
 
     def decide_crossed(self, crossed: Crossed) -> Decision:
-        """Compare the two by their ranks within each fold; bias is looked for in the scores as they are."""
+        """Decide by ranks within each fold. The guard looks for bias in the scores themselves."""
         by = crossed.ranked()
         gain = self.yardstick.difference(by.before, by.after, crossed.examples)
         whole = replace(self, examples=crossed.examples, where="examples that taught it nothing")
@@ -314,7 +313,7 @@ class PairedAcceptance(Acceptance):
         return Decision(True, f"better on {self.where} ({found})", gain)
 
     def hopeless(self, best: Scores, candidate: Scores) -> Decision | None:
-        """Whether the verdicts so far are enough to drop the candidate."""
+        """Reject if the candidate is clearly worse, shows no gain late, or is far from the level on all examples."""
         n = len(candidate)
         gain = self.yardstick.difference(best[:n], candidate, self.examples[:n])
         if gain.value is None:
@@ -334,10 +333,10 @@ class PairedAcceptance(Acceptance):
 
 
 class HeldOutAcceptance(Acceptance):
-    """The papers' way, for comparison: a version is kept unless the held-out figure falls; no test, no second look."""
+    """The papers' way, for comparison: a version is kept unless the held-out figure falls, without a test."""
 
     def decide(self, best: Scores, candidate: Scores) -> Decision:
-        """Compare the two by their point estimates."""
+        """Decide by the point estimate of the gain."""
         gain = self.yardstick.difference(best, candidate, self.examples)
         if gain.value is None:
             return Decision(False, f"the gain is undefined: {gain.reason}", gain)

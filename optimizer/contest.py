@@ -1,8 +1,8 @@
-"""Candidates against the best version so far, on validation: bundles, the guilty edit, and early drops.
+"""The contest of candidates with the best version so far, on validation: bundles, the guilty edit, and early drops.
 
-A candidate is first judged on the questions that its lessons come from: most useless ones are seen through there. A
-gain within noise is no reason to take a bundle apart, as its parts gain less: its edits wait and are tried again
-together with the next ones, until the gain of all stands out or nothing is left to add.
+A candidate is first judged on the questions that its lessons come from, which shows most useless candidates. A gain
+within noise is no reason to take a bundle of edits apart, because its parts gain less. Such edits wait and are tried
+again together with the next ones, until their joint gain stands out or nothing is left to add.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from .events import Teller, VersionDecided
 from .subject import Crossed, Draft, Subject, Version
 
 Stop = Callable[[Sequence[ExampleScore], Sequence[ExampleScore]], Decision | None]
-"""Reads the best version's scores and the candidate's on the first validation examples; a rejection ends the race."""
+"""Takes the best version's and the candidate's scores on the first validation examples; a rejection ends the race."""
 LEAST_RUNG = 8
-"""Validation examples that are judged before a candidate may be dropped."""
+"""Fewest validation examples that are judged before a candidate may be dropped."""
 ON_ITS_OWN = ", judged on its lessons' own questions alone"
-"""Added to the reason where a candidate was dropped before the other questions were asked."""
+"""Added to the reason of a candidate that was dropped before the other questions were asked."""
 ANEW = ", with its questions written anew"
-"""Added to the reason where a candidate is a prompt and the questions that were written from it."""
+"""Added to the reason of a candidate that is a prompt with questions written from it."""
 
 
 class WritesQuestions(Protocol):
     """Writes the questions of a draft anew from its prompt."""
 
     async def propose(self, draft: Draft, iteration: int) -> Draft | None:
-        """Return the draft with its new questions; None where they are the same, or cannot be had."""
+        """Return the draft with its new questions; None where they are the same or could not be written."""
 
 
 @dataclass(frozen=True)
 class Race:
-    """The course and the end of one candidate's trial on validation."""
+    """The trial of one candidate on validation, and its result."""
 
     number: int
-    """Number of the version that it would be."""
+    """Version number of the candidate."""
     decision: Decision
     judged: int
-    """Validation examples that it was judged on."""
+    """Number of examples that the candidate was judged on."""
     version: Version | None
-    """The candidate with its verdicts on every question and example; None where it was dropped before."""
+    """The candidate with its verdicts on every question and example; None if it was dropped early."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Edits that together gain something on the best version, but no more than noise may."""
+    """Edits that together gain something on the best version, but within noise."""
 
     edits: tuple[Edit, ...] = ()
     gain: float = 0.0
@@ -68,23 +68,23 @@ class Waiting:
 
     @property
     def lessons(self) -> set[str]:
-        """Ids of the lessons behind them."""
+        """Ids of the lessons behind the edits."""
         return {lesson for edit in self.edits for lesson in edit.lessons}
 
 
 @dataclass(frozen=True)
 class Screening:
-    """Judges a part of the questions, for a judge that is asked each question on its own."""
+    """Judges a candidate on a part of the questions, for a judge that is asked each question alone."""
 
     subject: Subject
     memory: LessonMemory
-    """Knows the lessons' evidence."""
+    """Has the evidence of the lessons."""
     soft: bool
-    """Whether scores come from P(yes)."""
+    """Whether scores come from P(yes); else from the answers."""
 
     def questions(self, before: Draft, after: Draft, edits: Sequence[Edit]) -> tuple[str, ...]:
-        """The questions that the lessons of the edits come from, in the checklist's order; empty where nothing can be
-        saved."""
+        """Return the questions that the lessons of the edits come from, in the checklist's order. Empty where screening
+        saves nothing."""
         if after.checklist is None or after.checklist != before.checklist:
             return ()
         lessons = [self.memory.get(each) for edit in edits for each in edit.lessons]
@@ -100,14 +100,14 @@ class Screening:
         questions: Collection[str],
         on_done: Callable[[int, int], None] | None = None,
     ) -> list[Verdict]:
-        """The draft's verdicts on some of its questions."""
+        """Return the draft's verdicts on some of its questions."""
         checklist = draft.questions
         chosen = tuple(each for each in checklist.questions if each.id in questions)
         part = replace(draft, checklist=checklist.model_copy(update={"questions": chosen}))
         return list((await self.subject.observe(part, examples, on_done)).verdicts)
 
     def scores(self, draft: Draft, examples: Sequence[Example], verdicts: Sequence[Verdict]) -> Sequence[ExampleScore]:
-        """The examples' scores from verdicts on all questions, whichever prompt each verdict comes from."""
+        """Return the examples' scores from verdicts on all questions, which may come from different prompts."""
         ids = {example.id for example in examples}
         known = [verdict for verdict in verdicts if verdict.example in ids]
         return draft.scores(examples, known, soft=self.soft)
@@ -120,41 +120,41 @@ class Contest:
     subject: Subject
     acceptance: Acceptance
     validation: Sequence[Example]
-    """In an order in which any first part of them is a fair sample."""
+    """Validation examples in an order in which any first part is a fair sample."""
     run: RunDirectory
     """Keeps every version."""
     events: Teller
     racing: bool
-    """Whether a candidate that is clearly worse is dropped before all examples are judged."""
+    """Whether a clearly worse candidate is dropped before all examples are judged."""
     bisect: bool
-    """Whether a bundle that fails is taken apart to find the guilty edit."""
+    """Whether a bundle that fails is divided to find the guilty edit."""
     max_prompt_chars: int | None
-    """Longest prompt that several edits together may make."""
+    """Most characters of a prompt that several edits make; None: no limit."""
     min_coverage: float = 0.0
-    """Share of its verdicts that a version must have to be accepted, and the one that it is held against."""
+    """Least share of verdicts that both a candidate and the best version need before the candidate is accepted."""
     screening: Screening | None = None
-    """Judges the questions of a candidate's lessons before the others, where there is racing; None where every verdict
-    needs all questions, as with a generator."""
+    """Judges the questions of a candidate's lessons first, used with ``racing``; None where questions cannot be asked
+    alone, as with a generator."""
     again: WritesQuestions | None = None
-    """Writes the questions of a candidate anew from its prompt; None where they stay."""
+    """Writes the questions of a candidate anew from its prompt; None: they stay."""
     tried: list[TriedRecord] = field(default_factory=list, init=False)
     accepted: Version | None = field(default=None, init=False)
-    """The last version that was accepted, or shortened then: what the user would get."""
+    """The last version that was accepted, or its shortened form: the result for the user so far."""
     refused: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
-    """Edits that were rejected, old and new text, with the reason: they are not tried again."""
+    """Reasons of rejected edits, by old and new text. These edits are not tried again."""
     refused_on: dict[tuple[str, str], Draft] = field(default_factory=dict, init=False)
-    """Edits that were refused for good, each alone, with the draft that they were an edit of."""
+    """Edits that were refused alone and for good, with the draft that was edited."""
     untried: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
-    """Edits that could not be tried, or not by themselves, with the reason: nothing is known against them."""
+    """Edits that were not tried, or not alone, with the reason. Nothing is known against them."""
     waiting: Waiting = field(default=Waiting(), init=False)
     _versions: int = field(default=0, init=False)
     _tries: int = field(default=0, init=False)
     """Candidates that may still be tried in this round."""
     _decided: dict[tuple[int, frozenset[tuple[str, str]]], Decision] = field(default_factory=dict, init=False)
-    """The acceptance test's decisions, by version and edits: where one half of a bundle waits, the other half makes the
-    bundle again."""
+    """Decisions of the acceptance test, by version and edits. If one half of a bundle waits, the other half makes the
+    same bundle again."""
     _look: tuple[int, int] | None = field(default=None, init=False)
-    """The look of this round's edits, as in ``challenge``, where a pair was tried before them."""
+    """Argument ``look`` of :meth:`challenge` for this round's edits, if they were tried with new questions before."""
 
     async def start(self, draft: Draft) -> Version:
         """Measure the starting draft."""
@@ -167,7 +167,7 @@ class Contest:
         return version
 
     def lacking(self, *versions: Version) -> str | None:
-        """Why too few verdicts are there to decide by; None where there are enough."""
+        """Return why too few verdicts are known for a decision; None where there are enough."""
         seen = min((coverage(each.verdicts) for each in versions), key=lambda each: each.share)
         if seen.share >= self.min_coverage:
             return None
@@ -178,12 +178,11 @@ class Contest:
         )
 
     async def settle(self, best: Version, edits: Sequence[Edit], iteration: int) -> Version:
-        """Try edits, best supported first, with the waiting ones; where that gains nothing, each half, to find the
-        guilty edit.
+        """Try edits together with the waiting ones; if this gains nothing, try each half, to find the guilty edit.
 
-        Returns the best version afterwards. Where questions are written anew, all edits with the questions that their
-        prompt leads to are the first candidate (BinEval App. B, steps 4 and 5). The prompt alone is the second; both
-        share the level.
+        Edits come best supported first. Returns the best version afterwards. If questions are written anew, the first
+        candidate is the new prompt with questions written from it (BinEval App. B, steps 4 and 5). The second candidate
+        is the prompt alone. Both share the acceptance test's level.
         """
         self._tries, self._look = most_tries(len(edits)), None
         usable = self._candidate(best, edits)
@@ -196,7 +195,7 @@ class Contest:
         return await self._settle(winner, edits, iteration)
 
     async def _pair(self, best: Version, edits: tuple[Edit, ...], iteration: int, again: WritesQuestions) -> Version:
-        """Send edits through the acceptance test together with the questions that are written from their prompt."""
+        """Send edits through the acceptance test together with questions written from the edited prompt."""
         draft = edited(best.draft, edits)
         pair = await again.propose(draft, iteration)
         if pair is None:
@@ -247,14 +246,14 @@ class Contest:
         return await self._settle(winner, left, iteration) if left else winner
 
     def _candidate(self, best: Version, edits: Sequence[Edit]) -> tuple[Edit, ...]:
-        """The edits with the waiting ones, or alone where none can stand beside these."""
+        """Return the edits with the waiting ones, or without them where none can be applied beside these."""
         beside = bundle(best.draft.prompt, [*self.waiting.edits, *edits], self.max_prompt_chars)
         if len(beside) > len(self.waiting.edits):
             return beside
         return bundle(best.draft.prompt, edits, self.max_prompt_chars)
 
     def _wait(self, now: Waiting, beside: Sequence[Edit]) -> None:
-        """Let other edits wait from now on; reject waiting edits that could not be tried with the last ones."""
+        """Replace the waiting edits. Old waiting edits that were not tried with the last ones are rejected."""
         self._refuse([edit for edit in self.waiting.edits if edit not in beside], self.waiting.reason)
         self.waiting = now
 
@@ -270,29 +269,28 @@ class Contest:
         look: tuple[int, int] | None = None,
         shows: str | None = None,
     ) -> Version:
-        """Send one candidate through the acceptance test; returns it where it is accepted, else ``best``.
+        """Send one candidate through the acceptance test; returns the candidate if it is accepted, else ``best``.
 
-        ``look`` says which of how many candidates of a kind it is, where these share the acceptance test's level;
-        ``shows`` names what it shows or adds without an edit: examples for a judge, settings and texts for a writer.
+        ``look`` is the number of this candidate and the number of candidates that share the acceptance test's level.
+        ``shows`` names additions without an edit: examples shown to a judge, or settings and texts for a generator.
         """
         raced = await self.race(best, draft, best.edits + tuple(edits), edits, look=look)
         return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """Reject early if the first folds show a loss of more than one standard error. Returns None when the remaining
-        folds must be judged: the lack of a gain on a part alone is too noisy to refuse."""
+        """Reject early if the first folds show a loss of at least one standard error. Returns None when the remaining
+        folds must be judged: a missing gain on a part alone is too noisy to reject."""
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:
             return None
         return Race(self._new_version(draft), decision, len(crossed.examples), None)
 
     def may_go_without(self, crossed: Crossed) -> bool:
-        """Whether leaving out idle questions of the start, which tell little, is no loss on untouched folds, by more
-        than a standard error."""
+        """Whether the judge may leave out idle questions of the start: no loss above a standard error on the folds."""
         return _at_best(self.acceptance.decide_crossed(crossed.made_lean())) >= 0
 
     async def cross(self, best: Version, draft: Draft, crossed: Crossed) -> Race:
-        """Decide about a draft that validation has taught too, by what the same learning does on untouched folds."""
+        """Decide about a draft that also learned from validation, by the cross-fitted scores of the same learning."""
         number = self._new_version(draft)
         seen = await self.subject.observe(draft, self.validation, self.events.advance)
         version = Version(number, draft, seen.scores, (), best.number, seen.verdicts, seen.examples, crossed)
@@ -302,7 +300,7 @@ class Contest:
     def conclude(
         self, best: Version, raced: Race, edits: Sequence[Edit], iteration: int, shows: str | None = None
     ) -> Version:
-        """Say what became of a candidate, and keep it where it is accepted; returns the best version afterwards."""
+        """Record the decision on a candidate, and keep it if it is accepted; returns the best version afterwards."""
         found = raced.decision
         tried = TriedRecord(
             edits=tuple(edits),
@@ -334,11 +332,15 @@ class Contest:
         stop: Stop | None = None,
         look: tuple[int, int] | None = None,
     ) -> Race:
-        """Judge a candidate in steps, dropping it as soon as it is clearly worse, and decide.
+        """Judge a candidate in steps, drop it as soon as it is clearly worse, and decide at the end.
 
-        ``edits`` are all of the candidate, ``changed`` those that are added to the best version or taken out of it.
-        ``stop`` rejects after a part of the verdicts; by default the acceptance test does. ``look`` is as in
-        ``challenge``.
+        Args:
+            best: The best version so far.
+            draft: The candidate.
+            edits: All edits of the candidate.
+            changed: Edits that the candidate adds to the best version, or takes out of it.
+            stop: Rejects after a part of the verdicts; default: the acceptance test.
+            look: As in :meth:`challenge`.
         """
         acceptance = self.acceptance if look is None else self.acceptance.at_look(*look)
         stop = stop or acceptance.hopeless
@@ -350,8 +352,9 @@ class Contest:
         scores: Sequence[ExampleScore] = []
         outputs: list[Example] = []
         if screening is not None and asked:
-            # A candidate that gains nothing on its lessons' own questions is not worth the others. The best version's
-            # verdicts stand in for them. Such mixed scores only ever drop a candidate; they are in no version.
+            # A candidate that gains nothing on its lessons' own questions is not judged on the others. Here the best
+            # version's verdicts stand in for the others. Such mixed scores may only drop a candidate; no version has
+            # them.
             others = [each for each in best.verdicts if each.question not in asked]
             for start, rung in pairwise([0, *self._rungs()]):
                 verdicts += await screening.judge(draft, examples[start:rung], asked, self.events.advance)
@@ -388,12 +391,12 @@ class Contest:
 
 
 def change_of(edit: Edit) -> tuple[str, str]:
-    """Old and new text: edits that change the same are one, whatever lessons they come from."""
+    """Return old and new text, which identify an edit whatever lessons it comes from."""
     return edit.old, edit.new
 
 
 def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) -> tuple[Edit, ...]:
-    """The edits that can be applied one after the other, as long as the prompt stays short enough."""
+    """Return the edits that can be applied one after the other without making the prompt too long."""
     applied = []
     for edit in edits:
         if problem_of(prompt, edit, max_chars) is None:
@@ -403,7 +406,7 @@ def bundle(prompt: Prompt, edits: Sequence[Edit], max_chars: int | None = None) 
 
 
 def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str | None:
-    """Why an edit cannot be applied to a prompt; None where it can."""
+    """Return why an edit cannot be applied to a prompt; None where it can."""
     try:
         check_length(prompt.apply(edit), max_chars)
     except EditRefusedError as error:
@@ -412,17 +415,17 @@ def problem_of(prompt: Prompt, edit: Edit, max_chars: int | None = None) -> str 
 
 
 def edited(draft: Draft, edits: Sequence[Edit]) -> Draft:
-    """The draft with edits applied to its prompt, one after the other."""
+    """Return the draft with the edits applied to its prompt, one after the other."""
     return replace(draft, prompt=reduce(Prompt.apply, edits, draft.prompt))
 
 
 def most_tries(edits: int) -> int:
-    """Candidates at most in a round with so many edits: as many as finding one guilty edit takes. More would cost more
-    than testing each alone, and each is a further chance to accept one that only seems better."""
+    """Return the most candidates in a round with so many edits: as many as it takes to find one guilty edit."""
+    # more would cost more than testing each edit alone, and each is a chance to accept one that only seems better
     return 2 * ceil(log2(max(edits, 1))) + 1
 
 
 def _at_best(decision: Decision) -> float:
-    """The gain plus one standard error; minus infinity where there is no gain."""
+    """Return the gain plus one standard error; minus infinity where the gain is undefined."""
     gain = decision.gain
     return -inf if gain is None or gain.value is None else gain.value + (gain.standard_error or 0.0)

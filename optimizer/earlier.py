@@ -1,6 +1,6 @@
-"""An earlier run as the start of another one: its judge or its prompt, its lessons, and what was read and tried.
+"""An earlier run as the start of another one: its judge or its prompt, its lessons, and the inputs it read and tried.
 
-It is copied into the inputs of the new run, which needs the earlier one no more.
+All this is copied into the inputs of the new run, which then no longer needs the earlier one.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ..prompts.text_files import read_object, read_text
 from .splits import PARTS, Part
 
 EARLIER_FILE = "earlier.json"
-"""Beside the judge in ``inputs/``."""
+"""File in ``inputs/`` with the :class:`Remembered` inputs."""
 PEOPLE_FILE = "people.jsonl"
-"""In its place in ``inputs/`` of a run of ``tune``: outputs of earlier rounds, with what people said of them."""
+"""File in ``inputs/`` of a run of ``tune``: outputs of earlier rounds, with people's labels and comments."""
 STILL_KNOWN = {"text", "dimension", "origin", "sources", "parts", "comments", "sees"}
 """Fields of a question that hold beyond the run that proposed it."""
 
@@ -46,9 +46,9 @@ class KnownExample(BaseModel):
     part: Part
     document: str
     content: str
-    """Hash of what was judged."""
+    """Hash of its texts: input, context, output and reference."""
     people: str
-    """Hash of what people gave it, their comments aside."""
+    """Hash of people's scores, without comments."""
 
 
 class Remembered(BaseModel):
@@ -57,21 +57,20 @@ class Remembered(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     examples: dict[str, KnownExample]
-    """By id."""
+    """Examples by id."""
     comments: tuple[tuple[str, str], ...] = ()
     """Example id and text of the comments that were read."""
     contrasted: tuple[str, ...] = ()
-    """Dimensions whose rejected outputs were held against accepted ones."""
+    """Dimensions on which rejected and accepted outputs were compared."""
     dropped: dict[str, str] = {}
-    """Questions that are not worth asking, as the judge cannot answer them or another one says the same, with where
-    they came from."""
+    """Origins of questions that are not worth asking, by text. The judge cannot answer them, or another question gives
+    the same verdicts."""
     waiting: tuple[CriterionRecord, ...] = ()
-    """Questions that the acceptance test refused, or for which there was no room: with further examples it may say
-    otherwise."""
+    """Questions that the acceptance test refused, or that had no room. With further examples they may be accepted."""
     wanted: tuple[CriterionRecord, ...] = ()
-    """Questions that a person made of a comment after the run: they are tried whatever was seen before."""
+    """Questions that a person made from a comment after the run. They are tried whatever the earlier run saw."""
     disputed: tuple[tuple[str, str], ...] = ()
-    """Example and question of the disagreements of this judge that were read."""
+    """Example and question ids of this judge's disagreements that were read."""
     lessons: tuple[Lesson, ...] = ()
 
 
@@ -81,10 +80,10 @@ class EarlierRun:
 
     remembered: Remembered
     answers: Path | None = None
-    """Its store; None where its answers were copied already."""
+    """Store of the earlier run; None where its answers were copied already."""
 
     goes_on_from: ClassVar[str]
-    """Part of it that the new run begins with."""
+    """Name of the part that the new run begins with: judge or prompt."""
 
     def files(self) -> dict[str, str]:
         """Files for the new run's inputs, by name."""
@@ -92,8 +91,8 @@ class EarlierRun:
         return {EARLIER_FILE: json.dumps(remembered, ensure_ascii=False, indent=1) + "\n"}
 
     def parts(self, examples: Sequence[Example]) -> dict[str, Part]:
-        """The part of each example that is not new, by id. It is known by its id, by its texts, or because its document
-        was in a part; an example that was tested on stays so."""
+        """Return the part of each known example, by id. An example is known by its id, its texts or its document. If
+        several parts fit a text or document, test counts before validation, and validation before development."""
         known = self.remembered.examples.values()
         by_content, by_document = (
             {getattr(each, name): each.part for part in PARTS for each in known if each.part == part}
@@ -110,7 +109,7 @@ class EarlierRun:
         return {**beside, **found}
 
     def unchanged(self, examples: Iterable[Example], *, people: bool = True) -> set[str]:
-        """Ids of the examples that are what they were, also in what ``people`` gave them."""
+        """Return the ids of known examples whose texts are unchanged; with ``people``, also people's scores."""
         return {
             each.id
             for each in examples
@@ -120,28 +119,28 @@ class EarlierRun:
         }
 
     def comments_read(self, examples: Iterable[Example]) -> set[tuple[str, str]]:
-        """Example id and text of the comments that were read on outputs that are unchanged."""
+        """Return example id and text of the comments that were read, on examples with unchanged texts."""
         same = self.unchanged(examples, people=False)
         return {each for each in self.remembered.comments if each[0] in same}
 
     def contrasted(self, development: Collection[Example]) -> tuple[str, ...]:
-        """Dimensions on which outputs need not be held against each other again, as no example is new or changed."""
+        """Return dimensions on which outputs need not be compared again; none if an example is new or changed."""
         return self.remembered.contrasted if len(self.unchanged(development)) == len(development) else ()
 
     def disputed(self, examples: Iterable[Example]) -> set[str]:
-        """Keys of the disagreements that were read, on examples that are unchanged."""
+        """Return the keys of the disagreements that were read, on unchanged examples."""
         same = self.unchanged(examples)
         return {f"{example}/{question}" for example, question in self.remembered.disputed if example in same}
 
     def waiting(self, seen: Collection[Example], *, same_judge: bool) -> tuple[CriterionRecord, ...]:
-        """Questions to be tried: those that a person wants, and those that wait for new evidence, unless the same judge
-        has ``seen`` the same examples."""
+        """Return questions to try: those that a person wants, and those that wait for new evidence. The latter are left
+        out if the same judge saw the same examples."""
         if same_judge and len(self.unchanged(seen)) == len(seen):
             return self.remembered.wanted
         return (*self.remembered.wanted, *self.remembered.waiting)
 
     def said(self, examples: Sequence[Example]) -> str:
-        """A sentence about the examples that are taken over."""
+        """Return a sentence about the examples that are taken over."""
         known = self.parts(examples)
         missing = len(self.remembered.examples.keys() - {each.id for each in examples})
         left = f"; {missing} of its examples are not among them" if missing else ""
@@ -153,19 +152,19 @@ class EarlierRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier(EarlierRun):
-    """A finished run whose judge another run is to improve."""
+    """A finished run whose judge another run improves."""
 
     judge: KeptJudge
     goes_on_from = "judge"
 
     def files(self) -> dict[str, str]:
-        """Files for the new run's inputs, by name."""
+        """Return the files for the new run's inputs, by name."""
         return {JUDGE_FILE: self.judge.to_yaml(), **super().files()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierRound(EarlierRun):
-    """A finished run of ``tune`` whose prompt another run is to improve by what people said of its outputs."""
+    """A finished run of ``tune`` whose prompt another run improves by people's labels and comments on its outputs."""
 
     people: tuple[Example, ...]
     """Outputs of all earlier rounds that people labelled or commented on, the oldest first."""
@@ -179,8 +178,8 @@ class EarlierRound(EarlierRun):
 
 
 def earlier_run(path: str | Path) -> Earlier:
-    """Read the finished run in a directory, or the run whose ``judge.yaml`` is named. Raises InputError where there is
-    no run, it is not finished (or not since it was made longer), it improved no judge, or a file of it is damaged."""
+    """Read the finished run in a directory, or the run of a ``judge.yaml``. Raises InputError if there is no run, it is
+    not finished (or not finished since it was made longer), it improved no judge, or one of its files is damaged."""
     path = Path(path)
     judge = load_judge(path)
     directory = RunDirectory(path if path.is_dir() else path.parent)
@@ -207,8 +206,8 @@ def earlier_run(path: str | Path) -> Earlier:
 
 
 def earlier_round(directory: RunDirectory, people: Sequence[Example]) -> EarlierRound:
-    """Read the finished run of ``tune`` in a directory; ``people`` are its outputs that people labelled or commented
-    on. Raises InputError where it is not finished, or damaged."""
+    """Read the finished run of ``tune`` in a directory; ``people`` are its outputs with labels or comments. Raises
+    InputError where the run is not finished, or damaged."""
     before = read_earlier(directory)
     remembered, _ = _remembered(directory, directory.read_result(), before)
     store = directory.path / "verdicts.db"
@@ -220,7 +219,7 @@ def earlier_round(directory: RunDirectory, people: Sequence[Example]) -> Earlier
 def _remembered(
     directory: RunDirectory, result: RunRecord, before: EarlierRun | None
 ) -> tuple[Remembered, list[dict[str, Any]]]:
-    """The examples with their parts and the lessons of a finished run and of those before it; and its events."""
+    """Return the examples with their parts and the lessons of a finished run and earlier ones; and the run's events."""
     examples, _, _ = directory.read_inputs()
     events = read_events(directory.path / "journal.jsonl")
     if events and not has_ended(events):
@@ -243,8 +242,8 @@ def _remembered(
 
 
 def read_earlier(directory: RunDirectory) -> EarlierRun | None:
-    """The earlier run that the run in a directory began from; None where there is none. Raises InputError where a file
-    is missing or damaged."""
+    """Return the earlier run that the run in a directory began from, or None. Raises InputError where a file is missing
+    or damaged."""
     inputs = directory.path / "inputs"
     if not (inputs / EARLIER_FILE).is_file():
         return None
@@ -266,7 +265,8 @@ def _parts(run: Path, events: Sequence[Mapping[str, Any]]) -> dict[str, Part]:
 
 
 def _comments(result: RunRecord) -> list[tuple[str, str]]:
-    """The comments that the run read; of an older run that did not say so, the sources of its questions."""
+    """Return the comments that the run read, as pairs of example id and text. For runs of an older version, which have
+    no list of them, return the sources and comments of the questions."""
     if "read" in result.model_fields_set:
         return list(result.read.comments)
     return [
@@ -278,7 +278,7 @@ def _comments(result: RunRecord) -> list[tuple[str, str]]:
 
 
 def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJudge) -> tuple[CriterionRecord, ...]:
-    """Questions that still wait, with those that this run could not use; what it dropped waits no more."""
+    """Return the questions that still wait, with those that this run could not use, without those that it dropped."""
     found = {each.text: each for each in before}
     for each in result.questions:
         found.pop(each.text, None)
@@ -291,8 +291,8 @@ def _waiting(before: Sequence[CriterionRecord], result: RunRecord, judge: KeptJu
 def _wanted(
     before: Sequence[CriterionRecord], directory: RunDirectory, result: RunRecord, judge: KeptJudge
 ) -> tuple[CriterionRecord, ...]:
-    """Questions that a person wants and the judge does not ask; those from before the run only where it did not try
-    them, as when a budget ended it."""
+    """Return questions that a person wants and the judge does not ask. Questions from before the run are included only
+    if the run did not try them, e.g. because a budget ended it."""
     tried = {each.text for each in result.questions}
     asked = {each.text for each in judge.checklist.questions}
     found = [each for each in before if each.text not in tried]
@@ -301,8 +301,8 @@ def _wanted(
 
 
 def _disputed(events: Sequence[Mapping[str, Any]], before: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The disagreements that were read with the prompt and the questions that the run ended with."""
-    # a round that a budget or a failing note-taker ended does not count: not all that it led to was tried
+    """Return the disagreements that were read with the final prompt and questions of the run."""
+    # a round ended by a budget or a failing note-taker does not count, because its lessons were not all tried
     cut = ("notes_failed", *CAPS)
     ended = [each["iteration"] for each in events if each["event"] == "stopped" and each["reason"] in cut]
     unread = {each["disagreement"] for each in events if each["event"] == "no_note" and each.get("unread")}

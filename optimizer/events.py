@@ -1,7 +1,7 @@
-"""Events of a run, one typed record each, and who is told: the journal, the one who watches, and callbacks.
+"""Events of a run, one typed record each. The journal, the watcher and callbacks receive them.
 
-All are told the same events, and listening changes nothing. A callback is anything that takes an event; one that fails
-is logged and does not disturb the run.
+Listening to events changes nothing in the run. A callback is any function that takes an event. A callback that fails is
+logged and does not disturb the run.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 QUOTED = 60
-"""Characters of a comment in a sentence."""
+"""Most characters of a comment in a sentence."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened."""
+    """One event of a run."""
 
     kind: ClassVar[str]
-    """Its name in ``journal.jsonl``."""
+    """Name of the event in ``journal.jsonl``."""
     told: ClassVar[tuple[str, ...]] = ()
-    """Fields of its record that stand beside its own fields in the journal; empty where a record stands there whole."""
+    """Fields of the event's record that the journal has beside the event's own fields; empty: the whole record."""
 
     def row(self) -> dict[str, Any]:
-        """Its fields as JSON."""
+        """Return the event's fields as JSON."""
         fields: dict[str, Any] = {}
         for name, value in vars(self).items():
             in_parts = self.told and isinstance(value, BaseModel)
@@ -52,12 +52,12 @@ class Event:
 
     @property
     def sentence(self) -> str | None:
-        """A sentence for a person; None where that would be too much."""
+        """A sentence for people; None for events that are too small to tell."""
         return sentence_of({"event": self.kind, **self.row()})
 
 
 Callback = Callable[[Event], object]
-"""Told every event of a run; a run that is resumed tells only what is new."""
+"""A function that receives every event of a run. A resumed run sends only new events."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ class QuestionWorded(Event):
 
 @dataclass(frozen=True)
 class DisagreementsFound(Event):
-    """The development examples were looked at."""
+    """The development examples were judged, and disagreements were searched."""
 
     kind = "disagreements"
     iteration: int
     found: int
     verdicts: int
     read: Sequence[Disagreement]
-    """Disagreements that the note-taker reads, unless the requirements' own words gain something first."""
+    """Disagreements that the note-taker reads, unless plain lines gain something before."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class ReasonsGiven(Event):
 
 @dataclass(frozen=True)
 class RequirementStated(Event):
-    """A requirement that fails became a lesson as it stands, before any note was taken."""
+    """A failing requirement became a lesson, before any note was taken."""
 
     kind = "requirement"
     lesson: Lesson
     by: Literal["words", "model", "quotation"]
-    """How: its own words turned round, a model's short sentence, or the requirement quoted."""
+    """Source of its words: the requirement turned into an order, a model's sentence, or the requirement quoted."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class LessonRecalled(Event):
 
 @dataclass(frozen=True)
 class LessonKept(Event):
-    """A note became a lesson, or evidence of one that was there."""
+    """A note became a new lesson, or evidence for a known one."""
 
     kind = "lesson"
     id: str
@@ -141,7 +141,7 @@ class LessonLearned(Event):
 
 @dataclass(frozen=True)
 class LessonRetired(Event):
-    """A lesson gave way, e.g. to one that says the opposite on more evidence."""
+    """A lesson was given up, e.g. for one that says the opposite on more evidence."""
 
     kind = "retired"
     id: str
@@ -156,12 +156,12 @@ class NoteFailed(Event):
     disagreement: str
     reason: str
     unread: bool = False
-    """Whether the call failed, so that the disagreement is still to be read."""
+    """Whether the call failed, so that the disagreement will be read again."""
 
 
 @dataclass(frozen=True)
 class EditProposed(Event):
-    """An edit that the prompt's guards let through."""
+    """An edit was proposed and passed the prompt's guards."""
 
     kind = "edit"
     told = ("old", "new", "lessons")
@@ -170,7 +170,7 @@ class EditProposed(Event):
 
 @dataclass(frozen=True)
 class EditRefused(Event):
-    """A lesson for which there is no edit that may be tried."""
+    """No edit that may be tried was found for some lessons."""
 
     kind = "no_edit"
     lessons: Sequence[str]
@@ -199,12 +199,12 @@ class VersionDecided(Event):
 
 @dataclass(frozen=True)
 class QuestionJudged(Event):
-    """A question that was proposed, and what the development examples say of it."""
+    """A question was proposed and judged on examples."""
 
     kind = "question"
     told = ("id", "text", "good", "origin", "sources", "comments", "effect", "problem", "iteration")
     question: CriterionRecord
-    """It has a ``reason`` where it does not join the checklist; the others go to the acceptance test together."""
+    """The question; with a ``reason`` if it does not join. The others go to the acceptance test together."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class EditPruned(Event):
 
 @dataclass(frozen=True)
 class LoopStopped(Event):
-    """The loop ended; the test is still to be looked at."""
+    """The loop ended; the test was not looked at yet."""
 
     kind = "stopped"
     reason: str
@@ -236,7 +236,7 @@ class TestOpened(Event):
 
 @dataclass(frozen=True)
 class RunFinished(Event):
-    """Everything is measured; what is left is to write it down."""
+    """Everything is measured; only the result is not written yet."""
 
     kind = "finished"
     reason: str
@@ -258,14 +258,14 @@ class StartMeasured(Event):
 
     kind = "measured"
     score: float | None
-    """None where it is undefined."""
+    """The figure; None where it is undefined."""
     yardstick: str
-    """E.g. ``Spearman``."""
+    """Name of the figure, e.g. ``Spearman``."""
 
 
 @dataclass(frozen=True)
 class Advanced(Event):
-    """So many steps of the present piece of work are done; not in the journal."""
+    """Progress of the present piece of work, in steps; not in the journal."""
 
     kind = "advanced"
     done: int
@@ -274,7 +274,7 @@ class Advanced(Event):
 
 @dataclass(frozen=True)
 class RunBegan(Event):
-    """A run is begun or gone on with in this directory; not in the journal."""
+    """A run begins or is resumed in this directory; not in the journal."""
 
     kind = "began"
     directory: Path
@@ -286,7 +286,7 @@ class RunBegan(Event):
 
 @dataclass(frozen=True)
 class RunWritten(Event):
-    """Everything is in the run's directory, ``result.json`` too; not in the journal."""
+    """All files of the run are written, including ``result.json``; not in the journal."""
 
     kind = "written"
     directory: Path
@@ -297,12 +297,12 @@ KINDS: dict[str, type[Event]] = {
     for each in list(globals().values())
     if isinstance(each, type) and issubclass(each, Event) and each is not Event
 }
-"""Every event by its name in the journal."""
+"""Event classes by their name in the journal."""
 
 
 def sentence_of(row: Mapping[str, Any]) -> str | None:
-    """Tell a line of the journal as a sentence for a person; None where that would be too much. A kind of event that
-    this askance does not know, or with other fields, is named and no more."""
+    """Return a line of the journal as a sentence for people; None for events that are too small to tell. For an unknown
+    kind of event, or one with other fields, return only the name of the kind."""
     kind = str(row["event"])
     if kind == "diverged":
         return "the run was taken up again and goes another way from here"
@@ -363,7 +363,7 @@ def _of_question(question: CriterionRecord) -> str:
 
 
 def _origin(question: CriterionRecord) -> str:
-    """Whose words a question comes from."""
+    """Return the origin of a question in words: its comments, or the lesson memory."""
     sources, comments = question.sources, question.comments
     if not sources:
         return " (from the lesson memory)" if question.origin == "memory" else ""
@@ -375,14 +375,14 @@ def _origin(question: CriterionRecord) -> str:
 
 @runtime_checkable
 class EventWatcher(Protocol):
-    """A watcher that also wants the events themselves, those of a resumed run again."""
+    """A watcher that also receives the events themselves, in a resumed run the old ones too."""
 
     def on_event(self, event: Event) -> object:
-        """Something happened."""
+        """Receive an event."""
 
 
 def as_callbacks(given: Iterable[Callback]) -> list[Callback]:
-    """Functions that are told every event. Raises InputError where these are no functions."""
+    """Return the given callbacks as a list. Raises InputError where one is no function."""
     found = [*given] if isinstance(given, Iterable) else None
     wrong = given if found is None else next((each for each in found if not callable(each)), None)
     if found is None or wrong is not None:
@@ -391,16 +391,16 @@ def as_callbacks(given: Iterable[Callback]) -> list[Callback]:
 
 
 class Teller:
-    """Tells the journal, the one who watches, and callbacks; it can itself be handed on as a watcher."""
+    """Sends events to the journal, the watcher and callbacks. It can itself serve as a watcher."""
 
     def __init__(self, journal: Journal, watcher: Watcher, callbacks: Iterable[Callback] = ()) -> None:
-        """The journal is told first: what is not written down did not happen."""
+        """Keep the receivers. The journal receives events first: what is not written down did not happen."""
         self.journal = journal
         self._watcher = watcher
         self._callbacks = list(callbacks)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody. Raises AskanceError where the journal cannot be written."""
+        """Send an event to all receivers. Raises AskanceError where the journal cannot be written."""
         row = {"event": event.kind, **event.row()}
         new = self.journal.write(**row)
         if isinstance(self._watcher, EventWatcher):
@@ -411,11 +411,11 @@ class Teller:
             self.tell(event)
 
     def watch(self, budget: Budget) -> None:
-        """Where calls, tokens and money are counted from now on."""
+        """Give the watcher the budget that counts calls, tokens and money from now on."""
         self._watcher.watch(budget)
 
     def measured(self, score: float | None, yardstick: str) -> None:
-        """How good the starting prompt is on validation."""
+        """Send the starting prompt's figure on validation."""
         event = StartMeasured(score, yardstick)
         if isinstance(self._watcher, EventWatcher):
             self._watcher.on_event(event)
@@ -423,23 +423,23 @@ class Teller:
             self.tell(event)
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """A new piece of work begins."""
+        """Tell that a new piece of work begins."""
         self._watcher.phase(text, total)
         if not self.journal.replaying:
             self.tell(PhaseBegan(text, total))
 
     def advance(self, done: int, total: int) -> None:
-        """So many steps are done."""
+        """Tell how many steps of the present work are done."""
         self._watcher.advance(done, total)
         if not self.journal.replaying:
             self.tell(Advanced(done, total))
 
     def say(self, text: str) -> None:
-        """Something a person wants to know that is no event of the run, e.g. that a call has to wait."""
+        """Tell people something that is no event of the run, e.g. that a call has to wait."""
         self._watcher.say(text)
 
     def tell(self, event: Event) -> None:
-        """Tell the callbacks alone, also where the run is repeating itself."""
+        """Send an event to the callbacks only, even while a resumed run repeats itself."""
         for callback in self._callbacks:
             try:
                 callback(event)
@@ -448,7 +448,7 @@ class Teller:
 
 
 async def answer_or_none(asked: Awaitable[Found], otherwise: str, events: Teller) -> Found | None:
-    """Wait for a call; None where it brings nothing of use, and a person is told what happens otherwise. Raises
+    """Wait for a call; returns None if it failed, and tells people what happens instead (``otherwise``). Raises
     CallError where every further call would fail too."""
     try:
         return await asked

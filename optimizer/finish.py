@@ -38,9 +38,9 @@ from .subject import Draft, Observation, Outcome, Version
 async def finish(
     context: RunContext, set_up: SetUp, outcome: Outcome, report: Callable[[Path], object] | None, *, ask_first: bool
 ) -> RunResult:
-    """Look at the test once, then write the result. Snapshots come last, ``result.json`` and its report at the end.
-    Raises UnapprovedError where an accepted version has sentences that the start had not, and ``ask_first`` is set.
-    Raises AskanceError where an endpoint is down, or the disk is full."""
+    """Look at the test once, then write the result; ``result.json`` and the report come last. Raises UnapprovedError if
+    ``ask_first`` is set and the accepted version has lines that the start does not have. Raises AskanceError where an
+    endpoint is down, or the disk is full."""
     run, events = context.run, context.events
     tests: dict[int, Observation] = {}
     extras: dict[str, Any] = {}
@@ -49,7 +49,7 @@ async def finish(
     try:
         if (
             outcome.finish_reason == "notes_failed" and set_up.needs_notes
-        ):  # the test is looked at once, and the run is to go on
+        ):  # the test may be looked at only once, and this run is to be resumed
             why_not = "the test was not judged, as no disagreement could be read and the run is to go on"
         else:
             events.emit(TestOpened([outcome.baseline.number, outcome.best.number]))
@@ -99,7 +99,7 @@ async def finish(
 
 async def _look_at_test(context: RunContext, set_up: SetUp, outcome: Outcome) -> dict[int, Observation]:
     tests: dict[int, Observation] = {}
-    # the best first: where it asks the starting questions too, they are not bought again, and an example's prompt once
+    # the best version first: if it also asks the starting questions, their answers are not bought again
     for version in {outcome.best.number: outcome.best, outcome.baseline.number: outcome.baseline}.values():
         thing = "prompt" if version.draft.checklist is outcome.baseline.draft.checklist else "judge"
         name = "the starting prompt" if version is outcome.baseline else f"the accepted {thing}"
@@ -119,12 +119,12 @@ def _changed(context: RunContext, outcome: Outcome) -> dict[str, Any]:
 
 
 def earlier_looks(run: RunDirectory) -> int:
-    """Number of times that the test examples were judged before the run was made longer."""
+    """Return how often the test examples were judged before the run was made longer."""
     return int(run.read_config().get("earlier_test_looks", 0))
 
 
 def _is_written(run: RunDirectory, result: RunRecord) -> bool:
-    """Whether an earlier process has written out the same prompt and checklist."""
+    """Whether an earlier process has written the same prompt and checklist."""
     try:
         before = run.read_result().best
     except InputError:
@@ -141,14 +141,14 @@ def _build_result(
     why_no_test: str | None,
     extras: Mapping[str, Any],
 ) -> RunRecord:
-    """The result of a run; ``extras`` are the parts that not every run has."""
+    """Build the result of a run; ``extras`` are the parts that not every run has."""
     first, best, splits = outcome.baseline, outcome.best, context.splits
     budget, seen = context.gateway.budget, context.coverage
     tested = {number: observed.scores for number, observed in tests.items()}
     steps, pass_fail = _fitted_sides(context, outcome, yardstick, tested)
 
     def without_measures(version: Version) -> Sequence[ExampleScore] | None:
-        """The version's scores on test by its questions alone; None where it has no measure, or was not tested."""
+        """Return the version's scores on test by its questions alone; None if it has no measure or was not tested."""
         if version.number not in tests or not (measured := measures_of(version.draft)):
             return None
         verdicts, soft = tests[version.number].verdicts, context.job.options.soft
@@ -221,12 +221,12 @@ def _build_result(
 
 
 def measures_of(draft: Draft) -> set[str]:
-    """Ids of a draft's measures."""
+    """Return the ids of a draft's measures."""
     return set() if draft.checklist is None else {each.id for each in draft.checklist.measures}
 
 
 def _beside_the_prompt(draft: Draft, start: Draft) -> dict[str, Any]:
-    """The parts of a version's row that only some drafts have: changed questions, a calibration, shown examples, …"""
+    """Return the parts of a version's row that only some drafts have: changed questions, a calibration, and so on."""
     row: dict[str, Any] = {}
     if draft.checklist is not start.checklist:
         row["checklist"] = draft.checklist.model_dump(mode="json") if draft.checklist else None
@@ -253,10 +253,10 @@ def _changed_questions(start: Checklist, now: Checklist) -> list[ChangedQuestion
 def _fitted_sides(
     context: RunContext, outcome: Outcome, yardstick: Yardstick, tests: Mapping[int, Sequence[ExampleScore]]
 ) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, Any]]]:
-    """Figures at thresholds that are fitted on development, of the first and the best version, by number.
+    """Return figures of the first and the best version, by number, at thresholds that are fitted on development.
 
-    The first are between the steps of people's ratings, the second between pass and fail; each is empty where people
-    did not label in that way, or the subject is no judge.
+    The first dictionary has thresholds between the steps of people's ratings, the second between pass and fail. Each is
+    empty if people did not label in this way, or the subject is no judge.
     """
     steps: dict[int, dict[str, Any]] = {}
     pass_fail: dict[int, dict[str, Any]] = {}
@@ -286,7 +286,7 @@ def _fitted_sides(
 
 
 def _entering(start: Draft, accepted: Draft) -> list[str]:
-    """The lines of an accepted version's prompt, settings and questions that the start has not."""
+    """Return the lines of an accepted version's prompt, settings and questions that the start does not have."""
     known = set(start.prompt.text.splitlines())
     lines = [line for line in accepted.prompt.text.splitlines() if line.strip() and line not in known]
     lines = [line for line in lines if not MARK.fullmatch(line)]
@@ -297,7 +297,7 @@ def _entering(start: Draft, accepted: Draft) -> list[str]:
         asked = {line for each in before for line in question_block(each).splitlines()}
         now = (line for each in accepted.checklist.questions for line in question_block(each).splitlines())
         lines += [line for line in now if line not in asked]
-    # a terminal would follow control characters in place of showing them
+    # a terminal would obey control characters instead of showing them
     return ["".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line) for line in lines]
 
 
@@ -306,17 +306,16 @@ def _keep_verdicts(
 ) -> None:
     """Write ``verdicts/`` in the run's directory; nothing is bought for it.
 
-    ``NNN-development.jsonl``, ``NNN-validation.jsonl`` and ``NNN-test.jsonl`` hold the verdicts of version NNN,
-    ``scores.jsonl`` the score of each test example by version with the wanted one, ``reference.jsonl`` the wanted
-    P(yes) of each example and question, ``outputs.jsonl`` a generator's outputs by version, and ``questions.jsonl`` the
-    questions that only one example has. ``reference.jsonl`` answers the best version's questions, where a question was
-    turned round.
+    ``NNN-development.jsonl``, ``NNN-validation.jsonl`` and ``NNN-test.jsonl`` hold the verdicts of version NNN.
+    ``scores.jsonl`` holds score and wanted score of each test example, by version. ``reference.jsonl`` holds the
+    wanted P(yes) of each example and question; if a question was turned round, for the best version's question.
+    ``outputs.jsonl`` holds a generator's outputs by version, and ``questions.jsonl`` the examples' own questions.
     """
     run, versions = context.run, {each.number: each for each in (outcome.baseline, outcome.best)}
     wanted: dict[tuple[str, str], float] = {}
     asked = outcome.best.draft.checklist
     shared = {} if asked is None else {question.id: question for question in asked.questions}
-    # files of an earlier result, of a run that was gone on with; the ones that are not written again are removed
+    # files of an earlier result of this run, before it was resumed; files that are not written again are removed
     left = {file.stem: file for file in (run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     for number, version in versions.items():
         if version.verdicts:
@@ -350,7 +349,7 @@ def _keep_verdicts(
 
 
 def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[dict[str, Any]]:
-    """Each example's score on the dimensions that were measured, and the wanted one, in [0, 1]."""
+    """Yield each example's score over the measured dimensions and the wanted score, in [0, 1]."""
     targets = yardstick.targets if isinstance(yardstick, CorrelationYardstick) else None
     for each in seen.scores:
         score = targets.score(each) if targets else each.overall
@@ -359,7 +358,7 @@ def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[d
 
 
 def _output_rows(written: Iterable[Sequence[Example]], version: str) -> Iterator[str]:
-    """The lines of ``outputs.jsonl``: what the accepted prompt wrote, on validation, development and test."""
+    """Yield the lines of ``outputs.jsonl``: the accepted prompt's outputs on validation, development and test."""
     for examples in written:
         for example in examples:
             row = example.model_dump(mode="json", include={"id", "input", "output"}, exclude_none=True)
@@ -382,7 +381,7 @@ def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> li
 
 
 def _write(run: RunDirectory, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one object a line; no file where there are none."""
+    """Write one object per line; without objects the file is removed."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     if lines:
         run.write(f"verdicts/{name}.jsonl", "".join(lines))

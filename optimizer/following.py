@@ -1,4 +1,4 @@
-"""Following a run from elsewhere, as ``askance watch`` does: how far it is, and its journal as sentences."""
+"""Following a run from another process, as ``askance watch`` does: its progress, read from its journal and store."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ DOING = {
     "test": "looking at the test examples",
     "finished": "writing the result",
 }
-"""Work of a run after an event of each kind, as a rule."""
+"""Usual work of a run after an event of each kind."""
 LEARNING = "judging with the start, then reading comments and trying questions"
-"""Work at the start of a run that learns questions; it is not noted before the questions are judged."""
+"""Work at the start of a run that learns questions. The journal has no event before the questions are judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class InStore:
-    """Answers that the run bought, as its store holds them; those it had from other commands do not count."""
+    """Answers in the run's store that the run bought; answers from other commands do not count."""
 
     answers: int
     tokens: int
@@ -50,11 +50,11 @@ class InStore:
 
 @dataclass
 class RunProgress:
-    """A run as its events tell it so far; :meth:`look` reads on."""
+    """Progress of a run by its events so far; :meth:`look` reads on."""
 
     path: Path
     events: list[dict[str, Any]] = field(default_factory=list)
-    """Events that stand."""
+    """Valid events so far, without those that a resumed run replaced."""
 
     def __post_init__(self) -> None:
         """Check that there is a run; raises InputError."""
@@ -63,7 +63,7 @@ class RunProgress:
         self._tail = JournalTail(self.path / "journal.jsonl")
 
     def look(self) -> list[dict[str, Any]]:
-        """Read on, and return the rows that are new. Raises InputError where the journal is damaged."""
+        """Read on, and return the new rows. Raises InputError where the journal is damaged."""
         rows = self._tail.read()
         for row in rows:
             if row["event"] == "diverged":
@@ -74,12 +74,12 @@ class RunProgress:
 
     @property
     def iteration(self) -> int:
-        """The present one, from 1; 0 before the first."""
+        """The present iteration, from 1; 0 before the first."""
         return max((int(row.get("iteration") or 0) for row in self.events), default=0)
 
     @property
     def doing(self) -> str:
-        """The present piece of work, as a rule: the journal notes what is done, not what is begun."""
+        """The probable present work. It is a guess, because the journal has what is done, not what is begun."""
         if self.written:
             return "finished"
         last = self.events[-1]["event"] if self.events else "split"
@@ -90,13 +90,13 @@ class RunProgress:
 
     @property
     def decided(self) -> tuple[int, int]:
-        """Candidates accepted and rejected."""
+        """Numbers of accepted and rejected candidates."""
         decisions = [bool(row["accepted"]) for row in self.events if row["event"] == "decision"]
         return sum(decisions), len(decisions) - sum(decisions)
 
     @property
     def questions(self) -> tuple[int, int]:
-        """Questions that were proposed, and those of them that went to the acceptance test."""
+        """Numbers of proposed questions, and of those that went to the acceptance test."""
         problems = {row["id"]: row["problem"] for row in self.events if row["event"] == "question"}
         return len(problems), list(problems.values()).count(None)
 
@@ -109,7 +109,7 @@ class RunProgress:
 
     @property
     def written(self) -> bool:
-        """Whether the last event is that everything is measured, and the result is written down."""
+        """Whether everything is measured and the result is written."""
         return has_ended(self.events) and (self.path / "result.json").is_file()
 
     @property
@@ -122,8 +122,8 @@ class RunProgress:
     def worked_on(self) -> bool:
         """Whether a process works on the run.
 
-        The run's lock is taken for some microseconds to find out, so ask now and then, not all the time. Where it
-        cannot be taken, because the directory is another user's, only a result that is written ends the run.
+        The check takes the run's lock for some microseconds, so do not call it all the time. If the lock cannot be
+        taken because the directory belongs to another user, the run counts as worked on until its result is written.
         """
         lock = self.path / ".lock"
         if not os.access(lock if lock.exists() else self.path, os.W_OK):
@@ -137,7 +137,7 @@ class RunProgress:
             return True
 
     def bought(self) -> InStore | None:
-        """Count what the run's store holds; None where there is none yet, or it cannot be read now."""
+        """Count the answers in the run's store; None where there is no store yet, or it cannot be read now."""
         file = self.path / "verdicts.db"
         if not file.is_file():
             return None
@@ -154,7 +154,7 @@ class RunProgress:
             return None
 
     def line(self) -> str:
-        """Where the run is, on one line."""
+        """Return the progress of the run in one line."""
         accepted, rejected = self.decided
         most = self.config.get("max_iterations")
         parts = [f"iteration {self.iteration}{f' of {most}' if most else ''}" if self.iteration else "at the start"]

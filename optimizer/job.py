@@ -1,4 +1,4 @@
-"""A run's inputs, checked, and its examples in their parts."""
+"""A run's checked inputs, and its examples divided into parts."""
 
 from __future__ import annotations
 
@@ -21,61 +21,61 @@ from .splits import PARTS, own_split, split, spread_order
 
 Options = TypeVar("Options", bound="LoopOptions")
 WHERE = ("store", "no_cache")
-"""Settings of where answers are kept."""
+"""Settings that say where answers are stored."""
 NOT_IN_FINGERPRINT = (*CAPPED, "max_concurrency", "timeout", "retries", "engine", "workers")
-"""Settings that may change when a run is resumed: they change its cost, not its result."""
+"""Settings that may change when a run is resumed, because they change only its cost, not its result."""
 CAN_GROW = ("max_iterations",)
-"""Settings that may be larger when a run is resumed: its result is that of a run begun with the larger number."""
+"""Settings that may be larger when a run is resumed. The result is the same as if it had begun with this number."""
 USED_UP = ("labels",)
-"""Settings of reading the examples. A run's own copy of the examples has been read already."""
+"""Settings for reading the examples. They are not kept, because a run's own copy of the examples is read already."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The inputs of a run, checked."""
+    """The checked inputs of a run."""
 
     command: str
     """The mode: ``migrate``, ``align`` or ``tune``."""
     examples: Sequence[Example]
     checklist: Checklist | None
     prompts: Mapping[str, Prompt]
-    """``prompt`` is the one that is improved."""
+    """Prompts by name; ``prompt`` is the one to improve."""
     models: Mapping[str, str | Model]
-    """By the name of the argument, e.g. ``source``."""
+    """Models by the name of the argument, e.g. ``source``."""
     options: LoopOptions
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Further inputs of the mode that are texts, e.g. the name of a checker."""
+    """Further text inputs of the mode, e.g. the name of a checker."""
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """Settings given as objects instead of by name; a run that is resumed finds them by their names."""
+    """Settings given as objects instead of names. A resumed run finds them by their names."""
     earlier: EarlierRun | None = None
-    """The run whose judge, or whose prompt, is the start."""
+    """The earlier run whose judge or prompt is the start."""
     memory: MemoryContents | None = None
-    """The lesson memory's content when the run began; read when the run's directory is opened."""
+    """Content of the lesson memory when the run began; read when the run's directory is opened."""
 
     @property
     def is_judge(self) -> bool:
-        """Whether the run improves a judge, and not a generator."""
+        """Whether the run improves a judge; else a generator."""
         return "generator" not in self.models
 
     @property
     def is_same_judge(self) -> bool:
-        """Whether the model is the one that judged in the earlier run."""
+        """Whether the model is the same as the judge's model in the earlier run."""
         before = self.earlier_judge
         return before is not None and before.judge.model == model_name(self.models["model"])
 
     @property
     def earlier_judge(self) -> Earlier | None:
-        """The earlier run, where a judge is improved."""
+        """The earlier run, if the run improves a judge; else None."""
         return self.earlier if isinstance(self.earlier, Earlier) else None
 
     @property
     def may_share(self) -> bool:
-        """Whether other commands may use the answers of its models, and it theirs."""
+        """Whether the run may share its models' answers with other commands."""
         return not any(getattr(model, "answers_stay_in_the_run", False) for model in self.models.values())
 
     @property
     def prompt(self) -> Prompt:
-        """The prompt that is improved."""
+        """The prompt to improve."""
         return self.prompts["prompt"]
 
     @property
@@ -85,17 +85,17 @@ class Job:
 
     @property
     def views(self) -> int:
-        """The number of ways to ask a question: with everything in view, and where it differs, of the output alone."""
+        """Number of ways to ask a question: 2 if the output alone differs from everything in view, else 1."""
         return 1 + self.prompt.can_show_less_of(self.examples)
 
     def options_as(self, kind: type[Options]) -> Options:
-        """The settings, which are those of one mode."""
+        """Return the settings as those of one mode."""
         assert isinstance(self.options, kind), f"a run of {self.command} has its own settings"
         return self.options
 
     @property
     def questions(self) -> Checklist:
-        """The checklist, in a mode that needs one."""
+        """The checklist of a mode that needs one."""
         assert self.checklist is not None, "a judge needs a checklist"
         return self.checklist
 
@@ -117,16 +117,16 @@ class SplitExamples:
 
     development: Sequence[Example]
     validation: Sequence[Example]
-    """In an order in which any first part is a fair sample: candidates are dropped on such parts."""
+    """In an order in which any first part is a fair sample, because candidates may be dropped after such a part."""
     test: Sequence[Example]
 
 
 def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExamples:
-    """Divide the examples; those of one document stay together.
+    """Divide the examples; examples of one document stay together.
 
-    Where every example's ``metadata.split`` names a part, that is the split. Examples of an earlier run whose judge is
-    improved keep their part. ``strata``, e.g. human scores, are spread evenly over the splits. Raises InputError where
-    there are too few examples for the shares, or an example is to be in another part than before."""
+    If every example's ``metadata.split`` names a part, this is the split. Examples of an earlier run keep their part.
+    ``strata``, e.g. human scores, are spread evenly over the splits. Raises InputError if there are too few examples
+    for the shares, or ``metadata.split`` names another part than the earlier run."""
     kept = job.earlier.parts(job.examples) if job.earlier else {}
     own = own_split(job.examples)
     for part in PARTS if own else ():
@@ -153,11 +153,11 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
 
 
 def with_rest(job: Job, *spent: RunRecord) -> Job:
-    """The job with the rest that runs before it have left of each cap."""
+    """Return the job with each cap reduced by the use of earlier runs."""
     used = {figure: sum(getattr(each, figure) or 0 for each in spent) for figure in CAPPED.values()}
     return replace(job, options=job.options.model_copy(update=left_of_caps(job.options, used)))
 
 
 def model_name(model: str | Model) -> str:
-    """The name of a model that is given by name or as an object."""
+    """Return the name of a model that is given by name or as an object."""
     return model if isinstance(model, str) else model.name

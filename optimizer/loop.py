@@ -1,7 +1,7 @@
 """The improvement loop, and a run from its first call to ``result.json``, whatever the mode.
 
-The loop takes rounds of steps until nothing is gained (Algorithm 1 with three splits and an acceptance test). It is one
-for all modes and for the papers' way. A mode brings the steps; the best version so far is what a user gets, whatever
+The loop takes rounds of steps until nothing is gained (Algorithm 1 with three splits and an acceptance test). All modes
+and the papers' way use the same loop. A mode brings the steps. The user always gets the best version so far, whatever
 happens later.
 """
 
@@ -39,14 +39,14 @@ from .steps.lesson_edits import LessonBook
 from .subject import Draft, Outcome
 
 NOTHING_LEFT: tuple[FinishReason, ...] = ("no_evidence", "no_disagreements")
-"""Reasons to stop that mean, in the first round after an earlier run, that there is nothing new to learn from."""
+"""Reasons to stop which, in the first round after an earlier run, mean that there is nothing new to learn from."""
 
 
 class Loop:
     """One run of the loop."""
 
     def __init__(self, context: RunContext, set_up: SetUp) -> None:
-        """Nothing is asked yet; the set-up says what is improved, and by which steps."""
+        """Make the contest; nothing is asked yet. The set-up has the subject and the steps."""
         options, self._set_up, self._context, self._events = context.job.options, set_up, context, context.events
         papers = options.paper  # the papers' loop tries every version whole
         self.contest = Contest(
@@ -65,8 +65,8 @@ class Loop:
         self._lessons = LessonBook(context.memory)
 
     async def improve(self, start: Draft) -> Outcome:
-        """Improve a draft until one of the reasons to stop holds. Raises BudgetExceededError where the budget ended
-        before the starting draft was measured, and ModelError where a model cannot be reached at all."""
+        """Improve a draft until there is a reason to stop. Raises BudgetExceededError if the budget ended before the
+        starting draft was measured, and ModelError if a model cannot be reached at all."""
         contest, set_up = self.contest, self._set_up
         baseline = await contest.start(start)
         outcome = Outcome(baseline, baseline, set_up.without_rounds, 0, contest.tried)
@@ -77,7 +77,7 @@ class Loop:
             await self._take(set_up.first, outcome)
             if set_up.steps:
                 outcome.finish_reason = await self._rounds(outcome)
-            if outcome.finish_reason != "notes_failed" or not set_up.needs_notes:  # else that run is to go on
+            if outcome.finish_reason != "notes_failed" or not set_up.needs_notes:  # else the run is to be resumed
                 await self._take(set_up.last, outcome)
         except BudgetExceededError as error:
             outcome.finish_reason = cast(FinishReason, error.limit)
@@ -135,16 +135,16 @@ def run_job(
     ask_first: bool = False,
     common: Callable[[], SharedStore] | None = None,
 ) -> RunResult:
-    """Run a job in its directory, or go on with it; the result is returned whatever its coverage.
+    """Run a job in its directory, or go on with it. The result is returned whatever its coverage.
 
-    ``report`` writes the report before callbacks hear that all is written. With ``ask_first`` nothing is written out
-    where an accepted version has sentences that the start had not, unless this was done before. ``common`` opens the
-    store of several runs that belong together, in place of the store of all commands.
+    ``report`` writes the report before callbacks are told that everything is written. With ``ask_first`` nothing is
+    written out if an accepted version has new sentences, unless an earlier process wrote the same version. ``common``
+    opens a store that several related runs share, in place of the store of all commands.
 
-    Raises InputError for too few examples, an unknown model, or another run in the directory; a run that ends so before
-    it has bought anything was not begun. Raises UnapprovedError where ``ask_first`` stops it; the same call without it
-    buys nothing. Raises AskanceError where an endpoint is down, a budget ended the run before its start was measured,
-    or the disk is full; the run can be resumed.
+    Raises InputError for too few examples, an unknown model, or another run in the directory; a new run that bought
+    nothing is then removed. Raises UnapprovedError if ``ask_first`` stops the run; the same call without it buys
+    nothing. Raises AskanceError if an endpoint is down, a budget ended the run before its start was measured, or the
+    disk is full; the run can then be resumed.
     """
     with run.lock():
         job, no_cache = replace(job, memory=memory_for(job, run)), job.options.no_cache
@@ -166,19 +166,20 @@ def run_job(
                 f"askance resume {as_typed(run.path)} {option} MORE",
             ) from None
         except (InputError, MissingExtraError):
-            if not was_there:  # what mends it may be another setting, and with that it would be another run
+            if not was_there:  # a corrected setting would make it another run, which this directory would refuse
                 run.take_back()
             raise
 
 
 def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
-    """The job of the run in a directory, to go on with.
+    """Return the job of the run in a directory, to go on with.
 
-    Limits of its cost can be changed. ``max_iterations`` can be larger, also where the run was finished: its result is
-    then that of a run that was begun so. Raises InputError where there is no run, a setting that cannot be changed was
-    given, there are no more iterations than before, or they would change nothing, as the run ended for another reason.
+    Limits of the cost can be changed. ``max_iterations`` can be larger, even for a finished run; the result is then the
+    same as if the run had begun with the larger number. Raises InputError if there is no run, a setting was given that
+    cannot be changed, the number of iterations is smaller, or more iterations would change nothing because the run
+    ended for another reason.
     """
-    directory.read_config()  # no run at all is said before a setting that cannot be changed
+    directory.read_config()  # a missing run is reported before a wrong setting
     refuse_old_names(options, "options")
     options = by_own_names(options, directory.path)
     for name in options:
@@ -200,7 +201,7 @@ def take_up(directory: RunDirectory, options: Mapping[str, Any]) -> Job:
 
 
 def cannot_change(what: str, why: str = "cannot be changed when a run is resumed") -> str:
-    """Why a run cannot be resumed with something changed, and what to do instead."""
+    """Return the error text for a change with which a run cannot be resumed, with what to do instead."""
     can = ", ".join(flag(name) for name in (*NOT_IN_FINGERPRINT, *WHERE))
     return (
         f"'{what}' {why}. What can be: --max-iterations (more of them), {can}. To improve a judge with more data or "
@@ -209,8 +210,8 @@ def cannot_change(what: str, why: str = "cannot be changed when a run is resumed
 
 
 def read_job(directory: RunDirectory, options: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Job:
-    """The job of the run in a directory, with some settings changed, and other models where some are ``given``. Raises
-    InputError where there is no run, a file of it is missing or damaged, or a setting is wrong."""
+    """Return the job of the run in a directory, with changed settings and the models that are ``given``. Raises
+    InputError if there is no run, a file of it is missing or damaged, or a setting is wrong."""
     run = directory.path
     config = dict(directory.read_config()["config"])
     command = str(config.pop("command", None))
@@ -220,7 +221,7 @@ def read_job(directory: RunDirectory, options: Mapping[str, Any], given: Mapping
         raise InputError(f"{run}: {error}") from None
     models = {name: config.pop(name) for name in mode.models if config.get(name) not in (None, RECORDED)}
     settings = {name: config.pop(name) for name in mode.settings if config.get(name) is not None}
-    of_mode = (*mode.models, *mode.settings, TARGETS)  # targets: the directory of several runs
+    of_mode = (*mode.models, *mode.settings, TARGETS)  # TARGETS: only in the directory of several runs
     config = {name: value for name, value in config.items() if name not in of_mode}
     examples, checklist, prompts = directory.read_inputs()
     if checklist is None and mode.needs_checklist:

@@ -1,7 +1,7 @@
-"""A mode: it is given the context of a run, and brings a signal, a yardstick and a list of steps to the loop.
+"""A mode: it gets the context of a run, and brings a signal, a yardstick and a list of steps to the loop.
 
-A step proposes changes of the best version so far and sends each through the acceptance test. The loop asks the steps
-of a round in order and knows no kind of them.
+A step proposes changes of the best version so far and sends each through the acceptance test. The loop calls the steps
+of a round in order and does not depend on their kinds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RunContext:
     """Coverage of all verdicts so far."""
 
     def __post_init__(self) -> None:
-        """Make the memory of the run, with the lessons of an earlier run and of a lesson memory."""
+        """Make the run's memory of lessons, with those of an earlier run and of a lesson memory."""
         self.embedder: Embedder = embedder(self.job.options.embedder or DEFAULT_EMBEDDER)
         self.memory = LessonMemory(self.embedder)
         for lesson in self.job.earlier.remembered.lessons if self.job.earlier else ():
@@ -61,8 +61,8 @@ class RunContext:
             self.remembering.recall(self.memory)
 
     def resolve_names(self) -> None:
-        """Look up every model that is named, so that an unknown one shows before anything is bought. Raises InputError
-        where a model is not known, or would be shown images that it does not take."""
+        """Look up all named models before anything is bought. Raises InputError where a model is not known, or would be
+        shown images that it does not take."""
         options = self.job.options
         named = [getattr(options, role) for role in settings_naming(MODEL, type(options))]
         for model in (*self.job.models.values(), *filter(None, named)):
@@ -74,24 +74,24 @@ class RunContext:
             refuse_images(self.models.get(model), seen)
 
     def model(self, argument: str) -> Model:
-        """The model given as this argument."""
+        """Return the model that was given as this argument."""
         return self.models.get(self.job.models[argument])
 
     def helper(self, role: str, default: Model) -> Model:
-        """The model that the role's setting names, else the default."""
+        """Return the model that the role's setting names, else the default."""
         name = getattr(self.job.options, role)
         return self.models.get(name) if name else default
 
     @property
     def max_prompt_chars(self) -> int:
-        """Longest prompt that a run may make."""
+        """Most characters of a prompt that the run may make."""
         return self.job.options.max_prompt_chars or 2 * len(self.job.prompt.text) + 1500
 
     def keep_lessons(
         self, best: Version, questions: Sequence[CriterionRecord], iteration: int, *, ended: bool = False
     ) -> None:
-        """Write the lessons so far to the run and to its lesson memory. ``ended``: the ``questions`` are those of the
-        result."""
+        """Write the lessons so far to the run and to its lesson memory. With ``ended`` they are written even while the
+        run repeats an earlier process."""
         write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:
@@ -100,11 +100,11 @@ class RunContext:
             self.remembering.keep(lessons, best, questions, iteration, write=write)
 
     async def forget_replies(self, errors: Iterable[CallError]) -> None:
-        """Drop the replies that could not be used, so that they are asked for again when the run is resumed."""
+        """Drop replies that could not be parsed, so that a resumed run asks for them again."""
         await self.gateway.forget([key for each in errors if isinstance(each, ParseError) for key in each.keys])
 
     def count(self, verdicts: Sequence[Verdict]) -> None:
-        """Add to the coverage."""
+        """Add verdicts to the coverage."""
         self.coverage += coverage(verdicts)
 
 
@@ -115,7 +115,7 @@ class LoopRound:
     best: Version
     """The best version before this round."""
     number: int
-    """From 1; 0 before the first round and at the end."""
+    """Number of the round, from 1; 0 before the first round and at the end."""
     contest: Contest
     """Runs the acceptance test."""
     outcome: Outcome
@@ -123,7 +123,7 @@ class LoopRound:
 
     @property
     def seen(self) -> Observation:
-        """The best version on the development examples. Steps before the first round and at the end cannot read it."""
+        """Observation of the best version on development. Not available before the first round and at the end."""
         return self.outcome.seen[self.best.number]
 
 
@@ -131,9 +131,9 @@ class Turn(NamedTuple):
     """The result of one step in one round."""
 
     best: Version
-    """The version that the step got accepted, or the best one before it."""
+    """The best version after the step."""
     stop: FinishReason | None = None
-    """Why the run ends, unless a later step of the round gains something or has more to try."""
+    """Reason to end the run. It counts unless a later step of the round gains something or has more to try."""
 
 
 class Step(Protocol):
@@ -155,33 +155,33 @@ class SetUp:
     yardstick: Yardstick
     acceptance: Acceptance
     steps: tuple[Step, ...] = ()
-    """Taken in this order in every round. A round ends with the first step that gains something."""
+    """Steps of every round, in this order. A round ends with the first step that gains something."""
     first: tuple[Step, ...] = ()
-    """Taken once, before the first round."""
+    """Steps before the first round."""
     last: tuple[Step, ...] = ()
-    """Taken once, after the last round."""
+    """Steps after the last round."""
     agreed: FinishReason = "converged"
-    """Why the run ends where the signal finds no disagreement."""
+    """Finish reason if the signal finds that both sides agree."""
     without_rounds: FinishReason = "max_iterations"
-    """Why the run ends where there are no steps for a round."""
+    """Finish reason if there are no steps for a round."""
     needs_notes: bool = True
-    """Whether a run without a single note is to go on before its test is looked at."""
+    """Whether the test is left closed if no note could be taken, so that the run can be resumed."""
     writes_questions: WritesQuestions | None = None
-    """Writes the questions anew from a changed prompt. None where they stay."""
+    """Writes the questions anew from a changed prompt; None: they stay."""
     screening: Screening | None = None
-    """Judges a candidate on a part of the questions. None where they cannot be asked one by one."""
+    """Judges a candidate on a part of the questions; None where they cannot be asked one by one."""
     at_the_test: Callable[[], Awaitable[Yardstick]] | None = None
-    """Makes the yardstick of the test examples, where it needs more than that of validation."""
+    """Makes the yardstick of the test examples, if it needs more than the yardstick of validation has."""
     bought_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], Awaitable[dict[str, Any]]], ...] = ()
-    """Parts of ``result.json`` that may cost calls. The last argument has the versions on the test by number."""
+    """Parts of ``result.json`` that may cost calls. The last argument has the observations on the test, by version."""
     free_facts: tuple[Callable[[Yardstick, Outcome, Mapping[int, Observation]], dict[str, Any]], ...] = ()
-    """Parts of ``result.json`` that cost nothing; also written where a budget ended the run before the test."""
+    """Parts of ``result.json`` that cost nothing. They are written even if a budget ended the run before the test."""
     known_facts: Mapping[str, Any] = field(default_factory=dict)
     """Parts of ``result.json`` that are known from the start."""
 
 
 class Mode(Protocol):
-    """One way to use the loop; a module with these names is one."""
+    """One way to use the loop, e.g. ``align``."""
 
     options: type[LoopOptions]
     models: tuple[str, ...]
@@ -194,13 +194,13 @@ class Mode(Protocol):
     needs_checklist: bool
 
     def strata(self, job: Job) -> list[float | None] | None:
-        """A number for each example that is spread evenly over the splits."""
+        """Return a number for each example, which the splits spread evenly; None: nothing is known to spread."""
 
     async def set_up(self, context: RunContext) -> SetUp:
-        """Buy what is needed before the loop, and make its parts."""
+        """Make the parts of the loop, and buy the verdicts that they need."""
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """The price of judging all splits once with the starting prompt."""
+        """Estimate the price of judging all splits once with the starting prompt."""
 
 
 MODES = ("migrate", "align", "tune")
@@ -208,7 +208,7 @@ MODES = ("migrate", "align", "tune")
 
 
 def mode_of(command: str) -> Mode:
-    """The mode of a command. Raises InputError where there is none of that name."""
+    """Return the mode of a command. Raises InputError for an unknown command."""
     if command not in MODES:
         raise InputError(f"a run of '{command}', which this askance does not know.")
     return cast(Mode, import_module(f".modes.{command}", __package__).MODE)

@@ -1,7 +1,7 @@
 """The lesson memory of a run: a run takes lessons from it, and adds its own.
 
-The run has a copy of what the memory held when it began, so that it comes to the same when it is resumed, whatever
-became of the memory since.
+When it begins, the run copies the memory's content. So a resumed run has the same result, even if the memory has
+changed since.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .job import Job
 from .subject import Draft, Version
 
 TRIED_FOR_ONE = 2
-"""Questions of a memory that are tried, for each that may join in a round."""
+"""Questions of a memory that are tried, per question that may join in a round."""
 
 
 def memory_for(job: Job, run: RunDirectory | None, *, make: bool = True) -> MemoryContents | None:
-    """Read what the memory of a job held when its run began: the run's own copy where there is one.
+    """Read the memory's content as it was when a job's run began, from the run's own copy if there is one.
 
-    ``run`` is None for an estimate without a run. Without ``make`` no memory is made where there is none. Raises
-    InputError where the memory is no directory, or is damaged. Raises AskanceError where it cannot be written."""
+    ``run`` is None for an estimate without a run. Without ``make`` no new memory is made. Raises InputError where the
+    memory is no directory, or is damaged. Raises AskanceError where it cannot be written."""
     if job.options.memory is None:
         return None
     if run is not None and run.config_file.is_file():
@@ -57,7 +57,7 @@ def memory_for(job: Job, run: RunDirectory | None, *, make: bool = True) -> Memo
 
 @dataclass
 class Remembering:
-    """The memory of one run."""
+    """The lesson memory as one run uses it."""
 
     path: Path
     loaded: MemoryContents
@@ -67,16 +67,16 @@ class Remembering:
     """``judge`` or ``generator``."""
     events: Teller
     checked: bool = False
-    """Whether a checker looks at the outputs too, so that lessons about checks are of use."""
+    """Whether a checker also looks at the outputs, so that lessons about checks are useful."""
     _since: dict[str, int] = field(default_factory=dict, init=False)
-    """The iteration in which each lesson was first there."""
+    """First iteration of each lesson, by id."""
     _tried: bool = field(default=False, init=False)
     _refused: dict[str, list[RefusedEdit]] = field(default_factory=dict, init=False)
     """Edits that this run refused for good, by lesson."""
 
     @classmethod
     def of(cls, job: Job, run: RunDirectory, events: Teller) -> Remembering | None:
-        """The memory of a job; None where it has none."""
+        """Return the memory of a job; None where it has none."""
         if job.options.memory is None or job.memory is None:
             return None
         about = "judge" if job.is_judge else "generator"
@@ -84,10 +84,10 @@ class Remembering:
         return cls(run.memory(Path(job.options.memory)), job.memory, run, job.checklist, about, events, checked)
 
     def recall(self, memory: LessonMemory) -> None:
-        """Have the lessons known, none of them tried yet, and those that people removed.
+        """Add the remembered lessons, all untried, and those that people removed to ``memory``.
 
-        Their evidence stays behind, as it is of other examples. Of what the memory of the run knows word for word,
-        from an earlier run, nothing is recalled; what it knows in words that have been changed since, or removed, is
+        Their evidence is left out, because it is about other examples. A lesson that ``memory`` knows word for word
+        from an earlier run is not added again. A lesson that it knows in words that were changed or removed since is
         forgotten.
         """
         earlier = {each.id: each for each in memory.lessons}
@@ -111,8 +111,8 @@ class Remembering:
                 memory.recall(Lesson.model_validate(row))
 
     def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:
-        """Lessons that the last run which tried them accepted, those first that helped most runs; once in a run. A
-        requirement's own words are left to the step that states what fails."""
+        """Return lessons that were accepted when last tried, those that helped most runs first; only once in a run.
+        Lessons that state a requirement are left to the step that states failing requirements."""
         if self._tried:
             return []
         self._tried = True
@@ -124,8 +124,8 @@ class Remembering:
         return [each for each in lessons if each.promptable and not each.requirement and each.text not in prompt]
 
     def candidates(self, most: int) -> list[CriterionRecord]:
-        """Questions to be tried, those first that the last run kept; ``most`` may join in a round. They have no sources
-        among the examples, so these alone have to speak for them."""
+        """Return questions to try, those that the last run kept first; ``most`` may join in a round. They have no
+        sources among the examples, so their effect on all rejected examples decides."""
         if self.checklist is None:
             return []
         dimensions = self.checklist.dimensions
@@ -141,8 +141,8 @@ class Remembering:
         ]
 
     def refused_before(self, draft: Draft, edit: Edit) -> str | None:
-        """Why an earlier run with the same models refused this edit of this draft for good; None where none did.
-        Another model, prompt or checklist may make something of the same edit."""
+        """Return why an earlier run with the same models refused this edit of this draft for good; None where none did.
+        With another model, prompt or checklist the same edit may help, so such runs do not count."""
         state = self._state(draft)
         for entry in self._lessons():
             for run in entry.runs:
@@ -154,7 +154,7 @@ class Remembering:
         return None
 
     def refuse(self, draft: Draft, edit: Edit, reason: str) -> None:
-        """Keep an edit of a draft that was refused for good, with each of its lessons."""
+        """Remember, for each lesson of an edit, that the edit of this draft was refused for good."""
         found = RefusedEdit(before=self._state(draft), old=edit.old, new=edit.new, reason=reason)
         for name in edit.lessons:
             mine = self._refused.setdefault(name, [])
@@ -171,7 +171,7 @@ class Remembering:
 
     @property
     def removed_questions(self) -> list[str]:
-        """Words of the questions that people removed."""
+        """Texts of the questions that people removed."""
         return [text for each in self.loaded.removed if each.key[0] == "question" for text in each.texts]
 
     def keep(
@@ -183,9 +183,9 @@ class Remembering:
         *,
         write: bool,
     ) -> None:
-        """Add what the run has learned so far to the memory; adding it again changes nothing. ``write`` is False while
-        the run only repeats what an earlier process did. Raises InputError where the memory was damaged meanwhile, and
-        AskanceError where it cannot be written."""
+        """Add the run's lessons and questions so far to the memory; adding them again changes nothing. ``write`` is
+        False while the run only repeats an earlier process. Raises InputError where the memory was damaged meanwhile,
+        and AskanceError where it cannot be written."""
         for each in lessons:
             self._since.setdefault(each.id, iteration)
         if not write:
@@ -219,7 +219,7 @@ class Remembering:
         return [each for each in self.loaded.lessons if each.about == self.about]
 
     def _requirement(self, entry: RememberedLesson | RemovedEntry) -> str | None:
-        """The question or check that a lesson states, where this run has it too: with the same words."""
+        """Return the id of the question or check that a lesson states, if this run has it with the same words."""
         same = self._asked.get(entry.requirement or "") == entry.requirement_text
         return entry.requirement if same else None
 

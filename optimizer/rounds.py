@@ -1,8 +1,8 @@
-"""A further round of ``tune``: people's words about its outputs teach the judge, and are told to the note-taker.
+"""A further round of ``tune``: people's comments on its outputs teach the judge, and the note-taker reads them.
 
-The new run begins with the prompt that the earlier one accepted. First its judge learns questions from what people
-said, in a run of ``align`` in ``judge/`` of the new run's directory. That run shares the answers of the new one. Every
-output keeps the part that its input had, so nothing that is tested on teaches the judge or the prompt.
+The new run begins with the prompt that the earlier run accepted. First its judge learns questions from people's labels
+and comments, in a run of ``align`` in ``judge/`` of the new run's directory. Both runs share their answers. Every
+output keeps the part that its input had, so no test example teaches the judge or the prompt.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from .run_result import RunResult
 from .splits import PARTS, SMALLEST_PART
 
 INPUT_OF = "input_of"
-"""Key of an output's metadata with the id of the input that it was written for."""
+"""Key in an output's metadata with the id of the input that it was written for."""
 OF_DATA = ("field", "limit", "labels", "label_scale")
-"""Settings of reading a file; the examples of an earlier run were read already."""
+"""Settings for reading a file. They are not taken from the earlier run, whose examples were read already."""
 _NOT_LEARNED_WITH = {*OF_DATA, "variable", "weights", "split", "memory", "paper", "notes", "update"}
-"""Settings of ``tune`` that its judge does not learn with."""
+"""Settings of ``tune`` that are not used when its judge learns."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class FurtherRound:
     """The inputs of a further round, checked."""
 
     job: Job
-    """The run of ``tune``, with the judge as it was."""
+    """The run of ``tune``, with the judge before it learns."""
     learning: Job | None
-    """The run of ``align`` in which the judge learns; None where it stays."""
+    """The run of ``align`` in which the judge learns; None where the judge stays unchanged."""
     why_not: str | None
-    """Why it stays."""
+    """Why the judge stays unchanged; None where it learns."""
     own_judge: str | Model | None
-    """The judge that was given in place of the earlier run's."""
+    """A judge model given in place of the earlier run's; None: the same model."""
 
     @property
     def jobs(self) -> list[Job]:
-        """Both runs, the judge's first."""
+        """The jobs of both runs, the judge's first."""
         return [self.job] if self.learning is None else [self.learning, self.job]
 
 
@@ -70,9 +70,9 @@ def prepare_round(
     judge: str | Model | None,
     options: Mapping[str, Any],
 ) -> FurtherRound:
-    """Load and check the inputs of a round after the finished run of ``tune`` in ``from_run``, on whose outputs people
-    said something. What is given takes the place of what the earlier run had. Raises InputError where there is no such
-    run, nobody said anything, or a setting is wrong; it names the file, line and field at fault."""
+    """Load and check the inputs of a round after the finished run of ``tune`` in ``from_run``, whose outputs people
+    labelled or commented on. Arguments replace the inputs of the earlier run. Raises InputError, which names the file,
+    line and field at fault, if there is no such run, no output has a label or comment, or a setting is wrong."""
     directory = RunDirectory(from_run)
     config = directory.read_config()["config"]
     made_by = "migrate" if config.get(OLD_OUTPUTS) else config.get("command")
@@ -105,9 +105,9 @@ def run_round(
     *,
     ask_first: bool = False,
 ) -> RunResult:
-    """Have the judge learn, then improve the prompt; or go on with it. The result is returned whatever its coverage.
-    Raises as :func:`~askance.optimizer.loop.run_job`, and BudgetExceededError where a cap was reached while the judge
-    learned."""
+    """Have the judge learn, then improve the prompt, or go on with such a run. The result is returned whatever its
+    coverage. Raises the errors of :func:`~askance.optimizer.loop.run_job`, and BudgetExceededError if a cap was reached
+    while the judge learned."""
     job = found.job
     with run.lock():
         if found.why_not:
@@ -120,7 +120,7 @@ def run_round(
 
 
 def _labelled(directory: RunDirectory, job: Job) -> list[Example]:
-    """The outputs of a run that people labelled or commented on, each with its part and a name of its own."""
+    """Return a run's outputs with a label or comment. Each gets an id with its version, and the id of its input."""
     file = directory.path / LABELLED_FILE
     if not file.is_file():
         raise InputError(
@@ -157,7 +157,7 @@ def _reading(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(examples: Sequence[Example], people: Sequence[Example]) -> list[Example]:
-    """The inputs, each with the last output that somebody commented on, and the comments."""
+    """Return the inputs, each with its last commented output and the comments on it."""
     said = {
         each.metadata[INPUT_OF]: {"output": each.output, "comment": each.comment} for each in people if each.comment
     }
@@ -165,7 +165,7 @@ def _told(examples: Sequence[Example], people: Sequence[Example]) -> list[Exampl
 
 
 def _settings(directory: RunDirectory, job: Job) -> dict[str, str]:
-    """The texts among the inputs: the accepted settings of the prompt, and the version of a program as it is now."""
+    """Return the text inputs of the new run: accepted writing settings, and the present version of a program."""
     settings = {name: each for name, each in job.settings.items() if name not in ("writing", "program")}
     if (file := directory.path / WRITING_FILE).is_file():
         settings["writing"] = read_text(file)
@@ -175,7 +175,7 @@ def _settings(directory: RunDirectory, job: Job) -> dict[str, str]:
 
 
 def _why_not(job: Job, earlier: EarlierRound) -> str | None:
-    """Why the judge stays as it is; None where it can learn."""
+    """Return why the judge stays unchanged; None where it can learn."""
     if "judge" not in job.models or job.checklist is None or not job.checklist.asked:
         return (
             "no judge with a checklist looks at the outputs, so people's comments are told to the note-taker alone, and "
@@ -195,7 +195,7 @@ def _why_not(job: Job, earlier: EarlierRound) -> str | None:
 
 
 def _learning(directory: RunDirectory, job: Job, earlier: EarlierRound, judge: str | Model | None) -> Job:
-    """The run in which the judge learns; it goes on from the judge of the earlier round where that one has learned."""
+    """Return the run in which the judge learns. If it learned in the earlier round, the run goes on from that judge."""
     parts = earlier.parts(earlier.people)
     people = [
         each.model_copy(update={"metadata": {**each.metadata, "split": parts[each.id]}}) for each in earlier.people
@@ -208,15 +208,13 @@ def _learning(directory: RunDirectory, job: Job, earlier: EarlierRound, judge: s
 
 
 def _judge_settings(options: TuneOptions) -> dict[str, Any]:
-    """The settings of ``tune`` that are not at their default, as far as a judge that learns questions has use for
-    them."""
+    """Return the settings of ``tune`` that differ from their default and that a judge uses to learn questions."""
     shared = TuneOptions.model_fields.keys() & AlignOptions.model_fields.keys() - _NOT_LEARNED_WITH
     fields = TuneOptions.model_fields
     default = {name: fields[name].get_default(call_default_factory=True) for name in shared}
     given = {name: getattr(options, name) for name in shared if getattr(options, name) != default[name]}
-    # labels of the whole say little of some requirement, which is one all the same: no question of the start is left
-    # out and no measure joins: a generator is tuned against this judge, and numbers are the first thing that it
-    # exploits
+    # Labels of whole outputs tell little about a single requirement, so no question of the start is left out. No
+    # measure joins, because a generator is tuned against this judge and exploits numbers first.
     given |= {"update": "questions", "keep_questions": True, "measures": "none"}
     idle = idle_settings(AlignOptions, given)
     return {name: value for name, value in given.items() if name not in idle}
@@ -230,7 +228,7 @@ def _learned(
     callbacks: Iterable[Callback],
     report: Callable[[Path], object] | None,
 ) -> RunResult:
-    """The judge's run, over the answers of the new run and of the earlier one."""
+    """Run the judge's learning, with the answers of the new run and of the earlier one in its store."""
     own = RunDirectory(run.path / JUDGE_FOLDER)
     began = own.config_file.is_file()
     if run.config_file.is_file() and not began:

@@ -1,4 +1,4 @@
-"""The result of a run as people get it: its prompt, and one View of it for the terminal, notebooks and the page."""
+"""The result of a run for people: its prompt, and one View of it for the terminal, notebooks and the page."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ FOUND = {
     "contrast": "what rejected outputs do and accepted ones do not",
     "measure": "computed, without a call",
 }
-"""Where a question was found that comes from no comment of this run, by its origin."""
+"""Words for the origin of a question that comes from no comment of this run."""
 READINGS = {"uncalibrated": "as they are", "platt": "Platt"}
-"""Ways to read the same verdicts, where the name in the file does not say it."""
+"""Words for the ways to read the same verdicts, if they differ from the name in the file."""
 MOST_QUOTED = 100
-"""Characters of a comment, an output or a reason."""
+"""Most characters of a quoted comment, output or reason."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,21 +57,21 @@ class RunResult(Shown):
 
     @property
     def prompt(self) -> str:
-        """The accepted prompt; the starting prompt where nothing was accepted."""
+        """The accepted prompt, or the starting prompt if nothing was accepted."""
         return self.record.best.prompt
 
     @cached_property
     def result(self) -> dict[str, Any]:
-        """``result.json``."""
+        """The content of ``result.json``."""
         return self.record.to_dict()
 
     @property
     def finish_reason(self) -> str:
-        """Why the run ended."""
+        """The reason why the run ended."""
         return self.record.finish_reason
 
     def require_coverage(self) -> RunResult:
-        """Return this result where it has ``min_coverage`` and any verdict at all; else raise CoverageError."""
+        """Return this result if its coverage reaches ``min_coverage`` and is above 0; else raise CoverageError."""
         seen, least = self.record.coverage, self.record.min_coverage
         if not seen:
             raise CoverageError(
@@ -95,23 +95,23 @@ EXPLOITED: dict[ExploitWay, str] = {
     "stuffed": "stuffed with the questions' words",
     "repeated": "followed by its input",
 }
-"""Words for an output that was changed."""
+"""Words for the ways in which the probe changes an output."""
 
 RowMaker = Callable[[RunRecord], Iterable[dict[str, Any]]]
 
 
 class _Table(NamedTuple):
-    """A table of a run for people."""
+    """A table about a run, for people."""
 
     caption: str
     rows: RowMaker
     listed: bool = False
-    """Whether its cells are sentences, which a terminal prints row by row."""
+    """Whether the cells are sentences, which a terminal prints row by row."""
     notes: Sequence[str] = ()
 
 
 def run_view(result: RunRecord, directory: Path) -> View:
-    """Return all that the terminal, a notebook and the page tell of a run; a line for all three is added here alone."""
+    """Return the view of a run that the terminal, a notebook and the page show. A line added here appears in all."""
     people = _for_people(result)
     rows = {name: each.rows for name, each in people.items()}
     gains = [_gain(result.yardstick, each.split, each.gain) for each in result.splits if each.gain]
@@ -134,7 +134,7 @@ def _listed(make: RowMaker, result: RunRecord) -> list[dict[str, Any]]:
 
 
 def _for_people(result: RunRecord) -> dict[str, _Table]:
-    """The tables that people see, by name, in order; one without rows is not shown."""
+    """Return the tables that people see, by name, in order. A table without rows is not shown."""
     learned = count(len(result.learned), "question")
     worth = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
     shown = result.shown.name if result.shown else "no examples"
@@ -183,7 +183,7 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
 
 
 def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[str]:
-    """Yield what the run came to, what it did not and why, and what it cost."""
+    """Yield sentences on the result of the run, what was not accepted and why, and the cost."""
     yield from (each.sentence for each in result.revised_questions)
     yield from _learning(result)
     yield from _measures_said(result)
@@ -213,13 +213,13 @@ def _sentences(result: RunRecord, counted: str, gains: list[str]) -> Iterator[st
 
 
 def people_lines(result: RunRecord) -> Iterator[str]:
-    """Yield how far several raters agree, what a judge could reach, and how their labels were combined."""
+    """Yield sentences on the agreement of several raters, the ceiling for a judge, and how labels were combined."""
     for lines in (ceiling_lines, cases_lines, combined_lines):
         yield from lines(result.rater_agreement)
 
 
 def _files(result: RunRecord, directory: Path) -> Iterator[str]:
-    """Yield where the report, the prompt and the judge are, those of them that are worth opening."""
+    """Yield the paths of the report, the prompt and the judge, as far as they are worth opening."""
     report, judge = directory / "report.html", directory / JUDGE_FILE
     if report.is_file():
         yield f"The whole story: {report}"
@@ -231,7 +231,7 @@ def _files(result: RunRecord, directory: Path) -> Iterator[str]:
 
 
 def _learning(result: RunRecord) -> list[str]:
-    """A sentence about the questions from comments; none where the run was not to learn any."""
+    """Return a sentence about the questions from comments; none if the run was not to learn questions."""
     learned = [each for each in result.learned if not each.is_measure]
     proposed = sum(not each.is_measure for each in result.questions)
     if result.shown is not None and not learned:
@@ -248,7 +248,7 @@ def _learning(result: RunRecord) -> list[str]:
 
 
 def _measures_said(result: RunRecord) -> list[str]:
-    """A sentence on the measures that joined, with the judge's figure on test with and without them."""
+    """Return a sentence on the measures that joined, with the judge's figure on test with and without them."""
     joined = [each.id for each in result.learned if each.is_measure]
     alone, whole = result.best.without_measures, result.best.test
     figures = ""
@@ -267,7 +267,7 @@ def _measures_said(result: RunRecord) -> list[str]:
 
 
 def _exploits_said(result: RunRecord) -> Iterator[str]:
-    """Yield a sentence on the change of outputs that gains most without making them better."""
+    """Yield a sentence on the change of outputs that the judge rewards most although it makes them no better."""
     known = [each for each in result.exploits if each.gain.value is not None]
     most = max(known, key=lambda each: each.gain.value or 0.0, default=None)
     if most is not None and round(most.gain.value or 0.0, 3) <= 0:
@@ -279,7 +279,7 @@ def _exploits_said(result: RunRecord) -> Iterator[str]:
 
 
 def _exploits(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield what outputs gain that were changed in each way, and the criterion that pays most for it."""
+    """Yield, for each way of changing outputs, the gain from the judge and the criterion that pays most."""
     for each in result.exploits:
         name, paid = max(each.criteria.items(), key=lambda one: one[1], default=("", 0.0))
         most = f"{name} {Figure(paid, form='+.2f')}" if paid > 0 else "none"
@@ -299,7 +299,7 @@ def _gain(yardstick: str, split: str, gain: Difference) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text of somebody, in one line and in quotation marks, shortened."""
+    """Return a text in one line, shortened and in quotation marks."""
     return f"“{shorten(one_line(text), MOST_QUOTED)}”"
 
 
@@ -315,7 +315,7 @@ def _learned(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _origin(each: CriterionRecord) -> str:
-    """Whose comments a question comes from, the first one quoted; or how else it was found."""
+    """Return the origin of a question for people: its comments, the first one quoted, or how else it was found."""
     said = [quoted(text) for text in each.comments[:1]]
     said += [count(len(each.comments) - 1, "more comment")] if each.comments[1:] else []
     text = " and ".join(said)
@@ -368,7 +368,7 @@ def _pass_fail(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _steps(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield how far the steps of the start and of the accepted version are people's, on test or else validation."""
+    """Yield the agreement of the judge's steps with people's, for start and accepted version, on test or validation."""
     sides = {"at the start": result.baseline.steps, **({"accepted": result.best.steps} if result.changed else {})}
     splits = [each for each in ("test", "validation") if all(side and each in side for side in sides.values())]
     for split, (name, label) in product(splits[:1], STEP_FIGURES.items()):
@@ -378,7 +378,7 @@ def _steps(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _figures(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield what the start and the accepted version measure on each split, and the difference."""
+    """Yield the figures of the start and of the accepted version on each split, and their difference."""
     same = None if result.changed else f"the same {result.thing}"
     people = result.rater_agreement if result.yardstick == "Spearman" else {}
     for split, before, after, gain in result.splits:
@@ -415,7 +415,7 @@ def _changes(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _old_and_new(edit: Edit) -> dict[str, str | None]:
-    """The text that went and the text that came; of an addition, the added text alone."""
+    """Return the old and the new text of an edit. For an addition, only the added text."""
     if edit.old in edit.new:
         return {"-": None, "+": edit.new.replace(edit.old, "").strip()}
     return {"-": edit.old, "+": edit.new if edit.new.strip() else None}
@@ -440,7 +440,7 @@ def _questions_changed(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield what each accepted instruction did to the outputs that pass its requirement."""
+    """Yield, for each accepted instruction, the share of outputs that pass its requirement, before and after."""
     for each in result.instructions:
         for split, rates in (("test", each.test), ("validation", each.validation)):
             row: dict[str, Any] = {
@@ -462,7 +462,7 @@ def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
-    """Yield how often the judge says what the source says, over all questions and one by one."""
+    """Yield the agreement of the judge's verdicts with the source's, over all questions and by question."""
     sides = result.parity.get(split, {})
     if not {"baseline", "best"} <= sides.keys():
         return
@@ -484,7 +484,7 @@ def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
 
 
 def _lessons(result: RunRecord, promptable: bool) -> Iterator[dict[str, Any]]:
-    """Yield the lessons with what became of each; apart from them those that no prompt can carry."""
+    """Yield the lessons with their status: those that a prompt can carry, or those that no prompt can."""
     for each in result.lessons:
         if each.promptable is promptable:
             yield {
@@ -496,7 +496,7 @@ def _lessons(result: RunRecord, promptable: bool) -> Iterator[dict[str, Any]]:
 
 
 def _calibration(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield what thresholds and Platt scaling alone would have done, on the test examples."""
+    """Yield the figures of thresholds and of Platt scaling alone, on the test examples."""
     sides = {"start": result.calibration["baseline"]} if result.calibration else {}
     if (best := result.calibration.get("best")) and best != sides["start"]:
         sides["accepted"] = best
@@ -543,7 +543,7 @@ def _lesson_fields(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _questions(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield every proposed question; ``worth`` and its interval are on ``split``: test, or else validation."""
+    """Yield every proposed question. ``worth`` and its interval are measured on ``split``: test, or else validation."""
     for row in result.questions:
         split, worth = row.worth.last or (None, None)
         about = {"id": row.id, "text": row.text, "good": row.good, "joined": row.joined}
@@ -560,7 +560,7 @@ def _questions(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 
 def _biases(result: RunRecord) -> Iterator[dict[str, Any]]:
-    """Yield each dimension's mean score less the wanted mean, on test."""
+    """Yield each dimension's mean score minus the wanted mean, on test."""
     start, accepted = (result.drift.get(side) for side in ("baseline", "best"))
     for name, value in start.mean_errors.items() if start and accepted else ():
         now = accepted.mean_errors.get(name) if accepted and result.changed else None
@@ -587,4 +587,4 @@ FRAMES: dict[str, RowMaker] = {
     "bias": _biases,
     "cost": _cost,
 }
-"""Tables that are of use as data frames alone; the first is what ``to_pandas()`` gives."""
+"""Tables that are useful only as data frames. ``to_pandas()`` returns the first."""

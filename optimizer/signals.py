@@ -1,8 +1,8 @@
-"""A signal says where a judge or generator and its reference differ.
+"""A signal finds where a judge or generator and its reference differ.
 
-``migrate`` compares with another judge's verdicts (BinEval §3.3, Algorithm 1), ``align`` with people's scores (App. B);
-the signal of ``tune`` is in :mod:`.modes.generator`. Both judges' signals read first the cases that the target's
-leniency does not explain, and let questions take turns, so that one does not use up all notes.
+``migrate`` compares with another judge's verdicts (BinEval §3.3, Algorithm 1), ``align`` with people's scores (App. B).
+The signal of ``tune`` is in :mod:`.modes.generator`. The two signals here put first the cases that the judge's leniency
+does not explain. Questions take turns, so that one question does not use up all notes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .subject import Draft, Observation, Pair, by_pair
 
 Each = TypeVar("Each")
 LEAST_FOR_RANKING = 8
-"""Examples from which a question's own correlation with people says something."""
+"""Fewest examples for a question's own correlation with people."""
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Both sides' reasons for their answers, by disagreement key; empty where there are none."""
+    """Reasons of both sides for their answers, by disagreement key."""
 
     mine: Mapping[str, str] = field(default_factory=dict)
     """Reasons of the judge or generator that is improved."""
@@ -41,7 +41,7 @@ class Reasons:
     """Reasons of its reference."""
 
     def said(self, key: str) -> dict[str, str]:
-        """Both sides' reasons for one disagreement, as a :class:`~askance.agents.note_takers.Case` holds them."""
+        """Return both sides' reasons for one disagreement, for a :class:`~askance.agents.note_takers.Case`."""
         return {"target": self.mine.get(key, ""), "reference": self.theirs.get(key, "")}
 
 
@@ -49,34 +49,34 @@ class Signal(Protocol):
     """Compares the verdicts on the development examples with a reference."""
 
     def agrees(self, seen: Observation) -> bool:
-        """Whether the two agree well enough for the loop to stop."""
+        """Whether both sides agree well enough for the loop to stop."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """The (example, question) pairs on which the two sides differ, in the order of reading."""
+        """Return the (example, question) pairs on which the two sides differ, in the order of reading."""
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """The wanted probability of the good answer (``Question.p_good``); None where the reference does not say."""
+        """Return the wanted probability of the good answer (``Question.p_good``); None where it is unknown."""
 
     def is_like(self, verdict: Verdict) -> bool:
-        """Whether a verdict's P(yes) can be compared with the reference; else only the answers are."""
+        """Whether a verdict's P(yes) can be compared with the reference; else only the answers are compared."""
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """Explanations of both sides, bought for these disagreements alone."""
+        """Return explanations of both sides, bought for these disagreements only."""
 
 
 class Reference(Protocol):
-    """A judge whose verdicts are there, and which may give its reasons."""
+    """A judge whose verdicts are known, and which may give reasons."""
 
     @property
     def checklist(self) -> Checklist:
-        """The questions as it was asked them."""
+        """The questions as this judge was asked."""
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[Pair, str]:
-        """Its reasons, by example and question; a verdict without one is left out."""
+        """Return reasons for verdicts, by example and question. A verdict without a reason is left out."""
 
 
 async def explanations(judge: Reference, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[str, str]:
-    """A judge's explanations by disagreement key; the notes do without one that cannot be had."""
+    """Return a judge's explanations by disagreement key. An explanation that could not be bought is left out."""
     found: dict[str, str] = {}
     for verdict in verdicts:
         try:
@@ -90,13 +90,13 @@ async def explanations(judge: Reference, verdicts: Iterable[Verdict], examples: 
 
 
 def disputed(seen: Observation, disagreements: Sequence[Disagreement]) -> list[Verdict]:
-    """The verdicts that the disagreements are about."""
+    """Return the verdicts that the disagreements are about."""
     known = by_pair(seen.verdicts)
     return [known[each.example, each.question] for each in disagreements]
 
 
 def take_turns(groups: Iterable[Iterable[Each]]) -> list[Each]:
-    """The first of every group, then the second of every group, and so on; none of them is None."""
+    """Return the first of every group, then the second of every group, and so on. Elements must not be None."""
     return [each for turn in zip_longest(*groups) for each in turn if each is not None]
 
 
@@ -104,16 +104,16 @@ def take_turns(groups: Iterable[Iterable[Each]]) -> list[Each]:
 class CrossModelSignal:
     """Compares with the source judge's verdicts.
 
-    Judges disagree where their answers differ. Beyond the paper they also disagree where both say the same but their
-    P(yes) are ``margin`` or more apart: a judge that says yes to everything otherwise hides what it doubts. Where the
-    two P(yes) come from different things (log-probabilities, the answer alone, …), only the answers are compared: a
-    hard yes is 1, a sure one perhaps .7.
+    Judges disagree where their answers differ. Beyond the paper they also disagree where the answers are the same but
+    P(yes) differs by ``margin`` or more. Otherwise a judge that says yes to everything would hide its doubts. Where the
+    two P(yes) have different sources (log-probabilities, the answer alone, …), only the answers are compared: a hard
+    yes is 1, but a sure yes may be .7.
 
-    The order of reading takes out each judge's leniency: where the source says no to nearly everything, its no is a
-    reason to look only on examples that it likes less than most.
+    The order of reading takes out each judge's leniency. If the source says no to nearly everything, its no comes early
+    only on examples that it likes less than most.
 
-    A draft may ask a question the other way round (the same id, another ``good``). The source's verdicts belong to its
-    own checklist; they are turned to the draft's question before the two are compared.
+    A draft may ask a question the other way round (same id, other ``good``). The source's verdicts belong to its own
+    checklist, so they are turned to the draft's question before they are compared.
     """
 
     source: Reference
@@ -121,18 +121,19 @@ class CrossModelSignal:
     """The source's verdicts on the development examples."""
     examples: Sequence[Example]
     target: Callable[[Draft], Evaluator] | None
-    """Makes the other judge; None where no explanations are bought."""
+    """Makes the target judge; None where no explanations are bought."""
     margin: float
+    """Least difference of P(yes), or of stated scores, that counts as a disagreement."""
     differing: float = 0.0
-    """Share of the examples that may have another answer, on every question, for the two to agree."""
+    """Largest share of examples with another answer, on every question, at which both judges agree."""
     tolerance: float | None = None
-    """The papers' condition instead: the difference below which mean scores agree, on every dimension."""
+    """The papers' condition instead: mean scores agree if they differ by less than this, on every dimension."""
     soft: bool = True
-    """Whether scores come from P(yes). Where they come from the answers, P(yes) alone makes no difference."""
+    """Whether scores come from P(yes). If not, a difference of P(yes) alone is no disagreement."""
     of_scores: bool = False
-    """Whether both judges state scores of their own: then only scores ``margin`` or more apart differ."""
+    """Whether both judges state scores: then they differ where scores are ``margin`` or more apart."""
     say: Callable[[str], None] | None = None
-    """Told once if answers alone are compared."""
+    """Receives a message, once, if only answers are compared."""
     _told: set[str] = field(default_factory=set, init=False, compare=False)
 
     @cached_property
@@ -145,7 +146,7 @@ class CrossModelSignal:
         return {name: mean_score(each.dimensions.get(name) for each in scores) for name in names}
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """Widest gap first, questions taking turns."""
+        """Return the disagreements, the widest gap first; questions take turns."""
         pairs: dict[str, list[tuple[Verdict, Verdict]]] = {}
         for verdict in seen.verdicts:
             source = self._said(draft.questions, verdict)
@@ -159,12 +160,12 @@ class CrossModelSignal:
         """Whether on every question the answers differ on few enough examples.
 
         In the papers' loop: |S_d target - S_d source| below the tolerance on every dimension (Algorithm 1, lines 6-10).
-        The other condition, a target that scores at least as high, is left out: a judge that says yes to everything
-        would meet it.
+        The paper's other condition, that the target scores at least as high, is left out: a judge that says yes to
+        everything would meet it.
         """
         asked = seen.checklist or self.source.checklist
         if self.tolerance is None:
-            # means do not tell: judges whose verdicts are all swapped may have the same
+            # means are not enough: judges whose verdicts are all swapped may have the same means
             same: dict[str, list[bool]] = {question.id: [] for question in asked.questions}
             for verdict in seen.verdicts:
                 source = self._said(asked, verdict)
@@ -178,17 +179,17 @@ class CrossModelSignal:
         return all(a is not None and b is not None and abs(a - b) < self.tolerance for a, b in pairs)
 
     def is_like(self, verdict: Verdict) -> bool:
-        """Whether the source's P(yes) comes from the same thing."""
+        """Whether the source's P(yes) has the same provenance, e.g. log-probabilities."""
         source = self._known.get((verdict.example, verdict.question))
         return source is None or source.p_yes_from == verdict.p_yes_from
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """The source's P(good), of the question as it was put to the source."""
+        """Return the source's P(good), for the question as the source was asked."""
         verdict = self._known.get((example, question))
         return self.source.checklist.question(question).p_good(verdict.p_yes) if verdict else None
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """Both judges' explanations."""
+        """Return both judges' explanations."""
         if self.target is None:
             return Reasons()
         mine = await explanations(self.target(draft), disputed(seen, disagreements), self.examples)
@@ -196,7 +197,7 @@ class CrossModelSignal:
         return Reasons(mine, await explanations(self.source, verdicts, self.examples))
 
     def _said(self, asked: Checklist, verdict: Verdict) -> Verdict | None:
-        """The source's verdict on the same example, turned to the question as it is asked of the target."""
+        """Return the source's verdict on the same example, turned to the question as the target is asked."""
         said = self._known.get((verdict.example, verdict.question))
         if said is None or asked.question(said.question).good == self.source.checklist.question(said.question).good:
             return said
@@ -211,13 +212,13 @@ class CrossModelSignal:
                 self.say(f"{text} ({count(number, 'verdict')}): these are compared by their answers alone")
 
     def _differ(self, target: Verdict, source: Verdict) -> bool:
-        """Whether the answers differ; of judges that state scores, the scores."""
+        """Whether the answers differ; with ``of_scores``, whether the scores do."""
         if not self.of_scores:
             return target.answer != source.answer
         return abs((target.p_yes or 0.0) - (source.p_yes or 0.0)) >= self.margin
 
     def _compare(self, pairs: Sequence[tuple[Verdict, Verdict]]) -> Iterator[Disagreement]:
-        """The disagreements on one question; each gap is the difference without both judges' means."""
+        """Yield the disagreements on one question. A gap is the difference after each judge's mean is subtracted."""
         compared = [
             (target.p_yes or 0.0, source.p_yes or 0.0)
             if target.p_yes_from == source.p_yes_from
@@ -246,11 +247,11 @@ class CrossModelSignal:
 class HumanSignal:
     """Compares with people's scores, mapped to [0, 1].
 
-    An example is disputed where the judge's score is more than ``threshold`` away from people's, in either direction
-    (App. B). People do not answer questions. On a disputed example a question is disputed if its P(good) is off in the
-    same direction by as much, and its answer says so. Beyond the paper, a question whose verdicts run against the human
-    ranking is disputed on every example on which its own P(good) is off. The order of reading takes out the judge's
-    leniency.
+    An example is disputed if the judge's score is more than ``threshold`` away from people's, in either direction (App.
+    B). People do not answer questions. On a disputed example a question is disputed if its P(good) is off by as much in
+    the same direction, and its answer errs this way too. Beyond the paper, a question whose verdicts run against the
+    human ranking is disputed on every example on which its own P(good) is off. The order of reading takes out the
+    judge's leniency.
     """
 
     targets: Targets
@@ -259,18 +260,18 @@ class HumanSignal:
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float
     by_score: bool = False
-    """The papers' way: on a disputed example, and only there, every question is disputed whose answer errs like the
-    score."""
+    """The papers' way: questions are disputed only on disputed examples, where their answer errs like the score."""
     of_scores: bool = False
-    """Whether the judge states a score of its own, which may be off whatever its half of the scale."""
+    """Whether the judge states a score, which may be off in either half of the scale, whatever the answer."""
     whose: str = "people's mean score"
-    """Whose scores the targets are, for the note-taker."""
+    """Name of the target scores, for the note-taker."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """Questions that run against people first, then widest gap first, questions taking turns."""
+        """Return the disagreements: questions that run against people first, then the widest gap first. Questions take
+        turns."""
         scores = {each.example: each for each in seen.scores}
         by_question: dict[str, list[Verdict]] = {}
-        for verdict in seen.verdicts:  # no prompt of a judge changes what code decides
+        for verdict in seen.verdicts:  # without checks and measures, which no judge's prompt can change
             if not verdict.replicate and verdict.p_yes is not None and verdict.model is not None:
                 by_question.setdefault(verdict.question, []).append(verdict)
         groups: dict[bool, list[list[Disagreement]]] = {True: [], False: []}
@@ -287,21 +288,21 @@ class HumanSignal:
         return bool(distances) and all(each is not None and abs(each) <= self.threshold for each in distances)
 
     def is_like(self, verdict: Verdict) -> bool:
-        """People give grades, which any P(good) is held against."""
+        """Return True: any P(good) can be compared with people's scores."""
         return True
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """People's score on the question's dimension."""
+        """Return people's score on the question's dimension; None where it does not tell this question's answer."""
         wanted = self.targets.wanted.get(example, {}).get(self._dimension(draft, question))
         origin = draft.origins.get(question)
-        # A learned question looks for one fault of many: whoever rejects an output need not mean this one. So a low
-        # score is its right answer only on the examples that it came from.
+        # A learned question looks for one fault of many. A person who rejects an output need not mean this fault. So a
+        # low score is its right answer only on the examples that the question came from.
         if wanted is not None and wanted < 0.5 and origin is not None and example not in origin.sources:
             return None
         return wanted
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """The judge's explanations and people's comments; where there is no comment, people's score."""
+        """Return the judge's explanations and people's comments, or people's score where there is no comment."""
         mine = {}
         if self.judge is not None:
             mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
@@ -316,7 +317,7 @@ class HumanSignal:
         return Reasons(mine, theirs)
 
     def _dimension(self, draft: Draft, question: str) -> str:
-        """The rated dimension that a question belongs to."""
+        """Return the rated dimension that a question belongs to."""
         name = draft.questions.question(question).dimension
         return name if name in self.targets.dimensions else "overall"
 
@@ -335,7 +336,7 @@ class HumanSignal:
         scores: dict[str, ExampleScore],
         against: bool,
     ) -> Iterator[Disagreement]:
-        """The disagreements on one question; each gap is the difference without both means."""
+        """Yield the disagreements on one question. A gap is the difference after both means are subtracted."""
         pairs = [
             (verdict, question.p_good(verdict.p_yes or 0.0), wanted)
             for verdict in verdicts
@@ -352,7 +353,7 @@ class HumanSignal:
                     continue
                 off = whole
             is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
-            # a doubtful no that is still too high is no wrong yes
+            # P(good) may be too high although the answer is already the bad one; no lesson is needed there
             answered_so = self.of_scores or question.is_good(verdict.answer) is (off > 0)
             if not self.by_score and (abs(off) <= self.threshold or not (is_disputed or against) or not answered_so):
                 continue

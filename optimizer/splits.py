@@ -1,7 +1,7 @@
-"""The division of examples into development, validation and test: parts that anyone can reproduce.
+"""The reproducible division of examples into development, validation and test.
 
-Membership comes from sha256 of the seed and the example's id, so it does not depend on the platform, the Python version
-or the order of the file.
+Membership comes from the sha256 of the seed and the example's id. So it does not depend on the platform, the Python
+version or the order of the file.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ..prompts.examples import Example
 Part = Literal["development", "validation", "test"]
 PARTS: tuple[Part, ...] = ("development", "validation", "test")
 SMALLEST_PART = 3
-"""A part with fewer examples cannot say anything; splitting fails instead."""
+"""Fewest examples of a part. A smaller part could not show anything, so splitting fails instead."""
 STRATUM = 10
-"""Examples (or groups) of neighbouring score that are dealt out together."""
+"""Number of examples (or groups) of neighbouring score that are dealt out together."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The ids of each part, in input order; together they are all ids, each once."""
+    """The ids of each part, in input order. Every id is in one part."""
 
     development: tuple[str, ...]
-    """Lessons are drawn from these."""
+    """Examples that lessons are drawn from."""
     validation: tuple[str, ...]
-    """Candidates are accepted, and the loop is stopped, on these."""
+    """Examples for accepting candidates and stopping the loop."""
     test: tuple[str, ...]
-    """Looked at once, at the end."""
+    """Examples that are looked at once, at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ def split(
 ) -> Split:
     """Divide examples into development, validation and test.
 
-    Examples are ordered by hash and cut by rank, so the part sizes are exact (to rounding, and up to a group), and a
-    further example moves only those at a cut. With ``strata`` (a score for each id; None: unknown) they are first
-    ordered by score and each run of 10 is cut in this way: every part then covers the same range of scores, but a
-    further example may move many. The members of one of the ``groups`` stay in one part. Ids that are ``kept`` have
-    their part already; the others are dealt out so that all come as near to the shares as they can.
+    Examples are ordered by hash and cut by rank. So the sizes of the parts are exact (to rounding, and up to a group),
+    and a further example moves only those at a cut. With ``strata`` (a score for each id; None: unknown) examples are
+    first ordered by score, and each run of 10 is cut in this way. Then every part covers the same range of scores, but
+    a further example may move many. The members of one of the ``groups`` stay in one part. Ids in ``kept`` have their
+    part already; the others are dealt out so that the sizes come as near to the shares as they can.
 
     Raises InputError where a part would have fewer than 3 examples, or the shares are not three positive numbers that
     sum to 1.
@@ -92,7 +92,7 @@ def split(
 
 
 def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[int]) -> dict[str, int]:
-    """Cut each block by hash rank. The sizes so far, with the parts given ``before``, stay close to the shares."""
+    """Cut each block by hash rank, so that the sizes, with the parts given ``before``, stay close to the shares."""
     part_of: dict[str, int] = {}
     given = [before.count(part) for part in range(3)]
     for block in blocks:
@@ -110,7 +110,7 @@ def _deal(blocks: list[list[_Unit]], shares: Sequence[float], before: Sequence[i
 
 
 def _quotas(shares: Sequence[float], total: int, given: Sequence[int]) -> list[int]:
-    """The further members of each part when `total` have been dealt: largest remainders, never negative."""
+    """Return the further members of each part so that ``total`` are dealt: largest remainders, never negative."""
     wanted = [max(share * total - had, 0.0) for share, had in zip(shares, given, strict=True)]
     quotas = [math.floor(want + _ROUNDING) for want in wanted]
     left = total - sum(given) - sum(quotas)
@@ -147,7 +147,7 @@ def _blocks(units: list[_Unit], *, stratified: bool) -> list[list[_Unit]]:
 
 
 def fewest_examples(shares: Sequence[float]) -> int:
-    """The smallest number of examples that gives each part enough to say anything."""
+    """Return the smallest number of examples that gives each part at least :data:`SMALLEST_PART`."""
     total = 3 * SMALLEST_PART
     while min(_quotas(shares, total, [0, 0, 0])) < SMALLEST_PART:
         total += 1
@@ -167,16 +167,16 @@ def _listed(shares: Sequence[float]) -> str:
 
 
 def spread_order(ids: Sequence[str], *, seed: int = 42, groups: Sequence[str] | None = None) -> list[int]:
-    """Places of the examples in an order, by hash, in which any first part is a fair sample; groups stay together."""
+    """Return the examples' places in an order, by hash, whose first parts are fair samples; groups stay together."""
     names = groups or ids
     keys = {name: sha256(f"{seed}:order:{name}".encode()).digest() for name in names}
     return sorted(range(len(ids)), key=lambda place: (keys[names[place]], place))
 
 
 def own_split(examples: Sequence[Example]) -> Split | None:
-    """The split in the examples' ``metadata.split``; None where some have none, or where no example names a part.
-    Raises InputError where a part has fewer than three examples, or some examples name a part and others something
-    else."""
+    """Return the split in the examples' ``metadata.split``; None if an example has none, or if no example names a part.
+    Raises InputError if a part has fewer than three examples, or some examples name a part and others something else.
+    """
     named = [(each.id, each.metadata.get("split")) for each in examples]
     if not all(isinstance(part, str) for _, part in named) or not any(part in PARTS for _, part in named):
         return None
@@ -196,7 +196,7 @@ def own_split(examples: Sequence[Example]) -> Split | None:
 
 
 def unused_split(examples: Sequence[Example]) -> str | None:
-    """The warning where some examples name a part in ``metadata.split`` and others nothing, so that it is not used."""
+    """Return a warning if ``metadata.split`` is not used because some examples name a part and others nothing."""
     missing = [each.id for each in examples if not isinstance(each.metadata.get("split"), str)]
     if not missing or not any(each.metadata.get("split") in PARTS for each in examples):
         return None
@@ -207,7 +207,7 @@ def unused_split(examples: Sequence[Example]) -> str | None:
 
 
 def with_own_split(examples: Sequence[Example], parts: Split) -> list[Example]:
-    """The examples with their part as ``metadata.split``, where :func:`own_split` reads it."""
+    """Return the examples with their part in ``metadata.split``, for :func:`own_split`."""
     names = {name: part for part in PARTS for name in getattr(parts, part)}
     return [
         example.model_copy(update={"metadata": {**example.metadata, "split": names[example.id]}})

@@ -1,4 +1,4 @@
-"""The subject of a run, a prompt that can be tried on examples, and the records of what became of it."""
+"""The subject of a run: a judge or generator whose prompt is tried on examples; and the records of these tries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 
 def by_pair(verdicts: Iterable[Verdict]) -> dict[Pair, Verdict]:
-    """The first replicate's verdicts, by example and question."""
+    """Return the first replicate's verdicts, by example and question."""
     return {(each.example, each.question): each for each in verdicts if each.replicate == 0}
 
 
@@ -38,31 +38,31 @@ class Draft:
 
     prompt: Prompt
     checklist: Checklist | None = None
-    """None where every example has questions of its own."""
+    """The questions; None where every example has its own questions."""
     calibration: Calibration | None = None
-    """Turns the verdicts into those that are scored; belongs to this prompt and these questions."""
+    """Changes the verdicts before they are scored. It is fitted for this prompt and these questions."""
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
-    """Where the questions that a run found came from, by id; those of the start are not there."""
+    """Origins of the questions that a run found, by id, without the questions of the start."""
     mode: Literal["each", "batched"] | None = None
-    """How several questions are put to the judge, where the run found that out; None: as its settings say."""
+    """How several questions are put to the judge, if the run found it out; None: as in the settings."""
     writing: PromptSettings | None = None
-    """Settings that a generator writes with; None: as the run's own say."""
+    """Settings that a generator writes with; None: the settings of the run."""
 
     @property
     def hash(self) -> str:
-        """Identity of a generator's version: of its prompt, and of the settings that go with it."""
+        """Identity of a generator's version: the hash of its prompt and its writing settings."""
         return version_of(self.prompt.hash, self.writing)
 
     def scores(self, examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool) -> Sequence[ExampleScore]:
-        """The scores of examples from verdicts on all questions."""
+        """Return the scores of examples from verdicts on all questions."""
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         return score_examples(examples, self.questions, read, soft=soft)
 
     def scores_without(
         self, left_out: Collection[str], examples: Sequence[Example], verdicts: Iterable[Verdict], *, soft: bool
     ) -> Sequence[ExampleScore]:
-        """The scores from the same verdicts without those on some criteria; the others are read as before. A judge that
-        asks nothing about a dimension says the same of every output there, .5."""
+        """Return the scores from the same verdicts without those on some criteria; the others are calibrated as before.
+        On a dimension without any criterion left, every output scores .5."""
         left = tuple(each for each in self.questions.questions if each.id not in left_out)
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         sections = {
@@ -80,32 +80,33 @@ class Draft:
         return scores
 
     def own(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
-        """The verdicts that answer its questions."""
+        """Return the verdicts that answer questions of this draft."""
         ids = {each.id for each in self.questions.questions}
         return [each for each in verdicts if each.question in ids]
 
     @property
     def questions(self) -> Checklist:
-        """The checklist, of a judge that answers one."""
+        """The checklist of a judge, which always has one."""
         assert self.checklist is not None, "a judge answers a checklist"
         return self.checklist
 
 
 @dataclass(frozen=True)
 class WritingCost:
-    """What writing some outputs took."""
+    """Cost of writing some outputs."""
 
     outputs: int
     tokens: int
     cost_usd: float | None
     """US dollars; None where a price is not known."""
     seconds: float
-    """Of the ``timed`` outputs alone, which were bought in this process."""
+    """Seconds for the ``timed`` outputs only."""
     timed: int
+    """Number of outputs that were bought in this process."""
 
     @classmethod
     def of(cls, generated: Sequence[Generated]) -> WritingCost:
-        """The sum over the outputs that are there."""
+        """Sum up the outputs without an error."""
         there = [each for each in generated if each.error is None]
         costs = [each.cost_usd for each in there]
         timed = [each.seconds for each in there if each.seconds is not None]
@@ -118,22 +119,22 @@ class Observation:
     """Outputs, verdicts and scores of a draft on some examples."""
 
     examples: Sequence[Example]
-    """With the outputs that were judged."""
+    """The examples with the outputs that were judged."""
     verdicts: Sequence[Verdict]
     scores: Sequence[ExampleScore]
-    """In the order of the examples."""
+    """Scores in the order of the examples."""
     checklist: Checklist | None = None
     own_checklists: Mapping[str, Checklist] = field(default_factory=dict)
-    """The questions of those examples that have their own, by example id."""
+    """Questions of examples that have their own, by example id."""
     spent: WritingCost | None = None
-    """What writing the outputs took; None where none was written."""
+    """Cost of the outputs or verdicts; None where it is unknown."""
     cut_off: frozenset[str] = frozenset()
-    """Examples whose output ends where its room did."""
+    """Ids of examples whose output was cut off at its token limit."""
     lessons_from: Side = "both"
-    """The side whose verdicts lessons are drawn from."""
+    """The side, judge or checker, whose verdicts lessons are drawn from."""
 
     def question(self, example: str, question: str) -> Question:
-        """The question that a verdict answers. Raises KeyError where there is none."""
+        """Return the question that a verdict answers. Raises KeyError where there is none."""
         checklist = self.own_checklists.get(example, self.checklist)
         if checklist is None:
             raise KeyError(f"the example '{example}' has no questions")
@@ -141,7 +142,7 @@ class Observation:
 
     @cached_property
     def counted(self) -> list[Verdict]:
-        """The verdicts that scores are made of: not those on questions without a weight."""
+        """The verdicts that scores are made of, without those on questions of weight 0."""
         weights: dict[str, Mapping[str, float]] = {}
         for example in self.examples:
             if (checklist := self.own_checklists.get(example.id, self.checklist)) is not None:
@@ -156,7 +157,7 @@ class Observation:
         return [each for each in self.counted if each.is_computed == (self.lessons_from == "checker")]
 
     def polarity(self, example: str, question: str) -> Polar:
-        """The answer to a question that speaks for the output; yes where nobody said what was asked."""
+        """Return which answer to a question speaks for the output; yes where no checklist is known."""
         return self.question(example, question) if self.checklist or self.own_checklists else YES_IS_GOOD
 
 
@@ -166,59 +167,61 @@ class Subject(Protocol):
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Use the draft on examples; answers that are in the store are not bought again. Raises BudgetExceededError
-        where a cap was reached, and ModelError where an endpoint refuses every call or is down."""
+        """Use the draft on examples. Answers in the store are not bought again. Raises BudgetExceededError where a cap
+        was reached, and ModelError where an endpoint refuses every call or is down."""
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
-        """Verdicts with the draft on some (example, question) pairs alone, for the trial of a lesson. ``seen`` is what
-        the draft before it did on the same examples."""
+        """Return the draft's verdicts on some (example, question) pairs only, for the trial of a lesson. ``seen`` is
+        the observation of the draft before it on the same examples."""
 
 
 @dataclass(frozen=True)
 class CrossedFold:
-    """Scores of some examples by a judge, and by one that was learned from other examples, in their order."""
+    """Scores of one fold by the judge before learning and by a judge learned from the other folds."""
 
     examples: Sequence[Example]
     before: Sequence[ExampleScore]
+    """Scores by the judge before learning, in the order of the examples."""
     after: Sequence[ExampleScore]
+    """Scores by the learned judge."""
     lean: Sequence[ExampleScore]
-    """The second one's without idle questions of the start; else the same."""
+    """Scores by the learned judge without idle questions of the start; the same as ``after`` if none is idle."""
 
 
 @dataclass(frozen=True)
 class Crossed:
-    """A way of learning that was tested on every part of the examples, each time on those that taught nothing."""
+    """Test of a way of learning: every fold is scored by a judge that was learned from other folds only."""
 
     folds: tuple[CrossedFold, ...]
 
     @property
     def examples(self) -> list[Example]:
-        """Examples of all folds."""
+        """The examples of all folds."""
         return [example for fold in self.folds for example in fold.examples]
 
     @property
     def before(self) -> list[ExampleScore]:
-        """The first judge's scores."""
+        """Scores by the judge before learning."""
         return [score for fold in self.folds for score in fold.before]
 
     @property
     def after(self) -> list[ExampleScore]:
-        """The scores of the judges that were learned from the others."""
+        """Scores by the learned judges."""
         return [score for fold in self.folds for score in fold.after]
 
     def made_lean(self) -> Crossed:
-        """The folds with judges that leave out idle questions of the start."""
+        """Return folds that compare the learned judges with and without idle questions of the start."""
         return Crossed(tuple(replace(fold, before=fold.after, after=fold.lean) for fold in self.folds))
 
     def ranked(self) -> Crossed:
-        """Replace every score by its rank in its fold, in (0, 1]: two judges need not use one scale."""
+        """Replace every score by its rank in its fold, in (0, 1]. The judges of two folds have different scales."""
         return Crossed(
             tuple(replace(fold, before=ranked(fold.before), after=ranked(fold.after)) for fold in self.folds)
         )
 
 
 def ranked(scores: Sequence[ExampleScore]) -> list[ExampleScore]:
-    """Every score as the share of scores that are no higher (ties: their mean rank), overall and on each dimension."""
+    """Replace every score by the share of scores that are no higher (ties: mean rank), overall and by dimension."""
     names = dict.fromkeys(name for each in scores for name in each.dimensions)
     overall = _ranks([each.overall for each in scores])
     columns = {name: _ranks([each.dimensions.get(name) for each in scores]) for name in names}
@@ -246,9 +249,9 @@ class Version:
     edits: tuple[Edit, ...] = ()
     parent: int | None = None
     verdicts: Sequence[Verdict] = ()
-    """On the same examples as the scores."""
+    """Verdicts on the examples of the scores."""
     outputs: Sequence[Example] = ()
-    """These examples with the outputs that were judged; empty where a judge was asked some questions at a time."""
+    """The examples with the outputs that were judged; empty where a judge was asked some questions at a time."""
     crossed: Crossed | None = None
     """The cross-validated scores that decided, for a draft that also learned from validation, and for edits of it."""
 
@@ -260,7 +263,7 @@ class Version:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A lesson's effect on its own disagreements, and on controls."""
+    """Effect of a lesson on its own disagreements, and on controls."""
 
     passed: bool
     reason: str
@@ -279,7 +282,7 @@ class TrialResult:
 
     @property
     def selectivity(self) -> float:
-        """Share of the disagreements that turned, less the share of the controls that were harmed; in [-1, 1]."""
+        """Share of the disagreements that turned, minus the share of the controls that were harmed; in [-1, 1]."""
         return self.turned / max(self.evidence, 1) - self.harmed / max(self.controls, 1)
 
 
@@ -294,8 +297,8 @@ class Outcome:
     tried: list[TriedRecord] = field(default_factory=list)
     pruned: list[PrunedRecord] = field(default_factory=list)
     wordings: list[QuestionWordings] = field(default_factory=list)
-    """Each question with its wordings, where they were worded anew."""
+    """Wordings tried for each question, if questions were worded anew."""
     questions: list[CriterionRecord] = field(default_factory=list)
-    """Every question that was proposed, and what became of it."""
+    """Every question that was proposed, with its fate."""
     seen: dict[int, Observation] = field(default_factory=dict)
-    """Observations of versions on the development examples, by number, as far as they were looked at."""
+    """Observations of versions on the development examples, by version number."""

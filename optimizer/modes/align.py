@@ -83,8 +83,8 @@ def prepare(
     options: Mapping[str, Any],
     from_run: str | Path | None = None,
 ) -> Job:
-    """Load and check the inputs; ``from_run`` takes the place of checklist, prompt and, where none is given, model.
-    Raises InputError, which names the file, line and field at fault."""
+    """Load and check the inputs. ``from_run`` replaces checklist and prompt, and the model if none is given. Raises
+    InputError, which names the file, line and field at fault."""
     earlier = None if from_run is None else earlier_run(from_run)
     if earlier is not None:
         checklist, model, prompt, options = _of_the_judge(earlier, checklist, model, prompt, options)
@@ -124,7 +124,8 @@ def prepare(
 
 
 def _of_pairs(data: Any, settings: AlignOptions) -> tuple[list[Example], AlignOptions]:
-    """Both outputs of every pair as examples, and the settings without those of reading pairs. Raises InputError."""
+    """Return both outputs of every pair as examples, and the settings without those for reading pairs. Raises
+    InputError."""
     for name, usual in (
         ("update", "questions"),
         ("optimise_for", "spearman"),
@@ -147,9 +148,10 @@ def _of_the_judge(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
-    """The earlier judge's checklist, model, prompt and settings; uses other than the measured one are logged."""
+    """Return the earlier judge's checklist, model, prompt and settings. Uses other than the measured one are logged."""
     judge = earlier.judge
-    options = {name: value for name, value in options.items() if (name, value) != ("mode", "auto")}  # it was found out
+    # the earlier run has found out the mode
+    options = {name: value for name, value in options.items() if (name, value) != ("mode", "auto")}
     for name, part in (("checklist", checklist), ("prompt", prompt)):
         if part is not None:
             raise InputError(f"The judge of the earlier run brings its own {name}; leave out the {name}, or the run.")
@@ -158,7 +160,7 @@ def _of_the_judge(
 
 
 def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
-    """Refuse the settings that cannot improve a calibrated judge."""
+    """Raise InputError for settings that cannot improve a calibrated judge."""
     if earlier.judge.calibration is None:
         return
     asked = "calibrate" if options.calibrate else "update" if options.update in ("edits", "rewrite") else None
@@ -171,7 +173,7 @@ def _check_calibrated(earlier: Earlier, options: AlignOptions) -> None:
 
 
 class Align:
-    """The mode that compares a judge with people."""
+    """The mode that improves a judge by people's scores."""
 
     options = AlignOptions
     models = ("model",)
@@ -180,11 +182,12 @@ class Align:
     needs_checklist = True
 
     def strata(self, job: Job) -> list[float | None] | None:
-        """The human scores."""
+        """Return the human scores."""
         return strata_of_people(job)
 
     async def set_up(self, context: RunContext) -> SetUp:
-        """Make the parts; calls are bought only to calibrate another model, and to see how questions can be asked."""
+        """Make the parts of the loop. Calls are bought only to calibrate another model, and to see how questions can be
+        asked."""
         job, options = context.job, context.job.options_as(AlignOptions)
         model = context.model("model")
         combined, raters = raters_of(context, options.combine)
@@ -226,7 +229,7 @@ class Align:
         if options.update in ("auto", "questions"):
             learns = learner(context, subject, targets, model)
             steps, free = (learns, *steps), (partial(learning_facts, learns, context), *free)
-            # the probe's outputs are nobody's: their verdicts are in no coverage
+            # the probe's outputs are made up, so their verdicts do not count in the coverage
             probe = partial(exploit_facts, context, replace(subject, tally=lambda _: None), targets)
             set_up = replace(set_up, bought_facts=(*set_up.bought_facts, probe))
             if pairs is not None:
@@ -235,13 +238,13 @@ class Align:
         return replace(set_up, steps=(), last=(), without_rounds="calibrated") if options.calibrate else set_up
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """The judge's price on all examples."""
+        """Estimate the judge's price on all examples."""
         judge = models.get(job.models["model"])
         return Evaluator(gateway, judge, job.prompt, job.questions, job.options.judging).estimate(job.examples)
 
 
 def _keep_candidates(context: RunContext, learns: QuestionLearner, *_: object) -> dict[str, Any]:
-    """Write all questions that were proposed from pairs as a checklist, e.g. for ``compare --candidates``."""
+    """Write all questions proposed from pairs as a checklist, e.g. for ``compare --candidates``."""
     asked = tuple(as_question(each, each.id, each.good or "yes") for each in learns.learned)
     text = dump_checklist(Checklist(task=context.job.questions.task, questions=asked)) if asked else None
     context.run.write_or_remove(CANDIDATES_FILE, text)
@@ -251,8 +254,8 @@ def _keep_candidates(context: RunContext, learns: QuestionLearner, *_: object) -
 def _coverage_facts(
     context: RunContext, targets: Targets, yardstick: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
 ) -> dict[str, Any]:
-    """``comment_coverage``: the comments on rejected test outputs that the learned criteria see, and those of the
-    start; empty where the test was not looked at, or no such output has a comment."""
+    """Make ``comment_coverage``: the comments on rejected test outputs that the learned criteria find, and those that
+    the start finds. Empty if the test was not looked at, or no such output has a comment."""
     options, examples = context.job.options, context.splits.test
     resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
 
@@ -275,7 +278,7 @@ def _coverage_facts(
 def _examples_step(
     context: RunContext, subject: JudgeSubject, signal: HumanSignal, targets: Targets, yardstick: Yardstick
 ) -> ShowExamples:
-    """The step that shows the judge examples; beside other steps it tries the simplest way alone."""
+    """Return the step that shows the judge examples. Beside other steps it tries only fixed examples."""
     options = context.job.options_as(AlignOptions)
     alone = options.update == "examples"
     modes: Sequence[ShowMode] = ("fixed", "retrieved") if alone else ("fixed",)
@@ -286,7 +289,7 @@ def _examples_step(
 
 
 async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, targets: Targets) -> Draft:
-    """The judge of the earlier run; another model is calibrated anew."""
+    """Return the judge of the earlier run as the start. Another model is calibrated anew."""
     job, judge, development = context.job, earlier.judge, context.splits.development
     origins = {name: each for name, each in judge.origins.items() if each.origin != "start"}
     draft = Draft(job.prompt, job.questions, origins=origins)
@@ -301,7 +304,7 @@ async def _start(context: RunContext, earlier: Earlier, subject: JudgeSubject, t
 
 
 def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper: Model) -> QuestionLearner:
-    """The step that learns questions from people's comments."""
+    """Return the step that learns questions from people's comments."""
     splits, options, events, earlier = context.splits, context.job.options, context.events, context.job.earlier
     aligning = context.job.options_as(AlignOptions)
     mode, crossed = mode_for(aligning, subject.model, context.gateway), aligning.learn_from == "both"
@@ -318,7 +321,8 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
         if context.remembering is not None:
             of_memory = context.remembering.candidates(options.max_questions)
             texts, noun = _texts_beside(context.job), noun_of(context.job.questions)
-            seen = [one.but(sees=looks_at(one.text, texts, noun)) for one in of_memory]  # which a memory does not keep
+            # a memory does not keep what a question looks at
+            seen = [one.but(sees=looks_at(one.text, texts, noun)) for one in of_memory]
             each.waiting = [*each.waiting, *seen]
             each.removed = context.remembering.removed_questions
     table = _measures(context, aligning)
@@ -330,7 +334,7 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
 
 
 def _measures(context: RunContext, options: AlignOptions) -> MeasureTable:
-    """The measures that may join, computed on all examples; no label is looked at."""
+    """Compute the measures that may join, on all examples. No label is looked at."""
     if options.calibrate:
         return NO_MEASURES
     embeds, folder = options.embedder != "words", context.run.began_in
@@ -354,7 +358,8 @@ def _finder(
     recurring = recurring_names(said.text for each in examples for said in each.comment)
     how: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
     beside = options.max_iterations > 1
-    is_another = taker.identity != context.model("model").identity  # a stronger writer, as people name one for that
+    # people name another model as writer because it is stronger
+    is_another = taker.identity != context.model("model").identity
     comments = CommentProposer(
         CommentReader(*writer, **how, texts=texts),
         BesideReader(*writer, **how) if beside else None,
@@ -375,7 +380,7 @@ def _finder(
 
 
 def _texts_beside(job: Job) -> list[Against]:
-    """The texts that questions may hold an output against: every example has them, and the judge is shown them."""
+    """Return the texts that questions may compare an output with: all examples have them, and the judge sees them."""
     return [each for each in texts_of_all(job.examples) if job.prompt.shows(each)]
 
 
@@ -396,8 +401,8 @@ def _chooser(
 
 
 def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:
-    """An earlier run's questions as candidates of one part, with their sources among its examples. Questions from other
-    examples alone are left out: these examples are to test them."""
+    """Return an earlier run's questions as candidates of one part, with their sources among its examples. Questions
+    that come only from other examples are left out, because this part will test them."""
     known = {each.id for each in examples}
     found = [(each, tuple(source for source in each.sources if source in known)) for each in waiting]
     return [

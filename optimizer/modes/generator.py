@@ -1,6 +1,6 @@
-"""A generator whose prompt is improved: it writes, then a judge, a checker or both look at what it wrote.
+"""A generator whose prompt is improved: it writes outputs, then a judge, a checker or both look at them.
 
-What it is held against are the questions and checks that its outputs fail (BinEval §3.4).
+The signal of the loop is the questions and checks that its outputs fail (BinEval §3.4).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..subject import Draft, Observation, Outcome, Pair, WritingCost, by_pair
 
 @dataclass(frozen=True)
 class OutputJudge:
-    """A model that judges outputs, with a prompt that stays as it is."""
+    """A model that judges outputs, with a prompt that is not changed."""
 
     model: Model
     prompt: Prompt
@@ -50,18 +50,18 @@ class OutputJudge:
 
 @dataclass
 class OldVerdicts:
-    """The outputs of an old model, and the requirements that they keep; each is judged once."""
+    """The outputs of an old model, and the requirements that they keep. Each output is judged once."""
 
     verdicts: list[Verdict] = field(default_factory=list)
     checklists: dict[str, Checklist] = field(default_factory=dict)
-    """The requirements that an output was held to, by example id."""
+    """The requirements for each output, by example id."""
     kept: dict[Pair, bool] = field(default_factory=dict)
-    """Whether an output keeps a requirement; a pair without a verdict is not there."""
+    """Whether an output keeps a requirement, by example and question, where there is a verdict."""
     seen: list[Observation] = field(default_factory=list)
-    """As they were judged, in that order."""
+    """Observations in the order of judging."""
 
     async def judge(self, subject: GeneratorSubject, examples: Sequence[Example]) -> None:
-        """Judge the outputs that the examples carry. Raises as :meth:`GeneratorSubject.observe`."""
+        """Judge the outputs that the examples carry. Raises the errors of :meth:`GeneratorSubject.observe`."""
         seen = await subject.look_at([Generated(each) for each in examples], OLD)
         self.seen.append(seen)
         self.verdicts += seen.verdicts
@@ -73,67 +73,67 @@ class OldVerdicts:
 
 
 OLD = "old"
-"""Stands in verdicts for the prompt that wrote the outputs of the old model."""
+"""Name in verdicts for the prompt that wrote the outputs of the old model."""
 CUT_TEXTS = 0.1
-"""Share of outputs with a text that the schema cut from which that is said."""
+"""Least share of outputs with a text cut by the JSON schema, before this is reported."""
 
 
 @runtime_checkable
 class AnswersWithRecords(Protocol):
-    """A model whose answers are records of what it did, with the text to be judged in them."""
+    """A model whose answers are records of its actions, which hold the text to be judged."""
 
     def shown(self, example: Example) -> Example:
-        """An example whose output is a record, as judges, checkers and note-takers see it."""
+        """Return an example whose output is a record, as judges, checkers and note-takers see it."""
         ...
 
 
 @dataclass(frozen=True)
 class GeneratorSubject:
-    """A generator model; the draft's prompt is what it writes with."""
+    """A generator model that writes with the prompt of a draft."""
 
     generator: Generator
-    """The model with its settings; the prompt is the draft's."""
+    """The model with its settings. Its prompt is replaced by the draft's."""
     judge: OutputJudge | None
-    """Answers the questions; None where a checker alone looks."""
+    """Answers the questions; None where only a checker looks at outputs."""
     checklist: Checklist | None
-    """Questions and checks for every example; None where each has its own questions, or a checker alone looks."""
+    """Questions and checks for every example; None where each has its own questions, or only a checker looks."""
     questions: ExampleQuestions | None
     """Writes each example's own questions."""
     checker: Checker | None
-    """The user's function, whose checks may be others on each example."""
+    """The user's function. Its checks may differ between examples."""
     score_as: Literal["all", "mean"]
-    """An output's score: 1 only if it passes everything, or the share (or mean P(yes)) that it passes."""
+    """An output's score: ``all`` is 1 only if it passes everything, ``mean`` is the share passed (or mean P(yes))."""
     tally: Callable[[Sequence[Verdict]], None]
-    """Shown all verdicts."""
+    """Receives all verdicts."""
     say: Callable[[str], None]
-    """Told what cannot be had."""
+    """Receives messages for people."""
     old: OldVerdicts | None = None
-    """The outputs of an old model that these are held against: only requirements that were judged there count."""
+    """Outputs of an old model to compare with. Then only requirements that were judged on the old output count."""
     timed: Callable[[str, int, float], None] | None = None
-    """Told the hash of the prompt, and the number and the seconds of the outputs that were bought for it."""
+    """Receives the hash of a draft, and the number and the seconds of the outputs bought for it."""
     thinking: Callable[[Thinking], Model] | None = None
-    """Gives the generator as a model that thinks otherwise."""
+    """Returns the generator's model with another setting of thinking."""
     lessons_from: Side = "both"
-    """The side whose verdicts lessons are drawn from."""
+    """The side, judge or checker, whose verdicts lessons are drawn from."""
     decide_by: Side = "both"
-    """The side whose verdicts scores are made of."""
+    """The side whose verdicts make the scores."""
     judged: frozenset[str] | None = None
     """The examples whose outputs the judge is asked about; None: all."""
     _own: dict[str, Checklist] = field(default_factory=dict, init=False)
     _without: set[str] = field(default_factory=set, init=False)
-    """Examples for which no questions could be written. A resumed run asks again; in a run all versions miss them."""
+    """Examples for which no questions could be written. All versions of a run lack them; a resumed run asks again."""
     _cut_off: set[str] = field(default_factory=set, init=False)
-    """Examples whose output was too long when that was told."""
+    """Examples whose cut-off output was reported."""
     _cut_texts: dict[str, int] = field(default_factory=dict, init=False)
-    """Number of outputs of which it was said last that the schema cuts their texts, by the draft."""
+    """Number of outputs at the last report that the schema cuts texts, by draft hash."""
     _told: set[str] = field(default_factory=set, init=False)
-    """The notices that were said once and are not said again."""
+    """Messages that were sent and are not repeated."""
 
     async def observe(
         self, draft: Draft, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> Observation:
-        """Write an output for every example and judge or check it. Raises InputError where the checker returned
-        something else than checks, or one with the name of a question."""
+        """Write an output for every example and judge or check it. Raises InputError if the checker returned something
+        else than checks, or a check has the name of a question."""
         writer = self.writer(draft)
         generated = await writer.generate(examples, on_done)
         self._tell_cut_off(generated, writer.most_tokens)
@@ -154,7 +154,7 @@ class GeneratorSubject:
         return await self.look_at(generated, draft.hash)
 
     async def look_at(self, generated: Sequence[Generated], version: str) -> Observation:
-        """Judge or check outputs that are there; ``version`` names the prompt that wrote them. InputError as above."""
+        """Judge or check written outputs; ``version`` names the prompt that wrote them. Raises as :meth:`observe`."""
         written = [each.example for each in generated]
         judged = await self._judged(version, generated)
         errors = {each.example.id: each.error or "" for each in generated}
@@ -177,7 +177,7 @@ class GeneratorSubject:
         return {pair: new[pair] for pair in pairs if pair in new}
 
     def evaluator(self, draft: Draft, example: str) -> Evaluator | None:
-        """The judge of an example's questions; None where only a checker looks at it."""
+        """Return the judge of an example's questions; None where only a checker looks at it."""
         checklist = self._asked_of(example)
         return self._evaluator(self.judge, checklist) if checklist is not None and self.judge is not None else None
 
@@ -190,7 +190,7 @@ class GeneratorSubject:
         return self.checklist.computed if self.checklist else ()
 
     def _asked_of(self, example: str) -> Checklist | None:
-        """The questions that the judge is asked about an example; None where it is asked none."""
+        """Return the questions that the judge is asked about an example; None where it is asked nothing."""
         return self._own.get(example, self._shared) if self._is_judged(example) else None
 
     def _is_judged(self, example: str) -> bool:
@@ -200,7 +200,7 @@ class GeneratorSubject:
         return Evaluator(self.generator.gateway, judge.model, judge.prompt, checklist, judge.judging, role="judge")
 
     async def _judged(self, version: str, generated: Sequence[Generated]) -> list[Verdict]:
-        """The judge's verdicts; an output that is not there gives failed ones."""
+        """Return the judge's verdicts. Where an output could not be written, its verdicts have an error."""
         if self.judge is None:
             return []
         generated = [each for each in generated if self._is_judged(each.example.id)]
@@ -225,7 +225,7 @@ class GeneratorSubject:
         return verdicts
 
     def writer(self, draft: Draft) -> Generator:
-        """The generator with a draft's prompt and settings."""
+        """Return the generator with a draft's prompt and settings."""
         writing = draft.writing or AS_THE_RUN
         model = self.generator.model
         if writing.thinking is not None and self.thinking is not None:
@@ -233,7 +233,7 @@ class GeneratorSubject:
         return replace(self.generator, prompt=draft.prompt, writing=writing, model=model)
 
     def _tell_cut_off(self, generated: Sequence[Generated], most_tokens: int) -> None:
-        """Say that outputs are unfinished, once; they are judged as they are."""
+        """Report once that outputs are cut off at the token limit. They are judged all the same."""
         found = {each.example.id for each in generated if each.cut_off}
         if found and not self._cut_off:
             self._cut_off.update(found)
@@ -243,8 +243,7 @@ class GeneratorSubject:
             )
 
     def _tell_cut_texts(self, generated: Sequence[Generated], draft: Draft) -> None:
-        """Say that texts end at the length of the schema that is sent: again where twice as many outputs are looked
-        at."""
+        """Report that texts end at the length limit of the JSON schema; again only for twice as many outputs."""
         schema = (draft.writing or AS_THE_RUN).json_schema
         if schema is None or len(generated) < 2 * self._cut_texts.get(draft.hash, 0):
             return
@@ -266,7 +265,7 @@ class GeneratorSubject:
             self._own.update(await self.questions.write(missing, failed))
 
     def _checklist_of(self, example: str, checked: Sequence[Verdict]) -> Checklist | None:
-        """An example's questions and checks; None where there are none, so that it has no score."""
+        """Return an example's questions and checks; None where it has none and so gets no score."""
         asked = self._asked_of(example)
         questions = [*(asked.questions if asked else ()), *self._computed]
         checks = [each.question for each in checked if each.example == example]
@@ -313,21 +312,21 @@ class GeneratorSubject:
 
 @dataclass(frozen=True)
 class FailureSignal:
-    """Every question with a weight should get the answer that speaks for the output, every check be passed.
+    """The signal of failures: every question with a weight should get its good answer, and every check be passed.
 
-    Clear failures are read first, each example taking its turn, so that one bad output does not use up all notes.
+    Clear failures are read first. Examples take turns, so that one bad output does not use up all notes.
     """
 
     judge: Callable[[Draft, str], Evaluator | None] | None
-    """Gives the judge of one example's questions, None where a checker alone looks at it; None itself where no
-    explanations are bought. What a checker says is read in any case."""
+    """Returns the judge of one example's questions, or None where only a checker looks at it. None: no explanations are
+    bought. A checker's reasons are read in any case."""
     comments: Mapping[str, Sequence[Comment]] = field(default_factory=dict)
     """People's comments on an earlier output for the same request, by example id."""
     old: OldVerdicts | None = None
-    """The outputs of an old model: a requirement that one of them fails too is no failure here (METHOD.md, part 6)."""
+    """Outputs of an old model. A requirement that the old output fails, too, is no failure here (METHOD.md, part 6)."""
 
     def disagreements(self, draft: Draft, seen: Observation) -> list[Disagreement]:
-        """The failures."""
+        """Return the failures as disagreements with the good answer."""
         failed: dict[str, list[Disagreement]] = {}
         for verdict in seen.teaching:
             if not self._counts(verdict):
@@ -348,7 +347,7 @@ class FailureSignal:
         return take_turns(sorted(group, key=lambda each: -each.gap) for group in failed.values())
 
     def agrees(self, seen: Observation) -> bool:
-        """Whether nothing fails, and nothing is missing that might."""
+        """Whether nothing fails, and no verdict that counts is missing."""
         return bool(seen.teaching) and all(
             seen.polarity(each.example, each.question).is_good(each.answer)
             for each in seen.teaching
@@ -359,15 +358,15 @@ class FailureSignal:
         return self.old is None or self.old.kept.get((verdict.example, verdict.question), False)
 
     def is_like(self, verdict: Verdict) -> bool:
-        """There is one judge alone."""
+        """Return True, because there is only one judge."""
         return True
 
     def reference(self, draft: Draft, example: str, question: str) -> float | None:
-        """The good answer, always."""
+        """Return 1: the good answer is always wanted."""
         return 1.0
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
-        """The judge's or checker's reasons against the output, and people's comments on an earlier one."""
+        """Return the judge's or checker's reasons against the output, and people's comments on an earlier output."""
         theirs: dict[str, str] = {}
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:
@@ -383,7 +382,7 @@ class FailureSignal:
         return Reasons(theirs=theirs)
 
     def _judge_of(self, draft: Draft, verdict: Verdict) -> Evaluator | None:
-        """The judge that can explain a verdict; None where it is a checker's, or no explanation is bought."""
+        """Return the judge that can explain a verdict; None for a checker's verdict, or if no explanation is bought."""
         judge = self.judge(draft, verdict.example) if self.judge else None
         asked = () if judge is None else judge.checklist.questions
         return judge if any(each.id == verdict.question for each in asked) else None
@@ -394,8 +393,8 @@ def effect_facts(
 ) -> dict[str, Any]:
     """Make ``instructions`` of ``result.json``: the effect of each lesson in the best prompt on its requirements.
 
-    The prompt is measured as a whole: where two instructions are about one requirement, they share its gain. There are
-    none without an accepted instruction, and where each example has questions of its own.
+    The prompt is measured as a whole, so two instructions about one requirement share its gain. The list is empty if no
+    instruction was accepted, or if each example has its own questions.
     """
     options, splits = context.job.options, context.splits
     baseline, best = outcome.baseline, outcome.best
@@ -423,7 +422,7 @@ def effect_facts(
 
 
 def _asked_of_all(outcome: Outcome) -> dict[str, Question]:
-    """Questions and checks by id; without ids that mean another question on another example."""
+    """Return questions and checks by id, without ids that mean different questions on different examples."""
     found: dict[str, Question] = {}
     differ: set[str] = set()
     for seen in outcome.seen.values():
@@ -435,7 +434,7 @@ def _asked_of_all(outcome: Outcome) -> dict[str, Question]:
 
 
 def _requirements(lesson: Lesson, outcome: Outcome) -> list[str]:
-    """The questions and checks that a lesson is about."""
+    """Return the ids of the questions and checks that a lesson is about."""
     if lesson.requirement is not None:
         return [lesson.requirement]
     behind = set(lesson.evidence)
@@ -444,7 +443,7 @@ def _requirements(lesson: Lesson, outcome: Outcome) -> list[str]:
 
 
 def _passed(question: Question, verdicts: Sequence[Verdict], examples: Sequence[Example]) -> list[float | None]:
-    """Whether each example's output passes, 0 or 1 (a share, of several replicates); None where no answer is there."""
+    """Return whether each example's output passes, 0 or 1 (with replicates their share); None without an answer."""
     answers: dict[str, list[float]] = {}
     for each in verdicts:
         good = question.is_good(each.answer) if each.question == question.id else None

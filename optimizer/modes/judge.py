@@ -1,6 +1,6 @@
-"""A judge whose prompt is improved, as ``migrate`` and ``align`` share it.
+"""A judge whose prompt is improved; shared by ``migrate`` and ``align``.
 
-Beside the judge's correlation a run measures its bias, and what calibration alone would have gained. Where several
+Beside the judge's correlation a run measures its bias, and the gain that calibration alone would bring. If several
 people rated an output, their agreement is measured before anything is learned.
 """
 
@@ -51,31 +51,31 @@ from ..subject import Draft, Observation, Outcome, Pair, Subject, WritingCost, b
 
 @dataclass(frozen=True)
 class JudgeSubject:
-    """An evaluator model; the draft's prompt is what it judges with."""
+    """A judge model that judges with the prompt of a draft."""
 
     gateway: Gateway
     model: Model
     judging: Judging
     role: str
-    """Its ledger."""
+    """Name of the ledger for its calls."""
     soft: bool
     tally: Callable[[Sequence[Verdict]], None]
-    """Shown all verdicts."""
+    """Receives all verdicts."""
 
     @classmethod
     def of(cls, context: RunContext, model: Model, role: str) -> JudgeSubject:
-        """The judge that a run improves."""
+        """Make the judge that a run improves."""
         options = context.job.options
         return cls(context.gateway, model, options.judging, role, options.soft, context.count)
 
     def evaluator(self, draft: Draft) -> Evaluator:
-        """The judge with a draft's prompt and questions."""
+        """Return the judge with a draft's prompt and questions."""
         how = replace(self.judging, mode=draft.mode or self.judging.mode)
         told: dict[str, Any] = {"role": self.role, "tally": self.tally}
         return Evaluator(self.gateway, self.model, draft.prompt, draft.questions, how, **told)
 
     def once(self) -> JudgeSubject:
-        """The judge without replicates, for callers that read the first one alone."""
+        """Return the judge without replicates, for callers that read only the first replicate."""
         return replace(self, judging=replace(self.judging, repeat=1))
 
     async def observe(
@@ -89,7 +89,7 @@ class JudgeSubject:
         return Observation(examples, verdicts, scores, draft.checklist, spent=_spent(before, ledger, len(examples)))
 
     async def probe(self, draft: Draft, pairs: Sequence[Pair], seen: Observation) -> dict[Pair, Verdict]:
-        """Ask single questions about single examples; all questions, where they are asked together."""
+        """Ask single questions about single examples; all questions if the judge is asked them in one call."""
         by_id = {example.id: example for example in seen.examples}
         mode = draft.mode or ("batched" if self.judging.mode == "batched" else "each")
         asked: dict[str | None, dict[str, Example]] = {}
@@ -104,7 +104,7 @@ class JudgeSubject:
 
 
 def _spent(before: RoleLedger, after: RoleLedger, outputs: int) -> WritingCost | None:
-    """The price of judging so many outputs; None where an answer was there already, paid for by somebody else."""
+    """Return the cost of judging so many outputs; None if an answer came from the store and was paid for before."""
     if after.cached_calls > before.cached_calls or not outputs:
         return None
     tokens = after.prompt_tokens + after.completion_tokens - before.prompt_tokens - before.completion_tokens
@@ -113,7 +113,7 @@ def _spent(before: RoleLedger, after: RoleLedger, outputs: int) -> WritingCost |
 
 
 def only(checklist: Checklist, question: str) -> Checklist:
-    """The checklist with this question alone."""
+    """Return the checklist with only this question."""
     one = checklist.question(question).model_copy(update={"weight": 1.0})
     return checklist.model_copy(update={"questions": (one,)})
 
@@ -125,11 +125,11 @@ async def calibration_facts(
     outcome: Outcome,
     tests: Mapping[int, Observation],
 ) -> dict[str, Any]:
-    """Calibration and drift of the first and the best version, measured on the test examples.
+    """Return calibration and drift of the first and the best version, measured on the test examples.
 
     Thresholds and Platt scaling are fitted on the development examples; missing verdicts on these are bought. Both
-    calibrations of the best version are written to the run directory. Where the best version's verdicts are read by a
-    calibration already, because it learned questions, that one is written alone.
+    calibrations of the best version are written to the run directory. If the best version is calibrated already,
+    because it learned questions, only this calibration is written.
     """
     yardstick = replace(yardstick, metric="spearman")  # whatever the acceptance test compares
     compared: dict[str, dict[str, CalibrationFigures]] = {}
@@ -172,8 +172,8 @@ def judge_set_up(
     metric: Metric = "spearman",
     writes_questions: WritesQuestions | None = None,
 ) -> SetUp:
-    """Return the parts of a run that improves a judge's prompt, where ``metric`` of ``targets`` decides. ``helper``
-    takes the roles that have no model of their own."""
+    """Return the parts of a run that improves a judge's prompt; the ``metric`` against ``targets`` decides. ``helper``
+    is the model for roles without a model of their own."""
     job, options = context.job, context.job.options
     ranks = CorrelationYardstick(targets, resamples=options.resamples, seed=options.seed)
     yardstick = replace(ranks, metric=metric, labels=pass_labels(job.examples, targets))
@@ -198,11 +198,11 @@ def judge_set_up(
 
 
 async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up: SetUp) -> SetUp:
-    """The set-up, with all questions in one call where the judge's model thinks, as its first answers tell, and the
-    settings leave the mode open."""
+    """Return the set-up with all questions in one call, if the judge's model thinks and the settings leave the mode
+    open. The first answers tell whether the model thinks."""
     if context.job.options.mode != "auto" or subject.judging.score_scale is not None:
         return set_up
-    if not context.splits.validation:  # GEPA's loop buys when it asks, and the evaluator finds it out then
+    if not context.splits.validation:  # in GEPA's loop; there the evaluator finds it out when GEPA asks
         return set_up
     await subject.evaluator(set_up.start).settle(context.splits.development)
     if not context.gateway.thinkers.get(subject.model.identity):
@@ -211,8 +211,8 @@ async def asked_as_it_thinks(context: RunContext, subject: JudgeSubject, set_up:
 
 
 def strata_of_people(job: Job) -> list[float | None]:
-    """The human score of every example, to be spread evenly over the splits. Raises InputError where the checklist asks
-    about no dimension that people rated, or their scale is not known."""
+    """Return the human score of every example, to be spread evenly over the splits. Raises InputError if the checklist
+    asks about no dimension that people rated, or their scale is unknown."""
     targets = human_targets(job.examples, job.questions, job.options.human_scale)
     if said := targets.without_scale():
         raise InputError(said)
@@ -221,7 +221,7 @@ def strata_of_people(job: Job) -> list[float | None]:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationFigures:
-    """The figures of one way to read verdicts, on the held-out examples."""
+    """Figures of one way to calibrate verdicts, on the held-out examples."""
 
     measure: Mapping[str, Any]
     """Correlations with the wanted scores, over all dimensions and on each."""
@@ -230,12 +230,12 @@ class CalibrationFigures:
     dimensions: Mapping[str, ScoreErrors]
     """Errors on each wanted dimension."""
     gain: Difference | None
-    """Paired gain of Spearman over the uncalibrated verdicts, None for these. A constant score counts as 0."""
+    """Paired gain of Spearman over the uncalibrated verdicts; a constant score counts as 0. None for uncalibrated."""
     calibration: Calibration | None
     """The calibration that was applied; None for the uncalibrated verdicts."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
+        """Return the figures as in ``result.json``."""
         by_dimension = {
             name: {**self.measure["dimensions"][name], "errors": errors.to_dict()}
             for name, errors in self.dimensions.items()
@@ -257,11 +257,11 @@ def compare_calibrations(
     yardstick: CorrelationYardstick,
     soft: bool = True,
 ) -> dict[str, CalibrationFigures]:
-    """Fit both calibrations on the development verdicts and measure them, beside no calibration, on held-out ones:
-    ``uncalibrated``, ``thresholds`` and ``platt``.
+    """Fit both calibrations on the development verdicts, and measure them and no calibration on held-out verdicts.
 
-    Verdicts on other examples are ignored. The yardstick's targets must know all examples. Raises InputError where an
-    example is in both splits, or the verdicts cannot be calibrated.
+    The keys are ``uncalibrated``, ``thresholds`` and ``platt``. Verdicts on other examples are ignored. The yardstick's
+    targets must know all examples. Raises InputError if an example is in both splits, or the verdicts cannot be
+    calibrated.
     """
     names = {example.id for example in held_out}
     if both := next((example.id for example in development if example.id in names), None):
@@ -285,11 +285,11 @@ def compare_calibrations(
 
 
 def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[str, dict[str, float]], dict[str, Any]]:
-    """Say how far several raters agree, and combine their ratings of the examples that teach and accept.
+    """Report the agreement of several raters, and combine their ratings on development and validation.
 
-    Returns ratings by dimension and example, where the rule is not the mean, and ``rater_agreement`` of the result;
-    both are empty where one person rated each. The rule is chosen on development; the test examples keep the mean.
-    Raises InputError where a model of raters is asked for and the ratings are not on a few steps.
+    Returns combined ratings by dimension and example, if the rule is not the mean, and ``rater_agreement`` of the
+    result. Both are empty if one person rated each output. The rule is chosen on development; the test examples keep
+    the mean. Raises InputError if a model of raters is asked for and the ratings have too many different values.
     """
     job, splits = context.job, context.splits
     dimensions = human_targets(job.examples, job.questions, job.options.human_scale).dimensions

@@ -1,6 +1,6 @@
 """``migrate``: move an evaluator prompt to another model (BinEval §3.3, Algorithm 1).
 
-Beyond the paper the questions are worded anew first, as the target may not understand them as the source does.
+Beyond the paper, questions are worded anew first, because the target may not understand them as the source does.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def prepare(
     source_prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> Job:
-    """Load and check the inputs of a migration. The source may be ``recorded``: what it said is then in the data.
-    Raises InputError that names the file, line and field at fault."""
+    """Load and check the inputs of a migration. With source ``recorded``, the data hold the source's verdicts or
+    scores. Raises InputError, which names the file, line and field at fault."""
     checklist, settings = judge_asked(checklist, prompt, parse_options(MigrateOptions, dict(options)))
     settings = improved_in_own_words(settings)
     refuse_idle(settings, source=source)
@@ -72,7 +72,7 @@ def prepare(
     refuse_the_same(source, target, prompts)
     if not recorded:
         return Job("migrate", examples, questions, prompts, {"source": source, "target": target}, settings)
-    said = read_recorded(examples, questions, settings)  # refused here, before there is a run
+    said = read_recorded(examples, questions, settings)  # wrong records are refused here, before there is a run
     if settings.update == "questions" and said.scores:
         raise InputError(
             "update questions: a question is worded anew by the old judge's verdicts on it, and --judge-scores has "
@@ -82,7 +82,7 @@ def prepare(
 
 
 def refuse_the_same(source: str | Model, target: str | Model, prompts: Mapping[str, Prompt]) -> None:
-    """Refuse a target that is the source, with the same prompt. Raises InputError."""
+    """Raise InputError if target and source are the same model with the same prompt."""
     if model_name(source) == model_name(target) and prompts["source_prompt"] == prompts["prompt"]:
         raise InputError(
             "Source and target are the same model with the same prompt, so they cannot disagree. Name another model, "
@@ -100,11 +100,11 @@ class Migrate:
     needs_checklist = True
 
     def strata(self, job: Job) -> list[float | None] | None:
-        """The human scores, where held-out scores are compared with people's."""
+        """Return the human scores, if held-out scores are compared with people's; else None."""
         return None if _wants_source_targets(job) else strata_of_people(job)
 
     async def set_up(self, context: RunContext) -> SetUp:
-        """Buy the source's verdicts."""
+        """Buy the source's verdicts, and make the parts of the loop."""
         job, splits, events = context.job, context.splits, context.events
         options = job.options_as(MigrateOptions)
         target = context.model("target")
@@ -115,7 +115,7 @@ class Migrate:
         events.say(power_said(assumed, options.max_loss))
         development = await old.observe(splits.development, "development")
         targets = _targets(job, development)
-        if _wants_source_targets(job):  # its verdicts on the test examples are bought at the end, like the target's
+        if _wants_source_targets(job):  # the source's verdicts on test are bought at the end, like the target's
             validation = await old.observe(splits.validation, "validation")
             targets = replace(targets, wanted={**targets.wanted, **_targets(job, validation).wanted})
         subject = JudgeSubject.of(context, target, "target")
@@ -133,7 +133,7 @@ class Migrate:
         set_up = await asked_as_it_thinks(context, subject, set_up)
 
         async def at_the_test() -> Yardstick:
-            seen = await old.observe(splits.test, "test")  # for the certificate too, so before the target's are bought
+            seen = await old.observe(splits.test, "test")  # before the target's; the certificate needs them too
             if not _wants_source_targets(job):
                 return set_up.yardstick
             known = replace(targets, wanted={**targets.wanted, **_targets(job, seen).wanted})
@@ -142,7 +142,7 @@ class Migrate:
         return replace(set_up, at_the_test=at_the_test)
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """The price of source and target, each on the examples that it judges once."""
+        """Estimate the price of source and target, each on the examples that it judges once."""
         mine = Evaluator(gateway, models.get(job.models["target"]), job.prompt, job.questions, job.options.judging)
         if _is_recorded(job):
             return mine.estimate(job.examples)
@@ -158,7 +158,7 @@ MODE = Migrate()
 
 @dataclass(frozen=True)
 class OldJudge:
-    """The judge that is to be replaced: a model, or what it said as the data have it."""
+    """The judge that is to be replaced: a model, or its verdicts or scores in the data."""
 
     judge: Evaluator | RecordedJudge
     events: Teller
@@ -167,7 +167,7 @@ class OldJudge:
 
     @classmethod
     def of(cls, context: RunContext, source: Model | None) -> OldJudge:
-        """The source of a run; without a model it is recorded."""
+        """Return the source of a run. Without a model it is recorded."""
         job = context.job
         judge: Evaluator | RecordedJudge
         if source is None:
@@ -177,8 +177,8 @@ class OldJudge:
         return cls(judge, context.events, job.options.soft)
 
     async def observe(self, examples: Sequence[Example], part: str) -> Observation:
-        """Its verdicts and scores on the examples of a part; it is asked where it is a model, once. A judge that left
-        scores alone has no verdicts and no checklist."""
+        """Return the judge's verdicts and scores on the examples of a part. A model is asked once. A recorded judge
+        with scores only has no verdicts and no checklist."""
         if part not in self._seen:
             self._seen[part] = await self._look(examples, part)
         return self._seen[part]
@@ -197,7 +197,7 @@ def _source(job: Job, gateway: Gateway, model: Model) -> Evaluator:
 
 
 def without_source(job: Job) -> Job:
-    """The job as if what the source says were known, for what it takes beside that."""
+    """Return the job as if the source were recorded, to estimate the cost of everything else."""
     return replace(job, models={"target": job.models["target"]}, settings={"source": RECORDED})
 
 
@@ -206,13 +206,13 @@ def _is_recorded(job: Job) -> bool:
 
 
 def _wants_source_targets(job: Job) -> bool:
-    """Whether held-out scores are compared with the source's and not with people's."""
+    """Whether held-out scores are compared with the source's scores; else with people's."""
     reference = job.options_as(MigrateOptions).reference
     return not human_dimensions(job.examples, job.questions) if reference == "auto" else reference == "source"
 
 
 def _signal(context: RunContext, old: OldJudge, seen: Observation, subject: JudgeSubject) -> Signal:
-    """Compares with the source question by question, or with its scores where it left no verdicts."""
+    """Return the signal: by question against the source's verdicts, or by its scores where it left no verdicts."""
     options, development = context.job.options_as(MigrateOptions), context.splits.development
     explained = subject.evaluator if options.explain != "never" else None
     if seen.checklist is None:
@@ -285,7 +285,7 @@ async def _certificate_facts(
     outcome: Outcome,
     tests: Mapping[int, Observation],
 ) -> dict[str, Any]:
-    """The certificate: whether the target may take the source's place. The source's test verdicts are bought for it."""
+    """Make the certificate whether the target may replace the source. It needs the source's test verdicts."""
     job, config = context.job, context.job.config
     assert isinstance(yardstick, CorrelationYardstick), "judges are measured by their scores"
     seen = {}
@@ -319,5 +319,5 @@ def _targets(job: Job, source: Observation) -> Targets:
 
 
 def source_scores(seen: Observation) -> Targets:
-    """The scores of an old judge that left nothing else, as the wanted scores over all questions."""
+    """Return the wanted scores from an old judge that left scores only."""
     return Targets("source", (WHOLE,), {each.example: dict(each.dimensions) for each in seen.scores})

@@ -48,7 +48,7 @@ from .generator import OLD, FailureSignal, GeneratorSubject, OldVerdicts, Output
 
 logger = logging.getLogger(__name__)
 OLD_OUTPUTS = "old_outputs"
-"""Setting of a run in which the examples carry the outputs of an old model, and new outputs are held against those."""
+"""Setting of a run whose examples carry the outputs of an old model, with which new outputs are compared."""
 
 
 def prepare(
@@ -62,7 +62,7 @@ def prepare(
     options: Mapping[str, Any],
     schema: str | Path | Mapping[str, Any] | None = None,
 ) -> Job:
-    """Load and check the inputs. Raises InputError that names the file, line and field at fault."""
+    """Load and check the inputs. Raises InputError, which names the file, line and field at fault."""
     settings = parse_options(TuneOptions, dict(options))
     refuse_idle(settings, judge=judge, checklist=checklist, generator=generator)
     if judge is None and judge_prompt is not None:
@@ -114,8 +114,9 @@ def prepare(
 
 
 def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Checklist | None:
-    """The checklist without the criteria that an output pleases by repeating what it was given, which is said: a
-    generator that is tuned finds out what pleases its judge. Raises InputError where nothing else counts."""
+    """Return the checklist without criteria that reward repeating the input, and log a warning about them. Raises
+    InputError where no other criterion is left."""
+    # a generator that is tuned finds out what pleases its judge
     if checklist is None:
         return checklist
     make_ready(checklist.measures)
@@ -134,7 +135,7 @@ def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Ch
 
 
 def schema_beside(prompt: object) -> Path | None:
-    """The JSON schema beside a prompt's file: ``writer.schema.json`` of ``writer.md``; None where there is none."""
+    """Return the JSON schema beside a prompt's file, e.g. ``writer.schema.json`` beside ``writer.md``, or None."""
     file = Path(prompt).with_suffix(".schema.json") if isinstance(prompt, (str, Path)) else None
     if file is None or not file.is_file():
         return None
@@ -168,7 +169,7 @@ def _check_who_judges(
 
 
 class Tune:
-    """The mode that compares a generator's outputs with questions and checks."""
+    """The mode that improves a generator by questions and checks on its outputs."""
 
     options = TuneOptions
     models = ("generator", "judge")
@@ -177,11 +178,11 @@ class Tune:
     needs_checklist = False
 
     def strata(self, job: Job) -> list[float | None] | None:
-        """None: nothing is known of the examples before something is written for them."""
+        """Return None: nothing is known of the examples before outputs are written for them."""
         return None
 
     async def set_up(self, context: RunContext) -> SetUp:
-        """Nothing is bought before the loop."""
+        """Make the parts of the loop. Only with old outputs verdicts are bought here, on these outputs."""
         job, options = context.job, context.job.options_as(TuneOptions)
         gateway, seed = context.gateway, options.seed
         generator = context.model("generator")
@@ -244,7 +245,7 @@ class Tune:
         )
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
-        """The price of writing all outputs and judging them; questions written per example are counted as six."""
+        """Estimate the price of writing and judging all outputs. Questions of a single example are counted as six."""
         writer = _generator(job, gateway, models.get(job.models["generator"]))
         found = writer.estimate(job.examples)
         if "judge" not in job.models:
@@ -268,7 +269,7 @@ async def _old_outputs(context: RunContext, subject: GeneratorSubject, examples:
 async def _old_at_the_test(
     context: RunContext, subject: GeneratorSubject, old: OldVerdicts, yardstick: MeanYardstick
 ) -> MeanYardstick:
-    """Judge the old outputs of the test examples, and keep what is known of all of them."""
+    """Judge the old outputs of the test examples, and save these verdicts."""
     context.events.phase("judging the old outputs of the test examples")
     known = len(old.verdicts)
     await old.judge(replace(subject, old=None), context.splits.test)
@@ -279,7 +280,7 @@ async def _old_at_the_test(
 async def _look_at_development(
     context: RunContext, subject: GeneratorSubject, _: Yardstick, outcome: Outcome, __: Mapping[int, Observation]
 ) -> dict[str, Any]:
-    """Have the best version's outputs of the development examples, too: people are to say what they think of them."""
+    """Write and judge the best version's outputs on development, too, so that people can label them."""
     best = outcome.best
     if best.number not in outcome.seen:
         context.events.phase("looking at the development examples with the accepted prompt")
@@ -298,7 +299,8 @@ def _per_output(_: Yardstick, outcome: Outcome, tests: Mapping[int, Observation]
 
 
 def _judged(options: TuneOptions, splits: SplitExamples) -> frozenset[str] | None:
-    """The examples that the judge is asked about; None: all. It only teaches where code decides (BinEval App. B)."""
+    """Return the examples that the judge is asked about; None: all."""
+    # if code decides, the judge only teaches (BinEval App. B)
     return frozenset(each.id for each in splits.development) if options.decide_by == "checker" else None
 
 

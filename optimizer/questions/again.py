@@ -24,9 +24,10 @@ class QuestionsAgain:
     events: Teller
 
     async def propose(self, draft: Draft, iteration: int) -> Draft | None:
-        """The draft with questions written from its prompt; None where they are the same, or cannot be had.
+        """Return the draft with questions written from its prompt; None where they are the same or the call failed.
 
-        A question that is there already keeps its id and weight, so that its verdicts are not bought again.
+        A question that the draft asks already keeps its id and weight, so that its verdicts are not bought again.
+        Raises BudgetExceededError where a cap was reached, and CallError where every further call would fail too.
         """
         self.events.phase(f"iteration {iteration}: writing the questions anew")
         try:
@@ -43,9 +44,10 @@ class QuestionsAgain:
 
 
 def keep_known(old: Checklist, written: Checklist) -> Checklist:
-    """The new questions; one that asks the same as an old one is the old one, and new ids repeat none.
+    """Replace the asked questions of a checklist by the written ones.
 
-    In the sections of the old checklist a new question has its own weight.
+    A written question with the words of an old one becomes the old one. Other questions get ids that are free. In the
+    sections of the old checklist a new question has its own weight.
     """
     known = {question.text: question for question in old.questions}
     taken = {question.id for question in old.questions}

@@ -1,4 +1,4 @@
-"""Questions that may join a checklist: what they ask, what they come from, and what the evidence says of them."""
+"""Questions that may join a checklist: their words, their sources, and the evidence for them."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from ...stats.resampling import Vector
 Fate = Literal["stays", "flipped", "dropped", "idle"]
 
 HALF_BAD, SLOPE = 1.75, 1.5
-"""Deviations at which an output counts as half bad in a question's effect, and log-odds for each: gentler than in a
-score, as an effect is a mean over many outputs. As sharp as there, effects chose worse (63 % of the possible gain in
-place of 66, 15 worlds)."""
+"""Deviations at which an output counts as half bad in a question's effect, and log-odds per deviation. Gentler than in
+a score, because an effect is a mean over many outputs. With the score's slope effects chose worse (63 % of the possible
+gain in place of 66, 15 worlds)."""
 CONTRAST_NOISE = 1.5
-"""Standard errors by which a question that nobody asked for has to speak against rejected outputs."""
+"""Least effect, in standard errors, of a question that came from no comment."""
 SAID_NOISE = 1.0
-"""Standard errors by which a question that came from a comment has to speak against rejected outputs, on all examples.
-Fewer than for other questions, because a person asked for it; not none, because one remark may find nothing else."""
+"""Least effect on all examples, in standard errors, of a question that came from a comment. Lower than for other
+questions, because a person asked for it; not 0, because the words of one comment may find nothing else."""
 TURNED_NOISE = 3.0
-"""Standard errors by which a question of the start has to speak against rejected outputs once it is turned round:
-its author said which answer is good, and every one is looked at."""
+"""Least effect, in standard errors, of a question of the start once it is turned round. High, because its author said
+which answer is good, and every question of the start is tested."""
 LEAST_SOURCE = 0.5
-"""Deviations by which the outputs that a question comes from stand out from accepted ones, or it does not find them."""
+"""Least distance, in deviations, of a question's sources from accepted outputs; below, it does not find its sources."""
 MOST_OF_ONE = 2.0
-"""Deviations that one of several outputs says at most of which answer is the good one."""
+"""Most deviations that count for one source when several sources decide which answer is the good one."""
 FEWEST_OTHERS, FEWEST_OTHERS_ALONE = 3, 8
-"""Rejected outputs besides its own from which a question's effect is taken; the second where they also say which
-answer is the good one."""
+"""Fewest other rejected outputs for a question's effect; the second number where they also decide which answer is the
+good one."""
 LEAST_NOISE = 1e-9
-"""Standard error where all answers are the same."""
+"""Standard error that is assumed where all answers are the same."""
 SAME_VERDICTS = 0.9
-"""Rank correlation of the verdicts from which two questions are one."""
+"""Rank correlation of the verdicts above which two questions are one."""
 ALIKE_VERDICTS = 0.7
-"""Rank correlation from which the weaker of two new questions stays out: it takes the place of one that finds
-others. Below, two questions about one thing err on different outputs, and both together err less than either."""
+"""Rank correlation above which the weaker of two new questions stays out, because it takes the place of a question that
+finds other outputs. Below, two questions about one thing err on different outputs, so both together err less."""
 NO_DOCUMENTS: Mapping[str, str] = {}
 """Every example is a document of its own."""
 _FILLER = frozenset(
@@ -84,26 +84,26 @@ class Standing:
     """Evidence for a question from the verdicts on some examples."""
 
     stands_out: float
-    """How far its sources, or without any all rejected outputs, are above the accepted ones, in deviations of
-    log-odds of yes; below 0 where they lack something."""
+    """Distance of the question's sources from accepted outputs, in deviations of log-odds of yes; below 0 where the
+    sources lack something. Without sources, the distance of all rejected outputs."""
     effect: float | None
-    """Mean badness of rejected outputs but for its first source, less that of accepted ones, in [-1, 1]; None where
-    there are too few."""
+    """Mean badness of rejected outputs without its first source, minus the mean badness of accepted ones, in [-1, 1];
+    None where there are too few outputs."""
     noise: float = 0.0
     """Standard error of the effect."""
     was_said: bool = True
-    """Whether the outputs that it comes from say which answer is the good one; else all rejected ones have to."""
+    """Whether the question's sources tell which answer is the good one; else all rejected outputs decide."""
     support: int = 1
-    """Outputs that it comes from."""
+    """Number of outputs that the question comes from."""
 
     @property
     def good(self) -> GoodAnswer:
-        """The good answer: ``no`` where the rejected outputs that it comes from have the thing."""
+        """The good answer: ``no`` where the question's sources, which are rejected, have the thing asked about."""
         return "no" if self.stands_out > 0 else "yes"
 
     @property
     def problem(self) -> str | None:
-        """Why it may not join, if so."""
+        """Why the question may not join; None where it may."""
         if not self.was_said:
             if self.effect is None:
                 return None  # nothing is known yet
@@ -118,35 +118,33 @@ class Standing:
 
     @property
     def worth(self) -> float:
-        """Its effect as far as is known, where it may join; else 0."""
+        """The effect of a question that may join; 0 where it may not, or the effect is unknown."""
         return 0.0 if self.effect is None or self.problem is not None else self.effect
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether other rejected outputs speak against it by more than a standard error.
-
-        More accepted outputs would not save it then.
-        """
+        """Whether the effect is negative by more than a standard error. Further outputs would not save the question."""
         return self.effect is not None and self.effect < -self.noise
 
     @property
     def is_chance(self) -> bool:
-        """Whether rejected outputs that it does not come from say too little for it."""
+        """Whether the effect on rejected outputs other than the first source is within noise."""
         return not self.was_said if self.effect is None else self.effect < SAID_NOISE * self.noise
 
     @property
     def rank(self) -> tuple[float, float]:
-        """Sort key: effect, then promise. A mean of several outputs that stands out says more than a single one."""
+        """Sort key: effect, then promise."""
         return (0.0 if self.effect is None else self.effect), self.promise
 
     @property
     def promise(self) -> float:
-        """How far its sources stand out, the more of them the surer."""
+        """Distance of the sources from accepted outputs. It counts more with more sources, as a mean of several outputs
+        is surer."""
         return abs(self.stands_out) * math.sqrt(self.support)
 
 
 def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
-    """The log-odds of yes by question and example, where every replicate was answered."""
+    """Return the log-odds of yes by question and example, where every replicate was answered."""
     table: dict[str, dict[str, float]] = {}
     for (example, question), values in replicates(verdicts).items():
         mean = complete_mean(values)
@@ -156,8 +154,8 @@ def yes_logits(verdicts: Iterable[Verdict]) -> dict[str, dict[str, float]]:
 
 
 def badness(values: Vector, fine: Vector) -> Vector:
-    """How much each of some outputs stands out upwards from accepted ones, in [0, 1]. ``values`` are log-odds that
-    something is wrong, shape (n,); ``fine`` are those of accepted outputs, shape (m,), m > 1."""
+    """Return how far each output stands out upwards from accepted outputs, in [0, 1], shape (n,). ``values`` are
+    log-odds that something is wrong, shape (n,); ``fine`` those of accepted outputs, shape (m,), m > 1."""
     centre, spread = centre_and_spread(fine)
     return sigmoid(SLOPE * ((values - centre) / spread - HALF_BAD))
 
@@ -174,14 +172,17 @@ def standing(
     """Judge a question by its answers; None where its sources or accepted outputs have too few answers.
 
     Args:
-        sources: The rejected outputs that it comes from. They say which answer is the good one, unless some have the
-            thing and others lack it: several remarks can lead to the same words for opposite reasons. The first,
-            whose remark it was made of, says nothing else, further ones were rejected for the same reason and count
-            as all others do.
-        is_relation: Whether the question is about a relation. It stands out a little on many outputs, so where its
-            sources do not tell its good answer, all rejected outputs do.
-        documents: The document of each example. Where a document has several outputs, they are compared with each
-            other: a question about what the document is about tells documents apart, and nothing on the next one.
+        logits: Log-odds of yes by example.
+        sources: Rejected outputs that the question comes from. They tell which answer is the good one, unless some have
+            the thing and others lack it: several comments can lead to the same words for opposite reasons. The first
+            source is left out of the effect, because the question was made of its comment. Further sources count like
+            all other rejected outputs.
+        fine: Accepted outputs.
+        rejected: Rejected outputs.
+        is_relation: Whether the question is about a relation. A relation stands out a little on many outputs. So where
+            its sources do not tell the good answer, all rejected outputs decide.
+        documents: The document of each example. Outputs of the same document are compared with each other, because a
+            question about the topic of a document tells documents apart and finds nothing in the next one.
     """
     of_fine = [each for each in fine if each in logits]
     accepted = np.array([logits[each] for each in of_fine])
@@ -216,10 +217,10 @@ def agreeing(
     fine: Collection[str],
     remarks: Mapping[str, Collection[str]],
 ) -> CriterionRecord:
-    """Drop the sources of a candidate that do not stand out on its side, with their comments, where others are left.
+    """Drop the sources of a candidate that do not stand out on its side, with their comments, if others are left.
 
-    The same words come of "doses by mail!" and of "no number to ring". The sources of ``candidate`` do not all say the
-    same (:attr:`Standing.was_said`).
+    For candidates whose sources do not tell one good answer (:attr:`Standing.was_said`): "doses by mail!" and "no
+    number to ring" may lead to the same question.
     """
     centre, spread = centre_and_spread(np.array([logits[each] for each in fine if each in logits]))
     least = LEAST_SOURCE * spread
@@ -239,24 +240,23 @@ def agreeing(
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers to a question that is asked already, on outputs that people judged."""
+    """Answers to a question of the start, on outputs that people judged."""
 
     question: Question
     rejected: Sequence[float]
-    """Log-odds of yes on them."""
+    """Log-odds of yes on rejected outputs."""
     fine: Sequence[float]
     """Log-odds of yes on accepted outputs."""
     documents: tuple[Sequence[str], Sequence[str]] | None = None
-    """The document of each rejected output and of each accepted one; None: every output is one of its own."""
+    """The document of each rejected output and of each accepted one; None: every output has its own document."""
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are outputs enough to say anything."""
+        """Whether there are enough outputs on both sides to measure an effect."""
         return min(len(self.rejected), len(self.fine)) >= FEWEST_OTHERS
 
     def strength(self, *, turned: bool = False) -> float:
-        """Standard errors by which it speaks against rejected outputs, or would with the other answer as the good
-        one."""
+        """Return the effect in standard errors; ``turned``: with the other answer as the good one."""
         sign = 1.0 if self.question.is_fault is not turned else -1.0
         groups = self.documents or (range(len(self.rejected)), range(-len(self.fine), 0))
         effect, noise = _effect(np.array(self.rejected), np.array(self.fine), groups, sign)
@@ -266,22 +266,23 @@ class Asked:
 def _effect(
     others: Vector, accepted: Vector, documents: tuple[Sequence[Hashable], Sequence[Hashable]], sign: float
 ) -> tuple[float, float]:
-    """How much worse rejected outputs look than accepted ones, and its standard error; ``sign`` 1 where yes is bad."""
+    """Return how much worse rejected outputs look than accepted ones, and the standard error. ``sign`` is 1 where yes
+    is bad, else -1."""
     bad, base = badness(sign * others, sign * accepted), badness(sign * accepted, sign * accepted)
     effect, noise = grouped_difference(bad, base, *documents)
-    # scores rank outputs of different documents: what differs between documents is noise there
+    # scores compare outputs of different documents, so differences between documents are noise too
     across = np.sqrt(bad.var(ddof=1) / len(bad) + base.var(ddof=1) / len(base))
     return effect, max(noise, float(across))
 
 
 def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, Fate]:
-    """Decide what becomes of the questions that are asked already. It costs no call, as their verdicts are there.
+    """Decide the fate of the questions of the start. It costs no call, because their verdicts are known.
 
-    One is ``dropped`` where it looks better on rejected outputs than on accepted ones, by more than a standard
-    error, and ``flipped`` where its other polarity moreover speaks against rejected outputs by :data:`TURNED_NOISE`
-    of them. Where others join its dimension it is ``idle`` if it speaks against rejected outputs by less than they
-    have to, :data:`SAID_NOISE`. Here its author's other questions vouch for it: by how many standard errors they
-    speak, on average, is what one would expect of it, give or take one (mean and deviation of the normal posterior).
+    A question is ``dropped`` if its effect is below -1 standard error. It is ``flipped`` instead if its effect with the
+    other polarity is above :data:`TURNED_NOISE` standard errors. A question is ``idle`` if new questions joined its
+    dimension and its own effect is less than new questions need, :data:`SAID_NOISE`. This last effect is shrunk towards
+    the mean effect of the author's other questions: it is the mean of a normal posterior, and the threshold is scaled
+    by the posterior's deviation.
     """
     fates: dict[str, Fate] = dict.fromkeys(asked, "stays")
     spoken = {name: each.strength() for name, each in asked.items() if each.is_enough}
@@ -297,11 +298,11 @@ def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, F
 
 
 def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
-    """Weights of questions that join, of this mean: the effect of each over its variance.
+    """Return weights with this mean for questions that join: the effect of each divided by its variance.
 
-    It is the linear discriminant of Fisher ("The use of multiple measurements in taxonomic problems", Annals of
-    Eugenics 7, 1936) with the questions taken for independent. A question that stands out on many accepted outputs
-    would drown the others. A question without an effect has the ``mean`` weight.
+    This is Fisher's linear discriminant ("The use of multiple measurements in taxonomic problems", Annals of Eugenics
+    7, 1936) for independent questions. Without it, a question that stands out on many accepted outputs would drown the
+    others. A question without an effect has the ``mean`` weight.
     """
     raw = {
         name: fisher_weight(each.effect, each.noise)
@@ -313,13 +314,13 @@ def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
 
 
 def id_for(text: str, taken: Collection[str]) -> str:
-    """A short id made from the words of a question, e.g. ``name-a-price``; unlike all that are taken."""
+    """Make a short id from the words of a question, e.g. ``name-a-price``, that is not taken."""
     words = [each for each in re.findall(r"[^\W_]+", text.lower())[1:] if each not in _FILLER]
     return free_id("-".join(words[1:5] or words) or "question", taken)  # the first word is what an output is called
 
 
 def free_id(wanted: str, taken: Collection[str]) -> str:
-    """The id, or the first with a number behind it that is not taken."""
+    """Return the wanted id, or if it is taken the first free one with a number behind it."""
     name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}-{number}", number + 1
@@ -327,7 +328,7 @@ def free_id(wanted: str, taken: Collection[str]) -> str:
 
 
 def as_question(candidate: CriterionRecord, name: str, good: GoodAnswer, weight: float = 1.0) -> Question:
-    """The candidate as a question of a checklist."""
+    """Make a question of a checklist from a candidate."""
     text, dimension, sees = candidate.text, candidate.dimension, candidate.sees
     return Question(id=name, text=text, dimension=dimension, good=good, weight=weight, sees=sees)
 
@@ -338,9 +339,9 @@ def turned(question: Question) -> Question:
 
 
 def unite(candidates: Sequence[CriterionRecord], near: Mapping[int, int]) -> list[CriterionRecord]:
-    """Candidates with the same meaning as one, the first of them, with the sources of all.
+    """Join candidates with the same meaning: the first one stays, with the sources of all.
 
-    ``near`` gives, by place, the place of an earlier candidate that asks the same.
+    ``near`` maps the place of a candidate to the place of an earlier candidate that asks the same.
     """
     kept: dict[int, CriterionRecord] = {}
     for place, candidate in enumerate(candidates):

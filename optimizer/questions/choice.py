@@ -1,8 +1,9 @@
-"""The choice of candidates worth asking: pre-checked on a few examples, held against all, the same ones joined.
+"""The choice of candidates worth asking: first checked on a few examples, then judged on all; repeats are joined.
 
-A few examples show which candidates the judge can answer at all, the others which of them speak against rejected
-outputs that they do not come from. What is left joins the checklist, weighed by effect and noise, read against the
-accepted outputs (:func:`~askance.evaluation.calibration_fit.fit_accepted`).
+A few examples show which candidates the judge can answer at all. The other examples show which candidates speak
+against rejected outputs that they do not come from. The candidates that are left join the checklist. They are weighed
+by effect and noise and read against the accepted outputs
+(:func:`~askance.evaluation.calibration_fit.fit_accepted`).
 """
 
 from __future__ import annotations
@@ -64,19 +65,19 @@ SAID_OF = {
     "dropped": "left out on trial: it speaks for what people reject",
     "idle": "left out on trial: it speaks against what people reject by less than those that join have to",
 }
-"""Words for the fate of a question of the start that does not stay as it is."""
+"""Words for the fate of a question of the start that is changed or left out."""
 OUT = ("dropped", "idle")
 MOST_TRIED = 2
-"""New wordings of a question that are judged at most."""
+"""Most new wordings of a question that are judged."""
 ALIKE_RANKED = 0.9
 """Spearman's correlation of P(yes) above which two wordings are one question."""
 OWN_CASES = 4
-"""Examples that a candidate comes from on which it is judged first."""
+"""Most of a candidate's own sources that it is judged on first."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Candidates that are worth asking, by their ids, and what the judge says with them."""
+    """Candidates that are worth asking, by id, and the judge's answers to them."""
 
     candidates: Mapping[str, CriterionRecord] = field(default_factory=dict)
     """The best first."""
@@ -92,15 +93,15 @@ class Widened:
 
     whole: Draft
     lean: Draft
-    """The judge without idle questions of the start; the whole one where none is idle."""
+    """The judge without idle questions of the start; the same as ``whole`` if no question is idle."""
     idle: tuple[str, ...] = ()
 
 
 @dataclass
 class Chooser:
-    """Chooses among candidates by what the judge says with them of some examples.
+    """Chooses among candidates by the judge's answers to them on some examples.
 
-    Where it asks, it raises as :meth:`~askance.optimizer.subject.Subject.observe`.
+    Methods that ask the judge raise the same errors as :meth:`~askance.optimizer.subject.Subject.observe`.
     """
 
     subject: Subject
@@ -110,30 +111,31 @@ class Chooser:
     most: int
     """Questions that may join in one round."""
     parts: int = 1
-    """Parts of the examples that candidates are made of."""
+    """Number of parts of the examples whose comments led to candidates: development, and perhaps validation."""
     mode: Literal["auto", "each", "batched"] = "each"
-    """Whether each question is a call of its own; auto: as :meth:`asked_as_it_answers` finds."""
+    """Whether each question is a call of its own; ``auto``: :meth:`asked_as_it_answers` decides."""
     keeps_start: bool = False
-    """Whether the questions that are asked already stay as they are, whatever they say of the examples."""
+    """Whether the questions of the start stay unchanged, whatever the examples show."""
     groups: tuple[Groups, Groups] = field(default_factory=lambda: (Groups(), Groups()))
-    """Who is asked with whom at first, and in the race, where several questions are a call."""
+    """Groups of candidates that share a call, at the first look and in the race; only for mode ``batched``."""
     table: MeasureTable = NO_MEASURES
     """The measures that may join, with their values on all examples."""
     told: bool = True
-    """Whether it says what becomes of candidates; not where a judge is learned to be tested and not to be kept."""
+    """Whether the fate of candidates is reported; False for a judge that is learned only to be tested on a fold."""
     learned: list[CriterionRecord] = field(default_factory=list, init=False)
-    """All candidates so far."""
+    """All candidates so far, with their fate."""
 
     def sides(self) -> dict[str, tuple[list[str], list[str]]]:
-        """As of :func:`~.racing.sides_by_dimension`."""
+        """Return accepted and rejected examples by dimension; see :func:`~.racing.sides_by_dimension`."""
         return sides_by_dimension(self.examples, self.targets)
 
     async def asked_as_it_answers(
         self, best: Draft, named: Mapping[str, CriterionRecord]
     ) -> tuple[Draft, BothWaysRecord | None]:
-        """Find out whether ``best`` is asked together or one by one; returns it so, with what decided.
+        """Decide whether ``best`` is asked several questions in one call.
 
-        No label is looked at, so that one answer holds for all folds.
+        Returns ``best`` with that mode, and the record of the comparison; None where nothing had to be compared. No
+        label is looked at, so that one decision holds for all folds.
         """
         if self.mode != "auto" or best.mode is not None or not named:
             return best, None
@@ -145,15 +147,16 @@ class Chooser:
         return replace(best, mode=found.mode), found
 
     async def seen_as_helps(self, best: Draft, named: Mapping[str, CriterionRecord]) -> Sees:
-        """Find out what the judge is to be shown with the candidates, by what some say of *other* rejected outputs.
+        """Decide how the judge sees an example: whole, the output alone, or with a quote asked for.
 
-        All folds of a proof are asked so: a judge that is shown something else is another one. Labels of the
-        examples that test it are looked at for this one choice among three, which is about all candidates together.
-        Candidates about a relation have a view of their own and are not among them.
+        Some candidates are asked in each way. Their effects on rejected outputs that they do not come from decide.
+        All folds of a proof use the same way, because a judge that sees something else is another judge. This one
+        choice among three, for all candidates together, does look at labels of the examples that later test the judge.
+        Candidates about a relation have a view of their own and are left out.
         """
         ways: list[Sees] = ["all"]
         ways += ["output"] if best.prompt.can_show_less_of(self.examples) else []
-        ways += [] if self._is_grouped(best) else ["quote"]  # which is a call of its own
+        ways += [] if self._is_grouped(best) else ["quote"]  # a question with a quote needs a call of its own
         if not named or len(ways) == 1:
             return ways[0]
         others = {name: each for name, each in named.items() if not each.is_relation}
@@ -193,7 +196,7 @@ class Chooser:
         logits = await self._first_look(best, named, sides)
         found = {name: self._standing(name, each, logits, sides) for name, each in named.items()}
         relations = {name for name, each in named.items() if each.is_relation}
-        # a few outputs do not tell that a relation is none; they tell it where others speak against it
+        # a relation stands out little on a few outputs, so it is dropped only if other outputs speak against it
         able = [
             name for name, each in found.items() if _is_able(each) or (name in relations and not _is_hopeless(each))
         ]
@@ -211,12 +214,12 @@ class Chooser:
             if not left:
                 break
             told = await self._raced(best, {name: named[name] for name in left}, named, part, iteration)
-            # a part need not hold the outputs that a question comes from
+            # keep the answers on a question's own outputs: the part may lack them
             logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
             found |= {name: self._standing(name, named[name], logits, sides) for name in left}
             ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
             if part is not None:
-                # before, a rare fault may not have been seen; and a few accepted ones tell their centre roughly
+                # not earlier: a rare fault may not have been seen yet, and few accepted outputs give a rough centre
                 if all_rejected:
                     ranked = [name for name in ranked if not _is_hopeless(found[name])]
                 left, out = _cut(ranked, room, NO_ROOM[1], relations)
@@ -224,7 +227,7 @@ class Chooser:
         ranked = [name for name in ranked if _is_able(found[name])] if left else []
         unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
         said = [name for name in ranked if not _is_chance(found[name])]
-        # further comments are of questions that turned out to ask the same
+        # only the first comment: further ones come from questions that turned out to ask the same
         remarks = {name: next(iter(each.comments), None) for name, each in named.items()}
         asked = yes_logits(seen.verdicts) | values
         last = joining(said, logits, asked, room=self.most, remarks=remarks)
@@ -243,7 +246,7 @@ class Chooser:
         return Chosen(chosen, {name: logits[name] for name in chosen}, measured)
 
     def measured(self, best: Draft, iteration: int) -> tuple[FittedMeasure, ...]:
-        """Choose the measures that join, for each rated dimension, by the examples alone; nothing is asked."""
+        """Choose the measures that join, for each rated dimension. Nothing is asked of the judge."""
         there = {each.measure for each in best.questions.measures}
         table = self.table.without({name for name, each in self.table.measures.items() if each.measure in there})
         documents, taken = documents_of(self.examples), {each.id for each in best.questions.questions}
@@ -261,7 +264,7 @@ class Chooser:
         return tuple(sorted(joined, key=lambda each: -each.strength))
 
     def _worth(self) -> Worth | None:
-        """The effect of a measure where outputs are compared in pairs; None where each has a label of its own."""
+        """Return how a measure's effect is computed on pairs; None where each output has a label of its own."""
         return None
 
     def _tell_measure(self, found: FittedMeasure, unused: str | None, iteration: int) -> None:
@@ -274,10 +277,10 @@ class Chooser:
             self.events.emit(QuestionJudged(told))
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
-        """The judge with the chosen questions, its verdicts taken as they are; it is ``best`` where nothing is new.
+        """Return the judge with the chosen questions, uncalibrated; it is ``best`` where nothing is new.
 
-        Questions of ``best`` that praise what people reject are turned round, or left out: ``seen`` is what ``best``
-        does on the examples. Where none is chosen, nothing but that is new.
+        Questions of ``best`` that praise what people reject are turned round or left out, by the verdicts of ``best``
+        in ``seen``. This happens also where no candidate was chosen.
         """
         fates = self._fates(best, chosen.candidates, seen)
         if not chosen.candidates and not chosen.measured and not fates:
@@ -318,11 +321,11 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """Read drafts against accepted examples, by the first one's verdicts; the others ask some of its questions."""
+        """Calibrate drafts on accepted examples. Only the first is judged; the others ask some of its questions."""
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.asked)
         if best.calibration is None and not asks_more:
-            return list(drafts)  # as its verdicts are taken as they are, its prompt can still be edited
+            return list(drafts)  # without a calibration the prompt can still be edited
         # the race has bought the verdicts on all examples, unless several questions share a call
         examples, ways = self.examples, (True, False)
         if self._is_grouped(best):
@@ -350,11 +353,11 @@ class Chooser:
     async def reworded(
         self, best: Draft, chosen: Chosen, writer: Callable[[CriterionRecord], Awaitable[Sequence[str]]]
     ) -> dict[str, str]:
-        """New words, by id, for the chosen candidates that read oddly, where the judge ranks the outputs alike with
-        them.
+        """Find new words for chosen candidates that read oddly; returns them by id.
 
-        No label is looked at, so that one wording holds for all folds. Where several questions are a call, the words
-        stay: an answer there depends on what else is asked.
+        New words are taken only if the judge ranks the outputs alike with them. No label is looked at, so that one
+        wording holds for all folds. Where several questions share a call, the words stay, because an answer depends on
+        the other questions of its call.
         """
         found: dict[str, str] = {}
         for name, candidate in chosen.candidates.items() if not self._is_grouped(best) else ():
@@ -379,16 +382,17 @@ class Chooser:
         return found
 
     def say(self, names: Sequence[str], fate: Fate) -> None:
-        """Say what becomes of questions of the start, if anything is to be said."""
+        """Report the fate of questions of the start, unless ``told`` is False."""
         for name in names if self.told else ():
             self.events.say(f"question {name} is {SAID_OF[fate]}")
 
     async def _first_look(
         self, best: Draft, named: Mapping[str, CriterionRecord], sides: Sides
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes on each candidate's own outputs and some accepted ones.
+        """Return the log-odds of yes on each candidate's own outputs and on some accepted ones.
 
-        Relations are judged on some rejected outputs more: one stands out a little on many, and its own tell little.
+        Relations are also judged on some rejected outputs. A relation stands out a little on many outputs, so its own
+        outputs tell little.
         """
         found: dict[str, dict[str, float]] = {}
         for relation in (False, True):
@@ -406,10 +410,10 @@ class Chooser:
         waiting: Mapping[str, CriterionRecord],
         part: Collection[str],
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes on a part of the examples and on each candidate's own, or else on the least liked.
+        """Return the log-odds of yes on a part of the examples and on each candidate's own sources.
 
-        A rare fault shows on few outputs, but it has to show on the one that somebody wrote of. ``waiting`` are
-        those that will be asked so, too.
+        A candidate without sources is asked about the least liked outputs instead. A rare fault shows on few outputs,
+        but it has to show on the output that the comment was about. ``waiting`` are candidates that may be asked later.
         """
         part = self._asked_on(part, named.values())
         of_case: dict[str, dict[str, CriterionRecord]] = {}
@@ -424,7 +428,7 @@ class Chooser:
                 (group, {*part, *(case for case, some in of_case.items() if some.keys() & group.keys())})
                 for group in self.groups[0].holding(named, waiting)
             ]
-        else:  # one example after the other: what was read of it is kept for its questions
+        else:  # one example after the other, so that its text stays in the prompt cache for all its questions
             asks = [
                 (named, set(part)),
                 *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case),
@@ -440,7 +444,7 @@ class Chooser:
         part: Collection[str] | None,
         iteration: int,
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes with the candidates that are still in the race, on a part of the examples; None: on all."""
+        """Return the log-odds of yes for the candidates still in the race; ``part`` None: on all examples."""
         ids = None if part is None else self._asked_on(part)
         examples = [each for each in self.examples if ids is None or each.id in ids]
         self.events.phase(f"iteration {iteration}: judging {len(examples)} examples with {len(racing)} questions")
@@ -448,18 +452,18 @@ class Chooser:
         return await self._judge(best, [(each, examples) for each in asked])
 
     def _asked_on(self, part: Collection[str], own: Iterable[CriterionRecord] = ()) -> set[str]:
-        """Examples that candidates are asked of, where they are to be asked of a part; ``own`` are asked of their own
-        cases, too."""
+        """Return the ids of the examples to ask about. Subclasses add to ``part``; candidates ``own`` are also asked
+        about their own sources."""
         return {*part}
 
     def _is_grouped(self, best: Draft) -> bool:
-        """Whether several candidates are a call."""
+        """Whether several candidates share a call."""
         return (best.mode or self.mode) == "batched"
 
     async def _judge(
         self, best: Draft, asks: Sequence[tuple[Mapping[str, CriterionRecord], Sequence[Example]]]
     ) -> dict[str, dict[str, float]]:
-        """Log-odds of yes by candidate and example; some candidates are asked of some examples, one after the other."""
+        """Return the log-odds of yes by candidate and example. Each pair of ``asks`` is judged after the one before."""
         verdicts: list[Verdict] = []
         for named, examples in asks:
             questions = tuple(as_question(each, name, "yes") for name, each in named.items())
@@ -483,7 +487,7 @@ class Chooser:
         )
 
     def _asked(self, question: Question, table: Mapping[str, float], sides: Sides) -> Asked:
-        """The answers to a question that is asked already."""
+        """Return the answers to a question of the start, on rejected and on accepted outputs."""
         fine, poor = sides.get(self._rated(question.dimension), ([], []))
         rejected, accepted = ([each for each in side if each in table] for side in (poor, fine))
         documents = documents_of(self.examples)
@@ -495,7 +499,7 @@ class Chooser:
         )
 
     def _rated(self, dimension: str) -> str:
-        """The rated dimension that a dimension of the checklist is held to."""
+        """Return the rated dimension that stands for a dimension of the checklist: the same, or else the first."""
         return dimension if dimension in self.targets.dimensions else self.targets.dimensions[0]
 
     def _tell(
@@ -510,18 +514,18 @@ class Chooser:
             id=name,
             good=None if found is None else found.good,
             reason=problem,
-            # more examples may speak for one whose verdicts speak against it in nothing that was seen
+            # nothing seen speaks against these candidates, so more examples may speak for them
             may_return=problem is None or problem in (*NO_ROOM, CHANCE),
             effect=None if found is None else found.effect,
             iteration=iteration,
         )
-        self.learned = [each for each in self.learned if each.id != name]  # one that waited is told anew
+        self.learned = [each for each in self.learned if each.id != name]  # a candidate that waited is recorded anew
         self.learned.append(told)
         if self.told:
             self.events.emit(QuestionJudged(told))
 
     def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
-        """The fates of the checklist's questions; a dimension keeps one that stands for it."""
+        """Return the fates of the start's questions. Every dimension keeps at least one question."""
         if self.keeps_start:
             return {}
         logits, sides = yes_logits(seen.verdicts), self.sides()
@@ -542,7 +546,7 @@ class Chooser:
 
 
 def _most_told(named: Mapping[str, CriterionRecord], most: int) -> dict[str, CriterionRecord]:
-    """The candidates that most remarks led to; nearly the same in all folds."""
+    """Return the candidates with the most sources, ties by a hash of their words; nearly the same in all folds."""
     order = {name: (-len(each.sources), sha256(each.text.encode()).digest()) for name, each in named.items()}
     return {name: named[name] for name in sorted(named, key=order.__getitem__)[:most]}
 
@@ -554,7 +558,8 @@ def _rank(found: Standing | None) -> tuple[float, float]:
 def _cut(
     ranked: Sequence[str], room: int, why: str, relations: Collection[str], *, more: bool = True
 ) -> tuple[list[str], dict[str, str]]:
-    """Candidates that there is room for, and why there is none for the others; see :func:`.racing.with_places`."""
+    """Return the candidates that keep a place, and the reason for each of the others; see
+    :func:`.racing.with_places`."""
     left = with_places(ranked, room, relations, more=more)
     return left, dict.fromkeys((name for name in ranked if name not in left), why)
 

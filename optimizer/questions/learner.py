@@ -1,14 +1,13 @@
 """The learner: from people's comments to a checklist that finds what they spoke of (METHOD part 4), and its proof.
 
-The proof is cross-fitted. All development and validation examples but a fold of them teach a judge in the way that
-all of them teach the one that is kept, and the fold tests it, one fold after the other. So every example tests a
-judge that it has taught nothing, nearly as many teach as in the end, and the acceptance test has all of them to
-decide by. What is kept is learned from all (the idea of Chernozhukov et al., "Double/debiased machine learning",
-Econometrics Journal 21, 2018, section 3). The test examples stay unseen.
+The proof is cross-fitted (Chernozhukov et al., "Double/debiased machine learning", Econometrics Journal 21, 2018,
+section 3). The development and validation examples are divided into folds. For each fold a judge is learned from all
+other folds and tested on this one. So no example tests a judge that it taught, and the acceptance test uses all
+examples. The judge that is kept is learned from all of them in the same way. The test examples stay unseen.
 
 The acceptance test thus decides about the way of learning: the judge that is kept has read a little more than each
-of those that were tested. With ``--learn-from development`` validation only tests. What became of every question
-costs no call.
+judge that was tested. With ``--learn-from development`` validation only tests. The records of all questions cost no
+call.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ from .proposers import Finder
 from .racing import sides_of
 
 Candidates = Mapping[str, CriterionRecord]
-"""By their ids."""
+"""Candidates by their ids."""
 
 FOLDS = 3
-"""Parts of the development examples, and of validation, that test what all others taught."""
+"""Most folds of the development examples, and of the validation examples."""
 
 
 @dataclass
@@ -58,22 +57,21 @@ class QuestionLearner:
     mirror: Finder
     """Reads the validation examples."""
     both: Chooser
-    """Chooses by all of them."""
+    """Chooses by the development and the validation examples together."""
     events: Teller
     soft: bool
-    """Whether P(yes) is scored, or yes and no."""
+    """Whether P(yes) is scored; else the answer yes or no."""
     crossed: bool = True
-    """Whether validation teaches too; else it only tests what development taught."""
+    """Whether validation teaches too; else it only tests."""
     mender: QuestionMender | None = None
-    """Words questions that read oddly anew, before they join; None: they join as they are."""
+    """Rewords questions that read oddly, before they join; None: the words stay."""
     learned: list[CriterionRecord] = field(default_factory=list, init=False)
-    """All candidates so far, each question once, and what became of it."""
+    """All candidates so far, each question once, with its fate."""
     both_ways: BothWaysRecord | None = field(default=None, init=False)
-    """How the judge answers several questions in one call; None where that was not to be found out, or was known
-    before."""
+    """Comparison of the judge's answers to questions together and alone; None where none was needed."""
     _done: bool = field(default=False, init=False)
     _untried: dict[str, Any] | None = field(default=None, init=False)
-    """Evidence that earlier runs have read, as long as nothing is decided about what this one read."""
+    """Evidence that earlier runs have read; None once the evidence of this run is decided about."""
 
     async def take(self, now: LoopRound) -> Turn:
         """Learn, once in a run, and send the judge with its new questions through the acceptance test."""
@@ -96,8 +94,7 @@ class QuestionLearner:
         return Turn(winner) if winner is not start else Turn(start, self._nothing_more)
 
     def _look_at_measures(self, start: Draft, chooser: Chooser, iteration: int) -> tuple[FittedMeasure, ...]:
-        """Choose the measures before any question is bought; say them, and which of them pay for repeating the
-        input."""
+        """Choose and report the measures before any question is bought; name those that pay for repeating the input."""
         table, joined = chooser.table, chooser.measured(start, iteration)
         if table.left_out is not None:
             self.events.say(table.left_out)
@@ -126,7 +123,7 @@ class QuestionLearner:
         iteration: int,
         measured: tuple[FittedMeasure, ...],
     ) -> Race | None:
-        """Let the acceptance test decide; None where there is nothing to decide about."""
+        """Learn questions and let the acceptance test decide; None where there is nothing new to decide about."""
         if self.crossed:
             return await self._cross_fit(start, seen, contest, iteration, measured)
         chooser = self.finder.chooser
@@ -151,11 +148,11 @@ class QuestionLearner:
         iteration: int,
         measured: tuple[FittedMeasure, ...],
     ) -> Race | None:
-        """The folds of validation come first: where they show a loss, the others would have to outweigh it, and are
-        left.
+        """Test the way of learning on the folds, and let the acceptance test decide about the judge learned from all.
 
-        What is tested is the judge that asks all it asked before: what both judges have in common is no noise in
-        their difference. Idle questions are then left out where that is no loss on the same folds.
+        The folds of validation come first. Where they show a loss, the folds of development are not judged. The judge
+        with all its old questions is tested first, because what both judges share is no noise in their difference.
+        Idle questions are then left out if that is no loss on the same folds.
         """
         mine = await self.finder.propose(start.draft, iteration)
         theirs = await self.mirror.propose(start.draft, iteration)
@@ -196,7 +193,7 @@ class QuestionLearner:
         return await contest.cross(start, kept, crossed)
 
     async def _reworded(self, judge: Draft, chooser: Chooser, chosen: Chosen) -> dict[str, str]:
-        """New words of the chosen questions that read oddly, by id: a person is to sign what joins."""
+        """Find new words for chosen questions that read oddly, by id. A person has to sign the questions that join."""
         if (mender := self.mender) is None:
             return {}
 
@@ -231,16 +228,16 @@ class QuestionLearner:
         return CrossedFold(tested, before, told.scores, after)
 
     def found_in(self, question: str) -> list[str]:
-        """The parts whose examples led to a candidate."""
+        """Return the parts, development or validation, whose examples led to a candidate."""
         both = {"development": self.finder, "validation": self.mirror}
         return [part for part, finder in both.items() if question in finder.found]
 
     @property
     def read(self) -> dict[str, Any]:
-        """As under ``read`` in ``result.json``.
+        """Evidence that was read: ``read`` of ``result.json``.
 
-        Where a budget ended the learning, what earlier runs have read alone: a run that goes on from this one begins
-        with it.
+        If a budget ended the learning, only the evidence of earlier runs: a run that goes on from this one then reads
+        the rest again.
         """
         if self._untried is not None:
             return self._untried
@@ -249,9 +246,7 @@ class QuestionLearner:
 
 
 def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
-    """At most :data:`FOLDS` parts, each with as many that people like as the others; the outputs of one document are
-    in one of them.
-    """
+    """Divide examples into at most :data:`FOLDS` folds, liked alike. Outputs of one document stay together."""
     liked: defaultdict[str, list[float]] = defaultdict(list)
     for each in examples:
         liked[document_of(each)].append(wanted(each.id) or 0.0)
@@ -261,12 +256,13 @@ def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None])
 
 
 def taught_by_others(tested: Collection[Example], mine: Candidates, others: Candidates) -> dict[str, CriterionRecord]:
-    """Candidates that none of the tested examples had a part in.
+    """Return the candidates that no tested example had a part in.
 
     Args:
-        tested: Part of the examples that ``mine`` come from. One that comes from no comment comes from all of these.
-        mine: Their candidates, by their ids. The first source is the one that the words come from.
-        others: Those that come from other examples.
+        tested: Some of the examples that ``mine`` come from.
+        mine: Candidates by id. The first source of a candidate is the example that its words come from. A candidate
+            without sources comes from all these examples.
+        others: Candidates from other examples, by id.
     """
     ids = {each.id for each in tested}
     left = {
@@ -292,7 +288,7 @@ def without_remarks_of(tested: Collection[Example], taught: Collection[Example],
 
 
 def _shown(sees: Sees, every: Candidates, *several: Candidates) -> list[dict[str, CriterionRecord]]:
-    """Candidates that the judge is asked with so much in view; one about a relation keeps its own view.
+    """Return the candidates with this view of an example; candidates about a relation keep their own view.
 
     The view of a relation is read from ``every``, so that all folds ask the same question in the same way.
     """
@@ -301,7 +297,7 @@ def _shown(sees: Sees, every: Candidates, *several: Candidates) -> list[dict[str
 
 
 def _worded(texts: Mapping[str, str], *several: Candidates) -> list[dict[str, CriterionRecord]]:
-    """Candidates with new words, by their ids."""
+    """Return the candidates with their new words, by id."""
     return [
         {name: each.but(text=texts[name]) if name in texts else each for name, each in named.items()}
         for named in several
@@ -309,7 +305,7 @@ def _worded(texts: Mapping[str, str], *several: Candidates) -> list[dict[str, Cr
 
 
 def _united(mine: Candidates, theirs: Candidates) -> dict[str, CriterionRecord]:
-    """The candidates of both by their ids, under which both know the same question."""
+    """Join two sets of candidates. A question that is in both has the same id in both."""
     named = dict(mine)
     for name, candidate in theirs.items():
         named[name] = named[name].as_one_with(candidate) if name in named else candidate
@@ -323,7 +319,7 @@ def learning_facts(
     outcome: Outcome,
     tests: Mapping[int, Observation],
 ) -> dict[str, Any]:
-    """Return the parts of ``result.json`` on what was learned; the last three arguments are those of
+    """Return the parts of ``result.json`` about learning; the last three arguments are those of
     ``SetUp.free_facts``."""
     job = context.job
     questions = learned_questions(learner, outcome, context.splits.validation, tests, yardstick, soft=job.options.soft)
@@ -348,10 +344,10 @@ def learned_questions(
     *,
     soft: bool,
 ) -> list[CriterionRecord]:
-    """The candidates with what became of them: those that joined first, then those that the acceptance test refused.
+    """Return all candidates with their fate: first those that joined, then those that the acceptance test refused.
 
-    ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test: the
-    same verdicts, scored without those of the question.
+    ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test. It
+    uses the same verdicts, scored once with and once without the question.
     """
     best = outcome.best
     seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {}
@@ -376,9 +372,9 @@ def learned_questions(
 
 
 def _revised(start: Checklist, best: Draft) -> list[RevisedRecord]:
-    """The questions of the start that the accepted judge asks the other way round, or no more.
+    """Return the questions of the start that the accepted judge turned round or left out.
 
-    None where it has none of them in their old words: then all of them were written anew.
+    The list is empty if no question kept its words and none was learned: then all questions were written anew.
     """
     now = {each.id: each for each in best.questions.questions}
     same = [each for each in start.questions if each.id in now and now[each.id].text == each.text]
@@ -393,12 +389,12 @@ def _revised(start: Checklist, best: Draft) -> list[RevisedRecord]:
 
 
 def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], finish_reason: str) -> str | None:
-    """Why none was proposed, as in "None, as …"; None where some were.
+    """Return why no question was proposed, to follow "No question was learned, as …"; None if some were proposed.
 
     Args:
-        learner: What it saw: the development examples, and those of validation where they teach too.
+        learner: The learner after the run.
         examples: All examples of the run.
-        finish_reason: Why the run ended; where it was not to learn, there is nothing to say.
+        finish_reason: Why the run ended. None is returned where the run was not to learn.
     """
     if any(not each.is_measure for each in learner.learned) or finish_reason in ("calibrated", "converged"):
         return None
@@ -420,13 +416,13 @@ def why_no_questions(learner: QuestionLearner, examples: Sequence[Example], fini
 
 
 def _remarks(chooser: Chooser) -> set[str]:
-    """The different comments on rejected examples; none where nothing can be learned of these."""
+    """Return the different comments on rejected examples; none where too few examples are accepted or rejected."""
     rejected = {each for _, poor in chooser.sides().values() for each in poor}
     return {one_line(one.text) for each in chooser.examples if each.id in rejected for one in each.comment}
 
 
 def _few(chooser: Chooser) -> str:
-    """Why nothing can be learned of the development examples."""
+    """Return why nothing can be learned from the development examples."""
     wanted = chooser.targets.wanted
     sides = [
         sides_of({each.id: wanted[each.id].get(name) for each in chooser.examples})

@@ -1,8 +1,8 @@
-"""Questions learned from pairs of which people liked one output better (METHOD.md, part 7).
+"""Questions learned from pairs of outputs of which people liked one better (METHOD.md, part 7).
 
-The effect of a question is the mean of good(chosen) less good(rejected) over pairs, where good is P(the answer that
-speaks for the output). Its sign gives the polarity. Weights are those of Bradley and Terry on the same differences,
-mixed with equal ones as far as cross-validation says. A judge is better where it tells more held-out pairs.
+The effect of a question is the mean of good(chosen) - good(rejected) over pairs, where good is P(the answer that speaks
+for the output). The sign of the effect gives the polarity. Weights are Bradley-Terry weights on the same differences,
+mixed with equal weights; cross-validation decides how far. A judge is better if it tells more held-out pairs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .choice import Chooser, Chosen, Widened
 from .racing import Sides
 
 PAIR_OF = "preference_pair"
-"""Key of an output's metadata with the id of its pair."""
+"""Key in an output's metadata that holds the id of its pair."""
 PREFERRED = "overall"
-"""The value that people's choice gives an output: 1 for the chosen output, 0 for the rejected one."""
+"""Name of the score that people's choice gives an output: 1 for the chosen output, 0 for the rejected one."""
 _FEWEST_WEIGHED = 8
-"""Pairs from which weights are learned; with fewer they stay equal."""
+"""Fewest pairs from which weights are learned; with fewer the weights are not learned from pairs."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def examples_of_pairs(pairs: Iterable[Preference]) -> list[Example]:
     """Return both outputs of every pair as examples, with people's choice as a label.
 
     The outputs of one prompt are one document, so that no fold divides them. A tie has no labels. All comments of a
-    pair are about its rejected output: what is said for the chosen one is what the rejected one lacks.
+    pair are put on its rejected output: praise of the chosen output says what the rejected one lacks.
     """
     found = []
     for pair in pairs:
@@ -76,7 +76,7 @@ def are_pairs(examples: Sequence[Example]) -> bool:
 
 
 def decided_pairs(examples: Iterable[Example]) -> list[Decided]:
-    """Return the pairs of which both outputs are there and people preferred one, in the order of the examples."""
+    """Return the pairs with both outputs among the examples and a preference, in the order of the examples."""
     sides: dict[str, dict[float, Example]] = defaultdict(dict)
     for each in examples:
         if (label := each.human_score(PREFERRED)) is not None:
@@ -87,20 +87,20 @@ def decided_pairs(examples: Iterable[Example]) -> list[Decided]:
 
 @dataclass(frozen=True)
 class PairYardstick:
-    """The share of pairs that a judge tells: 1 where it scores the chosen output higher, a half where both alike."""
+    """The share of pairs that a judge tells. A pair counts 1 if the chosen output scores higher, 0.5 for a tie."""
 
     pairs: Sequence[Decided]
-    """All pairs of the run; of them those are measured that have scores."""
+    """All pairs of the run; only pairs with scores are measured."""
     resamples: int
     seed: int
     name = "share of pairs told"
 
     def value(self, scores: Sequence[ExampleScore]) -> float | None:
-        """The share over the pairs that have scores."""
+        """Return the share over the pairs that have scores."""
         return mean_score(_told(self._among(scores), scores))
 
     def measure(self, scores: Sequence[ExampleScore], examples: Sequence[Example]) -> dict[str, Any]:
-        """The share, with an interval by prompt, and nothing that is for single outputs."""
+        """Return the share with an interval by prompt. Correlations, which are for single outputs, are None."""
         pairs = self._among(scores)
         told = _told(pairs, scores)
         found = self._gain([None if each is None else 0.0 for each in told], told, pairs)
@@ -111,7 +111,7 @@ class PairYardstick:
     def difference(
         self, before: Sequence[ExampleScore], after: Sequence[ExampleScore], examples: Sequence[Example]
     ) -> Difference:
-        """Paired difference of the shares; prompts are swapped and resampled whole."""
+        """Return the paired difference of the shares; prompts are swapped and resampled whole."""
         pairs = self._among(after)
         return self._gain(_told(pairs, before), _told(pairs, after), pairs)
 
@@ -127,14 +127,14 @@ class PairYardstick:
 
 
 def _told(pairs: Sequence[Decided], scores: Iterable[ExampleScore]) -> list[float | None]:
-    """Credit of a judge on each pair; None where a score is missing."""
+    """Return the judge's credit on each pair: 1, 0.5 for equal scores, or 0; None where a score is missing."""
     by_id = {each.example: each.overall for each in scores}
     both = ((by_id.get(each.chosen), by_id.get(each.rejected)) for each in pairs)
     return [None if a is None or b is None else 1.0 if a > b else 0.5 if a == b else 0.0 for a, b in both]
 
 
 def pair_effect(differences: Vector, prompts: Sequence[str]) -> tuple[float, float]:
-    """Mean of the differences, shape (pairs,), and its standard error by prompt."""
+    """Return the mean of the differences, shape (pairs,), and its standard error by prompt."""
     mean = float(differences.mean())
     rest: dict[str, float] = defaultdict(float)
     for prompt, value in zip(prompts, differences - mean, strict=True):
@@ -146,31 +146,31 @@ def pair_effect(differences: Vector, prompts: Sequence[str]) -> tuple[float, flo
 
 @dataclass(frozen=True)
 class StandingOfPairs(Standing):
-    """Evidence for a question from pairs, whose sign gives the polarity."""
+    """Evidence for a question from pairs; the sign of the mean difference gives the polarity."""
 
     @property
     def problem(self) -> str | None:
-        """Why it may not join: fewer standard errors than a question of its origin needs."""
+        """Why the question may not join: its effect has fewer standard errors than its origin needs."""
         needed = SAID_NOISE if self.support else CONTRAST_NOISE
         assert self.effect is not None, "there are pairs"
         return None if self.effect >= needed * self.noise else "it tells pairs no more than by chance"
 
     @property
     def is_chance(self) -> bool:
-        """Whether it tells pairs no more than by chance."""
+        """Whether the question tells pairs no more than by chance."""
         return self.problem is not None
 
 
 @dataclass(frozen=True)
 class AskedOfPairs(Asked):
-    """Differences of a question that is asked already, in place of its answers on either side."""
+    """Answers to a question of the start as differences over pairs."""
 
     differences: tuple[float, ...] = ()
-    """P(yes) of the chosen output less that of the rejected one."""
+    """P(yes) of the chosen output minus P(yes) of the rejected one, by pair."""
     prompts: tuple[str, ...] = ()
 
     def strength(self, *, turned: bool = False) -> float:
-        """Standard errors by which it speaks for chosen outputs, or would with the other answer as the good one."""
+        """Return the effect on pairs in standard errors; ``turned``: with the other answer as the good one."""
         mean, noise = pair_effect(np.array(self.differences), self.prompts)
         return (1.0 if self.question.is_fault is turned else -1.0) * mean / max(noise, LEAST_NOISE)
 
@@ -180,11 +180,11 @@ class PairChooser(Chooser):
     """Chooses among candidates by pairs; both outputs of a pair are always judged together."""
 
     soft: bool = True
-    """Whether scores come from P(yes)."""
+    """Whether scores come from P(yes); else from the answers."""
     seed: int = 42
 
     def _asked_on(self, part: Collection[str], own: Iterable[CriterionRecord] = ()) -> set[str]:
-        """The part and the cases of ``own``, all with the other outputs of their pairs."""
+        """Return the part and the sources of ``own``, each with the other output of its pair."""
         wanted = {*part, *(source for candidate in own for source in candidate.sources)}
         whole = ({pair.chosen, pair.rejected} for pair in decided_pairs(self.examples))
         return wanted.union(*(both for both in whole if both & wanted))
@@ -192,7 +192,7 @@ class PairChooser(Chooser):
     def _standing(
         self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
-        """The evidence of the pairs but for the one whose comment the question was made of."""
+        """Return the evidence from all pairs except the one whose comment led to the question."""
         told = next(iter(candidate.sources), None)
         others = [each for each in decided_pairs(self.examples) if told not in (each.chosen, each.rejected)]
         found, prompts = self._differences(logits.get(name, {}), others)
@@ -213,14 +213,15 @@ class PairChooser(Chooser):
 
     @staticmethod
     def _differences(table: Mapping[str, float], pairs: Iterable[Decided]) -> tuple[Vector, list[str]]:
-        """P(yes) of chosen less rejected outputs where both have an answer, and the prompts of these pairs."""
+        """Return P(yes) of chosen minus rejected outputs where both have an answer, and the prompts of these pairs."""
         both = [each for each in pairs if each.chosen in table and each.rejected in table]
         sides = (np.array([table[getattr(each, side)] for each in both]) for side in ("chosen", "rejected"))
         chosen, rejected = (sigmoid(each) for each in sides)
         return chosen - rejected, [each.prompt for each in both]
 
     def _worth(self) -> Worth:
-        """The mean difference of a measure's shares over pairs, chosen less rejected, with its error by prompt."""
+        """Return the effect of a measure: its mean difference over pairs, chosen minus rejected, with the error by
+        prompt."""
         pairs = decided_pairs(self.examples)
         prompts = [each.prompt for each in pairs]
 
@@ -230,7 +231,7 @@ class PairChooser(Chooser):
         return found
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
-        """The judge with the chosen questions and measures, all of them weighed together by the pairs."""
+        """Return the judge with the chosen questions and measures; the pairs weigh all criteria together."""
         found = super().drafts(best, chosen, seen)
         if found.whole is best:
             return found
@@ -246,7 +247,7 @@ class PairChooser(Chooser):
         return Widened(whole, whole if found.lean is found.whole else self._weighed(found.lean, tables), found.idle)
 
     def _weighed(self, draft: Draft, tables: Mapping[str, Mapping[str, float]]) -> Draft:
-        """The draft with weights learned from the pairs that have all answers, the mean weight 1."""
+        """Return the draft with weights of mean 1, learned from the pairs that have all answers."""
         asked = [each for each in draft.questions.questions if each.id in tables]
         pairs = [
             each
@@ -272,11 +273,11 @@ class PairChooser(Chooser):
         return replace(draft, checklist=checklist)
 
     def _good(self, question: Question, logit: float) -> float:
-        """The worth of an answer: P(the good one), or whether it was given."""
+        """Return P(the good answer), or 1 or 0 for whether the good answer was given."""
         good = -logit if question.is_fault else logit
         is_soft = self.soft or isinstance(question, ComputedMeasure)  # a measure has no answer
         return float(sigmoid(np.array([good]))[0]) if is_soft else float(good >= 0)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """The drafts as they are: two outputs for one prompt are compared, so no scale has to be fitted."""
+        """Return the drafts unchanged: two outputs for one prompt are compared, so no scale has to be fitted."""
         return list(drafts)

@@ -1,8 +1,8 @@
-"""How candidates are put to the judge: what it is shown, and whether several are asked in one call (``--mode
-batched``, or ``auto`` where it was found to answer so as it does alone).
+"""How candidates are put to the judge: what it is shown, and whether several are asked in one call.
 
-An answer may depend on what else is asked in its call. So a candidate belongs to one group for the whole run, and a
-group is asked as a whole: all folds then know the same answers, and none of them is bought twice.
+Several are asked in one call with ``--mode batched``, or with ``auto`` if the judge answers them as it does alone.
+An answer may depend on the other questions of its call. So a candidate belongs to one group for the whole run, and a
+group is asked as a whole. All folds then use the same answers, and no answer is bought twice.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .candidates import Standing, yes_logits
 from .racing import Verdicts
 
 COMPARED, COMPARED_ON = 8, (1 / 6, 1 / 3)
-"""Candidates that are asked in every way, to see which helps the judge: those that most remarks led to, as several
-cases say more than one; on three data sets eight decided as twelve had, and fit one reading side by side. And the
-shares of the accepted and of the rejected examples that each is asked of, at a first look and, where that does not
-decide, at a second one; of eight accepted ones, ways that are level on all looked apart by a third."""
+"""Number of candidates that are asked in every way, and the shares of the accepted and rejected examples at a first and
+a second look. The candidates with the most sources are taken, as several cases say more than one."""
+# On three data sets eight candidates decided as twelve had. On only eight accepted examples, ways that are level on all
+# examples looked apart by a third.
 CLEARLY_WORSE = 2.0
-"""Standard errors by which effects have to be smaller, with less in view, for everything to be shown."""
+"""Standard errors by which effects have to be smaller when the judge sees less, before everything is shown."""
 _DONE: dict[Sees, str] = {
     "all": "asked with everything in view",
     "output": "asked of the output alone",
@@ -47,22 +47,22 @@ _DONE: dict[Sees, str] = {
 
 @dataclass(frozen=True)
 class Compared:
-    """How far rejected outputs stand out from accepted ones where some candidates are asked in several ways."""
+    """Effects of some candidates that were asked in several ways, and the way that was taken."""
 
     taken: Sees
     effects: Mapping[Sees, float]
-    """Mean effect of the candidates by way, 0 of one that could not join; empty where there are too few rejected
-    outputs."""
+    """Mean effect of the candidates by way; a candidate that may not join counts 0. Empty where there are too few
+    rejected outputs."""
     candidates: int
-    """Candidates that have an effect in every way."""
+    """Number of candidates that have an effect in every way."""
 
     @classmethod
     def of(cls, found: Mapping[Sees, Mapping[str, Standing | None]]) -> Compared:
-        """By what is said of the same candidates and outputs in each way, the simplest one first.
+        """Choose a way by the effects of the same candidates on the same outputs in each way.
 
-        Of one candidate some outputs say next to nothing, of all together they say whether this judge is helped or
-        misled by what the output was made from. Where that is not clear, less is shown. A quote has to say more on
-        average than what is taken else; neither way is the simpler one.
+        A few outputs say little about one candidate. Over all candidates they tell whether this judge is helped or
+        misled by the text that the output was made from. The output alone is shown unless everything in view is clearly
+        better. A quote is asked for if its mean effect is higher than that of the way taken so far.
         """
         effects = _effects(found)
         taken: Sees = "output" if "output" in found else "all" if "all" in found else "quote"
@@ -75,7 +75,7 @@ class Compared:
 
     @property
     def sentence(self) -> str:
-        """A sentence on what was found and what is done."""
+        """A sentence for people: the way that was taken, and the effects."""
         done = f"Questions are {_DONE[self.taken]}"
         if not self.effects:
             return f"{done}: there are too few rejected outputs to see what tells more."
@@ -86,8 +86,8 @@ class Compared:
 def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[Sees]:
     """Return the ways to ask that a second look may still choose, after a first one on half of the outputs.
 
-    Everything in view has to be clearly better than the output alone, so it is out where it is not better at all. A
-    quote is out where it is worse by a standard error. Whatever is clearly better already is left alone.
+    To show everything needs a clearly higher effect than the output alone, so it is out if it is not higher at all. A
+    quote is out if it is worse by a standard error. A way that is clearly better already is the only one left.
     """
     effects, left = _effects(found), [*found]
     if "all" in effects and "output" in effects:
@@ -105,7 +105,7 @@ def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[S
 
 
 def _effects(found: Mapping[Sees, Mapping[str, Standing | None]]) -> dict[Sees, Vector]:
-    """Worth of each candidate by way. Candidates without an effect in some way are left out."""
+    """Return the worth of each candidate by way. Candidates without an effect in some way are left out."""
     known = [
         [each.worth for each in several if each is not None and each.effect is not None]
         for several in zip(*(standings.values() for standings in found.values()), strict=True)
@@ -115,33 +115,33 @@ def _effects(found: Mapping[Sees, Mapping[str, Standing | None]]) -> dict[Sees, 
 
 
 def _is_clearly_less(gains: Vector, errors: float = CLEARLY_WORSE) -> bool:
-    """Whether gains are below 0, on average, by so many standard errors."""
+    """Whether the mean gain is below 0 by so many standard errors."""
     noise = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
     return float(np.mean(gains)) + errors * noise < 0
 
 
 Mode = Literal["each", "batched"]
 GROUP = 8
-"""Candidates of one call. A small model is worse at it than at one question a call (``docs/results/simulated.md``: a
-mean area under the curve of .70 and .75)."""
+"""Most candidates of one call. A small model is worse at several questions in a call than at one (mean area under the
+curve .70 and .75, ``docs/results/simulated.md``)."""
 BOTH_WAYS = 2 * GROUP
-"""Candidates that are asked alone and together, to see whether the judge answers alike: some 170 answers for as many
-calls and 40 more."""
+"""Most candidates that are asked both alone and together, to see whether the judge answers alike. This takes some 170
+answers, for as many calls and 40 more."""
 FEWEST_BOTH_WAYS = 40
-"""Answers from which that is seen."""
+"""Fewest answers that show whether the judge answers alike."""
 FEWEST_QUESTIONS, FEWEST_EXAMPLES, ENOUGH_BOTH_WAYS = 3, 10, 100
-"""Questions that a judge has at the start from which it is seen by these, examples that they are then asked of at
-least, and answers that are enough."""
+"""For a comparison with the questions of the start: fewest questions, fewest examples, and number of answers that is
+enough."""
 ALIKE = 0.95
-"""Share of the answers that have to be the same. Were every other one wrong, a question would lose a tenth of the
-difference that it makes between outputs with its fault and without."""
+"""Least share of the answers that have to be the same. If all others were wrong, a question would lose a tenth of the
+difference that it makes between outputs with and without its fault."""
 NEAR = 0.2
-"""Distance of two probabilities of yes up to which answers are the same on both sides of one half: any other wording
-turns those."""
+"""Largest distance of two probabilities of yes, on both sides of one half, at which the answers still count as the
+same: any other wording turns such answers too."""
 
 
 async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> BothWaysRecord:
-    """See how a judge answers questions alone, then together: not at all, where the endpoint takes no such calls."""
+    """Ask questions alone, then together, and compare the answers. An endpoint that refuses such calls gives none."""
     alone = await answers("each")
     try:
         together = await answers("batched")
@@ -153,13 +153,13 @@ async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: 
 
 
 def same_answers(alone: Verdicts, together: Verdicts) -> int:
-    """Count the log-odds of yes that are the same answer; what is not answered together is not the same."""
+    """Count the answers that are the same alone and together. A question without an answer together is not the same."""
     pairs = [(odds, together.get(name, {}).get(each)) for name, row in alone.items() for each, odds in row.items()]
     return sum(other is not None and _is_same(odds, other) for odds, other in pairs)
 
 
 def mode_by(same: int, answers: int) -> BothWaysRecord:
-    """How a judge should be asked that gave so many of its answers together as it gave them alone."""
+    """Decide how a judge is asked: ``same`` of its ``answers`` were the same together and alone."""
     enough = answers >= FEWEST_BOTH_WAYS
     mode: Mode = "batched" if enough and same >= ALIKE * answers else "each"
     how = "one call an example" if mode == "batched" else "one call a question"
@@ -176,12 +176,11 @@ def _is_same(alone: float, together: float) -> bool:
 
 
 def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["auto", "each", "batched"]:
-    """How learned questions are asked of a model; auto: to be found out.
+    """Return how learned questions are asked of a model; ``auto``: to be found out.
 
-    Together of a model that thinks, as all questions then share its thinking. Not of another one whose calls cost only
-    time, as one
-    call for several questions takes no less of that; nor of one that is asked for a number, or that is to be
-    calibrated as it is.
+    The mode is ``batched`` for a model that thinks, because all questions then share its thinking. The mode is
+    ``each`` for other models whose calls cost only time, because one call for several questions takes as much time. It
+    is also ``each`` for a judge that is asked for a number, or that is only to be calibrated.
     """
     if options.mode != "auto" or options.judging.score_scale is not None:
         return "batched" if options.mode == "batched" else "each"
@@ -191,7 +190,7 @@ def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["
 
 
 def examples_to_ask_of(questions: int, examples: int) -> int:
-    """How many examples a judge is asked about at the start, alone and together; 0 where that shows too little."""
+    """Return how many examples the start's questions are asked about, alone and together; 0 where that is too few."""
     needed = max(FEWEST_EXAMPLES, ceil(ENOUGH_BOTH_WAYS / questions))
     return needed if questions >= FEWEST_QUESTIONS and needed <= examples else 0
 
@@ -199,7 +198,8 @@ def examples_to_ask_of(questions: int, examples: int) -> int:
 async def asked_at_the_start(
     subject: Subject, start: Draft, examples: Sequence[Example], events: Teller
 ) -> BothWaysRecord | None:
-    """How a judge answers its questions together; None where it has too few of them, or there are too few examples."""
+    """Compare the judge's answers to the questions of the start alone and together; None where there are too few
+    questions or examples."""
     some = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
     if not some:
         return None
@@ -213,24 +213,24 @@ async def asked_at_the_start(
 
 @dataclass
 class Groups:
-    """Who is asked with whom, from the first time that somebody is asked."""
+    """Groups of candidates that share a call. A candidate stays in its first group."""
 
     _members: list[dict[str, CriterionRecord]] = field(default_factory=list, init=False)
     _place: dict[str, int] = field(default_factory=dict, init=False)
     _open: dict[Sees | None, int] = field(default_factory=dict, init=False)
-    """The group that is not full yet, by the view of relations, and None for all other candidates."""
+    """The group that is not full yet, by the view of relations; the key None is for all other candidates."""
 
     def holding(
         self, named: Mapping[str, CriterionRecord], waiting: Mapping[str, CriterionRecord]
     ) -> list[dict[str, CriterionRecord]]:
-        """The groups that the candidates are in, each as a whole; those that are in none yet make new ones.
+        """Return the whole groups that hold the candidates. Candidates without a group are put into new ones.
 
-        They are mixed by a hash of their words: those that were made of one comment ask nearly the same, and would
-        answer each other.
+        New candidates are mixed by a hash of their words. Candidates from the same comment ask nearly the same, and in
+        one call they would influence each other's answers.
 
         Args:
-            named: Candidates by id. Those of a group see the same part of an example, because they share one call.
-            waiting: Others that may be asked later: they fill the last group and make groups of their own.
+            named: Candidates by id. All of a group see the same part of an example, because they share one call.
+            waiting: Other candidates that may be asked later. They fill the last group and make further groups.
         """
         for some in (named, waiting):
             new = some.keys() - self._place.keys()

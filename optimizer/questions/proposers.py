@@ -1,6 +1,6 @@
-"""Where candidates come from: what reviewers wrote of outputs that they like less than most, and what such outputs say.
+"""Where candidates come from: reviewers' comments on outputs that they like less than most, and these outputs.
 
-A finder asks one proposer after the other and names each question once.
+A finder asks one proposer after the other and gives each question one id.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from .candidates import id_for, unite
 from .choice import Chooser
 
 SAME_MEANING = 0.9
-"""Cosine from which two candidates are taken for one before they are judged."""
+"""Least cosine at which two candidates count as one question, before they are judged."""
 ENOUGH_FOR_ONE = 1
-"""Candidates for each question that may join from which a later proposer is not asked."""
+"""Candidates per question that may join: with so many, the next proposer is not asked."""
 
 
 class Proposer(Protocol):
@@ -50,45 +50,45 @@ class Proposer(Protocol):
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> list[CriterionRecord]:
-        """New candidates; evidence that was read once is not read again. ``rejected`` are, by dimension, the examples
-        that people like less than most, the least liked first."""
+        """Return new candidates; evidence is read once. ``rejected`` maps each dimension to the examples that people
+        like less than most, the least liked first."""
 
     def read(self) -> dict[str, Any]:
-        """Evidence that was read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
+        """Return the evidence read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
-        """Whether more rounds would read what these have not; the judge and the examples as of :meth:`propose`."""
+        """Whether more rounds would read further evidence; the arguments are those of :meth:`propose`."""
 
 
 @dataclass
 class Finder:
-    """Finds questions by what people wrote of some examples, or by what their outputs do."""
+    """Finds questions from people's comments on some examples, or from their outputs."""
 
     chooser: Chooser
     """Knows the examples."""
     embedder: Embedder
     events: Teller
     rounds: int
-    """How often a proposer is asked for more at most."""
+    """Most times that one proposer is asked."""
     proposers: Sequence[Proposer] = ()
-    """Proposers, the most promising first; the next one is asked where there are few candidates."""
+    """Proposers, the most promising first; the next one is asked only while there are few candidates."""
     waiting: Sequence[CriterionRecord] = ()
     """Candidates of earlier runs that are tried once more, beside the first new ones."""
     dropped: Mapping[str, str] = field(default_factory=dict)
-    """Texts of questions that an earlier run tried in vain, with their kind."""
+    """Texts of questions that an earlier run tried in vain, with their origin."""
     removed: Sequence[str] = ()
     """Texts of questions that people do not want."""
     beside: Finder | None = None
-    """Has found questions from other examples of the same run. The same question has the same id in both."""
+    """The finder that read other examples of the same run. The same question has the same id in both."""
     found: dict[str, CriterionRecord] = field(default_factory=dict, init=False)
     """The candidates by their ids."""
     has_more: bool = field(default=False, init=False)
-    """Whether some evidence was not read for want of rounds."""
+    """Whether evidence is left unread because the rounds were used up."""
     _spared: set[str] = field(default_factory=set, init=False)
     """Dimensions on which a later proposer was not needed."""
 
     async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
-        """The questions that may be worth asking beside those of ``best``, by their ids; no verdict is asked for."""
+        """Return the candidates found so far, by id, without those that ``best`` asks. No verdict is asked for."""
         rejected = {name: both[1] for name, both in self.chooser.sides().items()}
         if not rejected:
             return {}
@@ -107,15 +107,15 @@ class Finder:
 
     @property
     def read(self) -> dict[str, list[Any]]:
-        """As under ``read`` in ``result.json``."""
+        """Evidence that was read, as under ``read`` in ``result.json``."""
         read = {name: value for each in self.proposers for name, value in each.read().items()}
         return read | {"contrasted": sorted({*read.get("contrasted", ()), *self._spared})}
 
     async def _new(
         self, best: Draft, proposer: Proposer, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> dict[str, CriterionRecord]:
-        """Candidates that were not named before; empty where a proposer has nothing more."""
-        while True:  # what was asked before is no reason to leave the rest of the evidence unread
+        """Return candidates that have no id yet; empty where a proposer has nothing more."""
+        while True:  # read on where all proposed questions were known before
             proposed = await proposer.propose(best, rejected, iteration)
             proposed, self.waiting = [*self.waiting, *proposed], ()
             named = self._named(best.questions, proposed)
@@ -123,7 +123,8 @@ class Finder:
                 return named
 
     def _named(self, checklist: Checklist, proposed: Sequence[CriterionRecord]) -> dict[str, CriterionRecord]:
-        """Candidates by their new ids, each question once, without those that are or were there."""
+        """Return candidates by new ids, each question once, without questions that are asked, found, dropped or
+        removed."""
         known = {each.text for each in checklist.questions} | {each.text for each in self.found.values()}
         new = [each for each in proposed if each.text not in known and not self._was_dropped(each)]
         new = self._without_removed(new)
@@ -138,11 +139,12 @@ class Finder:
         return named
 
     def _was_dropped(self, candidate: CriterionRecord) -> bool:
-        """Whether it was tried in vain; one that nobody had asked for is tried again where somebody asks for it."""
+        """Whether an earlier run tried the question in vain, with the same origin or from a comment. A question that
+        came from no comment then is tried again when it comes from one."""
         return self.dropped.get(candidate.text) in (candidate.origin, "comment")
 
     def _without_removed(self, new: Sequence[CriterionRecord]) -> list[CriterionRecord]:
-        """Without what people removed, in these words or in others that mean the same."""
+        """Leave out questions that people removed, also where other words mean the same."""
         if not self.removed or not new:
             return list(new)
         unwanted = self.embedder.embed(self.removed)
@@ -164,31 +166,30 @@ def first_of_meaning(vectors: NDArray[np.float32], threshold: float = SAME_MEANI
 
 
 READ_FOR_ONE = 2
-"""Different comments that are read in a round, for each question that may join."""
+"""Different comments that are read in a round, per question that may join."""
 DESCRIBED = 20
-"""Rejected outputs, and accepted ones, that the model describes."""
+"""Most rejected outputs, and most accepted ones, that the model describes."""
 KINDS_FOR_ONE = 1
-"""Kinds of things that are asked for, for each question that may join."""
+"""Questions made of descriptions, per question that may join."""
 BESIDE_EACH = 2
-"""Outputs beside which the same comment is read."""
+"""Most outputs beside which one comment is read."""
 LIKE_ANOTHER = 0.7
-"""Cosine from which a comment is read later than comments that say something else."""
+"""Cosine from which a comment counts as a repeat and is read after all others."""
 
 
 @dataclass
 class CommentProposer:
-    """Has every comment on a rejected output turned into questions, once alone and once beside outputs that it is
-    about.
+    """Turns every comment on a rejected output into questions: once alone, and once beside the outputs it is about.
 
-    Alone a remark is easier to read as a rule; beside its output what it leaves unsaid is there. We do not ask the
-    labels which of the two is right: the choice would leak into the test folds.
+    Alone, a comment is easier to read as a rule. Beside its output, the model also sees what the comment leaves unsaid.
+    We do not ask the labels which of the two is right: the choice would leak into the test folds.
     """
 
     reader: CommentReader
     beside: BesideReader | None
     """None where comments are read alone."""
     wider: Generaliser
-    """A remark names one case; the rule behind it is more general."""
+    """Writes more general questions, because a comment names one case of a rule."""
     development: Sequence[Example]
     embedder: Embedder
     events: Teller
@@ -197,24 +198,24 @@ class CommentProposer:
     workers: int
     """Calls at a time."""
     before: Collection[tuple[str, str]] = ()
-    """Example id and text of comments that an earlier run has read. One of them is read again where it was written of a
-    further example too."""
+    """Example id and text of comments that an earlier run has read. A comment is read again if it is also on a further
+    example."""
     relations: RelationReader | None = None
-    """Reads comments beside the whole example; None where examples have outputs alone, or comments are read alone."""
+    """Reads comments beside the whole example; None where examples have only outputs, or comments are read alone."""
     texts: Sequence[Against] = ()
     """Texts of an example that questions may hold its output against."""
     rich: RichReader | None = None
     """Writes questions with a definition and cases; None where the judge itself is the writer."""
     done: dict[tuple[str, str], list[str]] = field(default_factory=dict, init=False)
-    """Example ids by comment and dimension."""
+    """Comments read so far: example ids by comment and dimension."""
 
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> list[CriterionRecord]:
-        """Candidates from comments that were not read yet; see :class:`Proposer`.
+        """Return candidates from comments that were not read yet; see :class:`Proposer`.
 
-        A comment tells what is wrong only of an output that is rejected: on an accepted one it may be praise, or a
-        remark that did not matter.
+        Only comments on rejected outputs tell what is wrong. On an accepted output a comment may be praise, or a remark
+        that did not matter.
         """
         candidates: list[CriterionRecord] = []
         while not candidates and (found := self._new(best.questions, rejected)):
@@ -238,7 +239,7 @@ class CommentProposer:
         return candidates
 
     def read(self) -> dict[str, Any]:
-        """The comments, with an example each; see :class:`Proposer`."""
+        """Return the comments that were read, as pairs of example id and text; see :class:`Proposer`."""
         read = {(name, text) for (text, _), names in self.done.items() for name in names}
         return {"comments": sorted({*self.before, *read})}
 
@@ -252,7 +253,7 @@ class CommentProposer:
     async def _read_beside(
         self, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
     ) -> dict[tuple[str, str], list[str]]:
-        """The questions by comment and output."""
+        """Return the questions by comment and example id."""
         if (reader := self.beside) is None:
             return {}
         pairs = list(dict.fromkeys((text, name) for (text, _), names in read.items() for name in names[:BESIDE_EACH]))
@@ -267,7 +268,7 @@ class CommentProposer:
     async def _read_relations(
         self, reader: RelationReader | None, read: Mapping[tuple[str, str], Sequence[str]], iteration: int
     ) -> dict[str, list[AskedBeside]]:
-        """The questions by comment, each read beside the first example that it is about."""
+        """Return the questions by comment. Each comment is read beside the first example that it is about."""
         if reader is None:
             return {}
         first: dict[str, str] = {}
@@ -287,14 +288,14 @@ class CommentProposer:
         return dict(zip(first, found, strict=True))
 
     async def _widened(self, asked: Awaitable[list[str]], text: str) -> list[str]:
-        """Questions made of a comment, and more general ones; none, which is said, where a call failed."""
+        """Return the questions and more general ones. A call that failed brings none and is reported."""
         what = f"the comment “{text[:60]}”"
         found = await _or_none(asked, what, self.events)
         general = [await _or_none(self.wider.questions(each), what, self.events) for each in found]
         return list(dict.fromkeys([*found, *(each for several in general for each in several)]))
 
     def _new(self, checklist: Checklist, rejected: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[str]]:
-        """Example ids by comment and dimension of the checklist, without what was read."""
+        """Return example ids by comment and dimension of the checklist, without comments that were read."""
         by_id = {each.id: each for each in self.development}
         found: dict[tuple[str, str], list[str]] = {}
         for rated, names in rejected.items():
@@ -309,7 +310,8 @@ class CommentProposer:
     def _is_about(
         self, comment: Comment, rated: str, checklist: Checklist, name: str, rejected: Mapping[str, Sequence[str]]
     ) -> bool:
-        """Whether a comment speaks of a dimension; one on the whole speaks of the least liked one."""
+        """Whether a comment is about a rated dimension. A comment on the whole output is about the dimension where the
+        output ranks lowest."""
         if comment.about is None or (comment.about == WHOLE and rated != WHOLE):
             return rated == min(
                 (each for each in rejected if name in rejected[each]), key=lambda each: rejected[each].index(name)
@@ -320,7 +322,7 @@ class CommentProposer:
         return asked is not None and (asked.dimension == rated or rated == WHOLE)
 
     def _different_first(self, texts: list[str]) -> list[str]:
-        """The comments in order, but those that are much like an earlier one after all others."""
+        """Move comments that are much like an earlier one behind all others."""
         if len(texts) < 2:
             return texts
         kept = set(greedy_unique(self.embedder.embed(texts), LIKE_ANOTHER))
@@ -329,17 +331,17 @@ class CommentProposer:
 
 @dataclass
 class KindProposer:
-    """Where nobody wrote why: what rejected outputs do and accepted ones do not, or the other way round.
+    """Finds what rejected outputs do and accepted ones do not, or the other way round, where nobody wrote why.
 
-    The model says of some development outputs, half of them rejected, in general words what they do. What it says of
-    one side far more often than of the other becomes a question (METHOD part 4; a small model that is shown two
-    outputs and asked for the fault finds it once in three times).
+    The model describes in general words what some rejected and some accepted development outputs do. A description that
+    fits one side more often than the other becomes a question (METHOD part 4; a small model that is shown two outputs
+    and asked for the fault finds it once in three times).
     """
 
     reader: KindReader
     development: Sequence[Example]
     targets: Targets
-    """Say which outputs people rated: one of which nobody said anything is not accepted."""
+    """Tell which outputs people rated: an output without a rating does not count as accepted."""
     events: Teller
     most: int
     """Questions that may join in a round."""
@@ -354,7 +356,7 @@ class KindProposer:
     async def propose(
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> list[CriterionRecord]:
-        """Candidates from what outputs do, once for each dimension; see :class:`Proposer`."""
+        """Return candidates from descriptions of outputs, once for each dimension; see :class:`Proposer`."""
         found: list[CriterionRecord] = []
         for rated, names in rejected.items():
             if rated in self._done or rated in self.before:
@@ -376,15 +378,15 @@ class KindProposer:
         return await _or_none(self.reader.questions(example.output or ""), f"the output of '{example.id}'", self.events)
 
     def read(self) -> dict[str, Any]:
-        """The dimensions that are done; see :class:`Proposer`."""
+        """Return the dimensions that are done; see :class:`Proposer`."""
         return {"contrasted": sorted({*self.before, *self._done})}
 
     def has_more(self, best: Draft, rejected: Mapping[str, Sequence[str]]) -> bool:
-        """Never, as one round is all; see :class:`Proposer`."""
+        """Return False: one round reads everything; see :class:`Proposer`."""
         return False
 
     def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:
-        """The questions that came from one side more than from the other, those first that did so most."""
+        """Return the questions that came from one side more often than from the other, the largest difference first."""
         of_poor, of_fine = (
             Counter(text for name in names for text in dict.fromkeys(self._texts[name])) for names in (poor, fine)
         )
@@ -397,5 +399,5 @@ class KindProposer:
 
 
 async def _or_none(asked: Awaitable[list[str]], what: str, events: Teller) -> list[str]:
-    """The questions; none, which is said, where the call failed and others need not."""
+    """Return the questions; none, with a report, where this call failed but others may succeed."""
     return await answer_or_none(asked, f"no question from {what}", events) or []

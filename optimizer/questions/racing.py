@@ -1,8 +1,8 @@
-"""Candidates raced on more and more of the examples: who can no longer be among the best is not asked about the rest.
+"""The race of candidates on more and more examples; candidates that fall behind are not asked about the rest.
 
 Successive halving by rank (Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
-optimization", AISTATS 2016, section 3). Rejected outputs come first: an effect is what they show beyond accepted
-ones, whose centre and spread a few of them tell.
+optimization", AISTATS 2016, section 3). Rejected outputs come first: an effect is measured on rejected outputs, and a
+few accepted ones suffice for the centre and spread that it is held against.
 """
 
 from __future__ import annotations
@@ -27,59 +27,58 @@ Verdicts = Mapping[str, Mapping[str, float]]
 """Log-odds of yes by question and example."""
 
 SCREENED = 8
-"""Accepted examples on which candidates are judged first; rejected ones, where they come from none of them."""
+"""Accepted examples that candidates are judged on first; also the number of rejected ones for candidates without
+sources."""
 RACED = 20
-"""Candidates that are raced at least for each part of the examples whose comments made them: the outputs that they
-come from say little about which is the best."""
+"""Least number of candidates in the race, for each part of the examples whose comments were read. Many, because a
+candidate's own sources say little about which candidate is the best."""
 STEPS = ((2 / 3, 2.5), (1.0, 2.0))
-"""Share of the rejected examples that a step is judged on, and how many candidates are left after it for each
-question that may join: with half of the rejected examples first, or fewer left, right ones were lost on the stored
-answers of real runs."""
+"""Share of the rejected examples that a step is judged on, and candidates left after it per question that may join."""
+# With half of the rejected examples first, or fewer candidates left, good ones were lost (stored answers of real runs).
 FEWEST_REJECTED = 6
-"""Rejected examples from which a candidate is dropped."""
+"""Fewest rejected examples on which a candidate is judged before it may be dropped."""
 FEW_REJECTED = 0.01
-"""Share of the rejected examples that relations are judged on first: no more than :data:`FEWEST_REJECTED`."""
+"""Share of the rejected examples that relations are judged on first; so small that it means :data:`FEWEST_REJECTED`."""
 OF_RELATIONS = 1 / 3
 """Share of the places in a race that are kept for relations."""
 OF_ONE = 2
-"""Questions from the same comment that may join in one round: they find the same outputs, and take others' places."""
+"""Most questions from the same comment that join in one round; more would find the same outputs and take places."""
 SHORTEST = 4
-"""Letters of the words that tell what an output is about, and of the beginning that all forms of a word share at least.
-"""
+"""Fewest letters of a word that tells the topic of an output, and of the beginning that all forms of a word share."""
 OF_ONE_OUTPUT = 0.05
-"""Share of the other outputs up to which a word stands for what one output is about."""
+"""Largest share of the other outputs that may have a word that tells the topic of one output."""
 NO_ROOM = (
     "others promised more on the first examples",
     "others promised more on the development examples",
     "others from the same comment promised more",
     "it asks for what the output that it comes from alone is about, and the others came first",
 )
-"""Said of candidates that are not asked because better ones are."""
+"""Reasons for candidates that are not asked because better ones are."""
 
 
 SAME_AS = "it gets the same verdicts as '{}'"
-"""Said of candidates whose verdicts somebody else gets, too."""
+"""Reason for candidates with the same verdicts as another criterion."""
 FEWEST_ALIKE = 8
-"""Examples that a measure has to agree with a candidate on, or nothing is said."""
+"""Fewest answers of a candidate before it is compared with a measure."""
 
 
 @dataclass
 class Joining:
-    """Candidates that join, the best first, and why the others do not."""
+    """Candidates that join, the best first, and the reasons for the others."""
 
     kept: list[str] = field(default_factory=list)
     unused: dict[str, str] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
-    """By unused candidate, the question that gets the same verdicts."""
+    """The criterion with the same verdicts, by unused candidate."""
 
 
 class SubjectMatter:
-    """Subject matter of outputs: the words that hardly any other output has.
+    """Topics of outputs: words that hardly any other output has.
 
-    A question with such a word stands out on the output that it comes from, and finds no other: "Does the summary say
-    how the squirrel bit the cable?". On a few outputs it looks better than all that find the same fault elsewhere. It
-    takes all candidates: words in questions from several outputs tell of no subject, nor does what all begin with and
-    the word behind it, which says what an output does.
+    A question with such a word stands out on the output that it comes from and finds no other: "Does the summary say
+    how the squirrel bit the cable?". On a few outputs it looks better than a question that finds the same fault
+    elsewhere. All candidates are needed to tell topics. A word in questions from several outputs is no topic. The words
+    that all questions begin with, and the word behind them, are no topic either: they say what an output does.
     """
 
     def __init__(self, outputs: Mapping[str, str], candidates: Collection[CriterionRecord]) -> None:
@@ -96,21 +95,21 @@ class SubjectMatter:
                 self._asked_of[word].update(each.sources[:1])
 
     def is_of_one(self, candidate: CriterionRecord) -> bool:
-        """Whether a question that comes from one output asks for what that output alone is about, in all that it asks
-        for."""
+        """Whether a question from one source asks only for that output's topic. Each alternative, divided by a comma or
+        "or", has to name it."""
         if len(candidate.sources) != 1:
             return False
         first, *others = [_words(each) for each in _OR.split(candidate.text)]
         return all(self._tells(words, candidate.sources[0]) for words in (first[self._opening :], *others) if words)
 
     def _tells(self, words: Iterable[str], source: str) -> bool:
-        """Whether one of the words stands for what the output is about."""
+        """Whether one of the words tells the topic of the source."""
         most = 1 + OF_ONE_OUTPUT * (self._outputs - 1)
         of_one = (self._with(each) for each in words if len(self._asked_of[each]) < 2)
         return any(source in found and len(found) <= most for found in of_one)
 
     def _with(self, word: str) -> set[str]:
-        """Outputs with the word or another form of it."""
+        """Return the outputs with the word or another form of it."""
         if len(word) < SHORTEST:
             return set()
         alike: Mapping[str, set[str]] = self._holding.get(word[:SHORTEST], {})
@@ -125,15 +124,16 @@ def _words(text: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two words are forms of one: all but the last letter of the shorter, and at most four letters more."""
+    """Whether two words are forms of one: they share the shorter word without its last letter, and their lengths differ
+    by at most :data:`SHORTEST` letters."""
     shared = max(SHORTEST, min(len(one), len(other)) - 1)
     return one[:shared] == other[:shared] and abs(len(one) - len(other)) <= SHORTEST
 
 
 def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:
-    """By dimension, the accepted examples, at least as liked as most, and the rejected ones; the extremes first.
+    """Return accepted examples, at least as liked as most, and rejected ones, by dimension; the extremes first.
 
-    A dimension on which too few are accepted, or none is rejected, is left out: nothing can be learned of it.
+    A dimension with too few accepted examples, or without a rejected one, is left out: nothing can be learned there.
     """
     found = {}
     for dimension in targets.dimensions:
@@ -144,13 +144,13 @@ def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[st
 
 
 def sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> tuple[list[str], list[str]]:
-    """Accepted and rejected examples of one dimension, however few there are."""
+    """Return the accepted and rejected examples of one dimension, however few there are."""
     return sides_of({each.id: targets.wanted[each.id].get(dimension) for each in examples})
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
-    """Examples at least as liked as most, and the others, by their ids; the extremes first, those nobody rated in
-    neither."""
+    """Return the ids of examples at least as liked as most, and of the others, the extremes first. Unrated examples are
+    in neither."""
     known = {name: value for name, value in wanted.items() if value is not None}
     least = least_accepted(mean_score(known.values()) or 0.0)
     fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])
@@ -159,17 +159,18 @@ def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
 
 
 def in_line(names: Sequence[str], named: Mapping[str, CriterionRecord], of_one: Collection[str]) -> list[str]:
-    """Who has a place in the race first. Those in ``of_one``, which ask for what one output alone is about, come after
-    all others."""
+    """Order candidates for places in the race. Candidates in ``of_one``, which ask for the topic of one output, come
+    last."""
     others = _in_turn([name for name in names if name not in of_one], named)
     return others + _in_turn([name for name in names if name in of_one], named)
 
 
 def _in_turn(names: Sequence[str], named: Mapping[str, CriterionRecord]) -> list[str]:
-    """The best question of every comment first, then the second best of each: on a few examples many look alike.
+    """Order candidates in turns: first the best question of every comment, then the second best, and so on.
 
-    What several comments led to has its turn with the first of them that it is the best of.
+    A question from several comments has its turn at its best rank in any of them.
     """
+    # turns are needed because on a few examples many questions look alike
     seen: dict[str, int] = {}
     turns: dict[str, int] = {}
     for name in names:
@@ -180,22 +181,22 @@ def _in_turn(names: Sequence[str], named: Mapping[str, CriterionRecord]) -> list
 
 
 def places(parts: int, most: int) -> int:
-    """Candidates that are raced, made of the comments on so many parts of the examples, where ``most`` may join."""
+    """Return the number of candidates in the race: ``parts`` of the examples were read, and ``most`` may join."""
     return max(parts * RACED, 2 * most)
 
 
 def with_places(ranked: Sequence[str], room: int, relations: Collection[str], *, more: bool = True) -> list[str]:
     """Return the candidates that stay in the race, in their order.
 
-    A topic stands out much on few outputs, a relation a little on many. On the first examples topics look better, so
-    relations compete with each other for :data:`OF_RELATIONS` of the places, and topics for the others.
+    A question about a topic stands out much on few outputs, a relation a little on many. On the first examples topics
+    look better. So relations compete with each other for :data:`OF_RELATIONS` of the places, and topics for the rest.
 
     Args:
         ranked: Candidates, the best first.
         room: How many may stay.
         relations: Candidates that are about a relation.
-        more: Whether relations may win further places by their rank. Not at the first look, where they are judged on
-            other outputs than topics are.
+        more: Whether relations may win further places by their rank. False at the first look, where relations and
+            topics are judged on different outputs.
     """
     own, others = ([name for name in ranked if (name in relations) is which] for which in (True, False))
     kept = min(len(own), ceil(OF_RELATIONS * room))
@@ -207,10 +208,10 @@ def with_places(ranked: Sequence[str], room: int, relations: Collection[str], *,
 
 
 def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
-    """The examples that candidates are judged on first: a share of the rejected ones and of the accepted ones.
+    """Return the examples that candidates are judged on first, by the shares of rejected and of accepted examples.
 
-    There are at least :data:`SCREENED` accepted ones, and :data:`FEWEST_REJECTED` rejected ones unless their share
-    is 0.
+    There are at least :data:`SCREENED` accepted examples, and at least :data:`FEWEST_REJECTED` rejected ones unless
+    their share is 0.
     """
     found: set[str] = set()
     for fine, poor in sides.values():
@@ -220,19 +221,20 @@ def first_of(sides: Sides, rejected: float, accepted: float = 0.0) -> set[str]:
 
 
 def steps(sides: Sides, most: int) -> list[tuple[bool, set[str], int]]:
-    """The steps before the last one, which is judged on all examples: whether all rejected ones are seen then, the
-    examples, and the number of candidates that are left afterwards.
+    """Return the steps of the race before the last one, which uses all examples.
+
+    A step has whether all rejected examples are seen, the examples, and the number of candidates left after it.
     """
     return [(share == 1, first_of(sides, share), round(left * most)) for share, left in STEPS]
 
 
 def as_measured(names: Sequence[str], logits: Verdicts, measures: Verdicts) -> dict[str, str]:
-    """Return the candidates that need not be asked any further, and the measures that give their verdicts.
+    """Map candidates to the measure that gives the same verdicts. These candidates need not be asked any further.
 
     Args:
         names: Candidates.
         logits: Log-odds of yes by candidate and example, as far as they were asked.
-        measures: Values of the measures that join, by their ids and example.
+        measures: Values of the measures that join, by measure id and example.
     """
     found: dict[str, str] = {}
     for name in names:
@@ -246,11 +248,11 @@ def as_measured(names: Sequence[str], logits: Verdicts, measures: Verdicts) -> d
 def joining(
     ranked: Sequence[str], logits: Verdicts, asked: Verdicts, *, room: int, remarks: Mapping[str, str | None]
 ) -> Joining:
-    """Choose who joins: none that gets the same verdicts as a better one, or finds much the same.
+    """Choose the candidates that join. A candidate with the same or much the same verdicts as a better one stays out.
 
-    On all examples alone: on a part of them verdicts seem the same that are not, and nobody knows which of two is
-    better. At most ``room`` join. ``remarks`` are the comments that they were made of; of one comment :data:`OF_ONE`
-    join.
+    Use it only with answers on all examples: on a part, different verdicts may look the same, and it is unclear which
+    of two candidates is better. At most ``room`` join, and at most :data:`OF_ONE` from one comment. ``remarks`` maps
+    each candidate to the comment that it was made of.
     """
     found = Joining()
     for name in ranked:

@@ -1,7 +1,7 @@
-"""What can be added to a prompt that writes, beside its own words: settings, and texts after the input.
+"""Additions to a generator's prompt, beside its own words: settings, and texts after the input.
 
-Each kind is one addition. Kinds that were tried by hand gave .03 to .26 of the requirements; what people do first, an
-order or an example in the system text, gave nothing (METHOD.md, part 6).
+Tried by hand, each kind gained .03 to .26 of the requirements. An order or an example in the system text, which people
+try first, gained nothing (METHOD.md, part 6).
 """
 
 from __future__ import annotations
@@ -25,43 +25,44 @@ from ..subject import Draft, Observation
 from .edits import LEAST_FAILURES, LEAST_SHARE, line_of
 
 IN_ORDER = ("example", "form", "rules")
-"""Texts after the input, the one that is read last at the end."""
+"""Order of the texts after the input."""
 EXCLUDE = {"schema": "grammar", "grammar": "schema"}
-"""Kinds that an endpoint takes only one of."""
+"""Kinds that exclude each other: an endpoint takes only one of them."""
 RULES, FORM = "Keep to these rules:", "Fill in this form, and write nothing else:"
 EXAMPLE = "This is how it looks for another request:"
 AFTER_EXAMPLE = "Write yours about the text above. Take the form of the example, and nothing of what it says."
 MOST_RULES = 12
 OF_CALLS = ("tools", "calls", "arguments", "order", "calls_as")
-"""Kinds of checks of outputs that call tools."""
+"""Kinds of checks for outputs that call tools."""
 
 
 @dataclass(frozen=True)
 class Addition:
-    """One thing that is added to a draft."""
+    """One addition to a draft: settings, or a text after the input."""
 
     kind: str
     """``schema``, ``grammar``, ``rules``, ``form``, ``example``, or the name of a setting."""
     said: str
-    """In words, for people."""
+    """The addition in words, for people."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
-    """Stands after the input."""
+    """Text after the input."""
     lines: tuple[AddedLineRecord, ...] = ()
-    """The parts of the text, or what stands for it, with the requirements and failures that led to them."""
+    """Lines of the text, or a name for the whole addition, with the requirements and failures that led to them."""
     sources: tuple[str, ...] = ()
-    """Examples whose output is shown: nothing is measured on these."""
+    """Ids of examples whose output the addition shows. Nothing is measured on these."""
     says: frozenset[str] = frozenset()
-    """Requirements that it says, so that no rule beside it says them again: a small model writes the rule down."""
+    """Requirements that the addition says already. Rules leave them out, because a small model copies a repeated rule
+    into its output."""
 
     def goes_with(self, others: Sequence[Addition]) -> bool:
-        """Whether it can be added beside others."""
+        """Whether the addition can stand beside others: no second one of its kind, and no excluded kind."""
         return all(each.kind not in (self.kind, EXCLUDE.get(self.kind)) for each in others)
 
 
 def added(start: Draft, additions: Sequence[Addition], examples: Sequence[Example], max_chars: int | None) -> Draft:
-    """The draft with additions. Raises EditRefusedError where its format takes no text after the input, or it is too
-    long."""
+    """Return the draft with additions. Raises EditRefusedError if the prompt's format takes no text after the input,
+    the prompt has a text already, or the new prompt is too long."""
     said = {name for each in additions for name in each.says}
     texts = [each.text for kind in IN_ORDER for each in additions if each.kind == kind != "rules"]
     rules = [line for each in additions if each.kind == "rules" for line in each.lines if line.requirement not in said]
@@ -77,24 +78,24 @@ def added(start: Draft, additions: Sequence[Addition], examples: Sequence[Exampl
 
 
 def rules_text(lines: Sequence[AddedLineRecord]) -> str:
-    """Orders as they stand after the input."""
+    """Return the text of the orders after the input."""
     return "\n".join([RULES, *(f"- {line.text}" for line in lines)])
 
 
 @dataclass(frozen=True)
 class Failing:
-    """A requirement that outputs fail."""
+    """A requirement, with the examples whose outputs fail it."""
 
     requirement: Question
     examples: tuple[str, ...]
 
     def line(self, text: str) -> AddedLineRecord:
-        """A line that it led to."""
+        """Return the record of a line that this requirement led to."""
         return AddedLineRecord(text=text, requirement=self.requirement.id, failures=self.examples)
 
 
 def of_examples(seen: Observation, examples: Sequence[Example]) -> Observation:
-    """The part of an observation that is about some examples."""
+    """Return the part of an observation that is about some examples."""
     names = {each.id for each in examples}
     return replace(
         seen,
@@ -105,7 +106,8 @@ def of_examples(seen: Observation, examples: Sequence[Example]) -> Observation:
 
 
 def _failures(seen: Observation) -> list[tuple[Example, int]]:
-    """Each example with the number of requirements that its output fails; those that fail a half are left out."""
+    """Return each example with the number of requirements that its output fails. Examples that fail half of the judged
+    requirements or more are left out."""
     failed, judged = {each.id: 0 for each in seen.examples}, {each.id: 0 for each in seen.examples}
     for verdict in seen.teaching:
         good = seen.polarity(verdict.example, verdict.question).is_good(verdict.answer)
@@ -116,7 +118,8 @@ def _failures(seen: Observation) -> list[tuple[Example, int]]:
 
 
 def failing(seen: Observation, asked: Checklist | None) -> list[Failing]:
-    """The requirements of all examples that a tenth of the outputs fail, at least two, in their own order."""
+    """Return requirements that at least a tenth of the outputs fail, and at least two outputs. The order is that of the
+    checklist, then of a checker's checks."""
     failed: dict[str, list[str]] = {}
     for verdict in seen.teaching:
         if not verdict.replicate and seen.polarity(verdict.example, verdict.question).is_good(verdict.answer) is False:
@@ -130,19 +133,19 @@ def failing(seen: Observation, asked: Checklist | None) -> list[Failing]:
 
 @dataclass(frozen=True)
 class AdditionWriter:
-    """Makes the additions for what a draft fails."""
+    """Makes additions for the requirements that a draft fails."""
 
     writer: RequirementWriter
-    """Asked where a requirement's words cannot be turned into an order."""
+    """Asked where a rule cannot turn a requirement's words into an order."""
     checklist: Checklist | None
     events: Teller
     vary: Mapping[str, Sequence[Any]]
     """Settings that are tried, with their values."""
     old: Sequence[Observation] = ()
-    """The outputs of the old model on the development examples, where there is one."""
+    """Outputs of an old model on the development examples; empty without an old model."""
 
     async def write(self, start: Draft, seen: Observation) -> list[Addition]:
-        """The additions in the order in which they are tried; ``seen`` is the draft on development examples."""
+        """Return the additions in the order in which they are tried; ``seen`` is the draft on development examples."""
         found, criteria = failing(seen, self.checklist), self._criteria
         outputs = [example.output or "" for each in self.old for example in each.examples]
         made: list[Addition] = []
@@ -161,7 +164,7 @@ class AdditionWriter:
     async def rules(
         self, found: Sequence[Failing], seen: Observation, known: Sequence[AddedLineRecord] = ()
     ) -> Addition | None:
-        """What is failed, as orders after the input, beside those that are ``known``; None where none is new."""
+        """Return the failed requirements as orders after the input, with the ``known`` orders; None if none is new."""
         said = {line.requirement for line in known}
         found = [each for each in found if each.requirement.id not in said]
         lines: dict[str, AddedLineRecord] = {}
@@ -177,8 +180,8 @@ class AdditionWriter:
         return Addition("rules", name, text=rules_text(listed), lines=tuple(listed))
 
     def example(self, trials: Sequence[Observation]) -> Addition | None:
-        """An output as an example: the one that fails the fewest requirements, an old one before those of trials, and
-        the shortest of them; None where every output fails a half of what it is held to."""
+        """Return an output as an example: the one that fails the fewest requirements. Of equals, old outputs come
+        before those of trials, then the shortest. None if every output fails half of its requirements or more."""
         if self.calls_tools:
             return None
         there = [
@@ -197,7 +200,7 @@ class AdditionWriter:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether outputs are calls of tools: these have no fixed form."""
+        """Whether outputs are calls of tools, which have no fixed form."""
         return any(isinstance(each, ComputedCheck) and each.kind in OF_CALLS for each in self._criteria)
 
     @property
@@ -205,7 +208,7 @@ class AdditionWriter:
         return self.checklist.questions if self.checklist is not None else ()
 
     def _forms(self, found: Sequence[Failing], outputs: Sequence[str]) -> list[Addition]:
-        """The fixed form in words, and as a grammar where it is one of plain text."""
+        """Return the fixed form in words, and for plain text also as a grammar."""
         because = [each for each in found if isinstance(each.requirement, ComputedCheck)]
         if not because:
             return []
@@ -229,7 +232,7 @@ class AdditionWriter:
         return Addition("form", "the form after the input", text=f"{FORM}\n\n{shown}", lines=lines, says=says)
 
     async def _order(self, each: Failing, seen: Observation) -> str:
-        """One order: a check's own words, or those of a model for a question."""
+        """Return one order: the words of a check's rule, a question's clause, or a model's words."""
         requirement = each.requirement
         if isinstance(requirement, ComputedCheck) and requirement.kind != "checker":
             outputs = {example.id: (example.input, example.output or "") for example in seen.examples}

@@ -1,8 +1,9 @@
-"""Edits of a prompt: one a lesson, one for all lessons, or plain lines (BinEval §3.3 and App. B).
+"""Edits of a prompt: one edit per lesson, one edit for all lessons, or plain lines (BinEval §3.3 and App. B).
 
 A line of the prompt that orders the opposite of a lesson is corrected or taken out, since nobody can follow both.
-Beyond the papers, failing requirements are first stated as plain lines in their own words. With a 1.5B model,
-requirements that a prompt left out were mostly met by such lines, and its own rules were of no use (METHOD, part 4).
+Beyond the papers, failing requirements are first stated as plain lines in their own words. With a 1.5B model, such
+lines made outputs meet most requirements that the prompt had left out, and rules written by the model were of no use
+(METHOD, part 4).
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from ..subject import Observation, Subject
 
 LEAST_FAILURES = 2
 LEAST_SHARE = 0.1
-"""Share of the development examples it is asked on that fail a requirement before it is stated."""
+"""Least share of failures, among the development examples that a requirement is asked on, before it is stated."""
 LEAST_ASKED = 0.5
-"""Share of the development examples on which it must be asked: a wish of some requests is no line for all outputs."""
+"""Least share of the development examples that a requirement is asked on: a wish of a few requests is no line for all.
+"""
 
 
 @dataclass
 class WrittenEdits:
-    """The edits that some lessons led to."""
+    """Edits made from lessons, and the lessons without one."""
 
     edits: list[Edit] = field(default_factory=list)
     """In the order of the lessons."""
@@ -47,14 +49,14 @@ class WrittenEdits:
 
 @dataclass(frozen=True)
 class OpposedParts:
-    """Finds the parts of a prompt that order the opposite of a lesson: those near in meaning, then a model decides."""
+    """Finds the parts of a prompt that order the opposite of a lesson. A model decides about parts near in meaning."""
 
     finder: ContradictionFinder
     memory: LessonMemory
     events: Teller
 
     async def find(self, prompt: Prompt, lesson: Lesson) -> list[int]:
-        """Their places among the parts of the prompt, from 0; a comparison that fails finds none, and is told."""
+        """Return the places of these parts in the prompt, from 0. A failed comparison is reported and finds none."""
         parts, found = [prompt.text[start:end] for start, end in split_parts(prompt)], []
         for place in self.memory.like(lesson, parts):
             otherwise = f"lesson {lesson.id} was not compared with a part of the prompt"
@@ -66,18 +68,18 @@ class OpposedParts:
 
 @dataclass(frozen=True)
 class EditWriter:
-    """Writes lessons into a prompt: one small edit a lesson, or with a rewriter one edit for all."""
+    """Writes lessons into a prompt: one small edit per lesson, or with a rewriter one edit for all lessons."""
 
     model: Updater | Rewriter
     events: Teller
     opposed: OpposedParts | None = None
-    """Finds the parts that a lesson contradicts; None where every lesson is added."""
+    """Finds the parts that a lesson contradicts; None: every lesson is added."""
 
     async def write(self, prompt: Prompt, lessons: Sequence[Lesson], texts: Sequence[str]) -> WrittenEdits:
-        """Edits of this prompt, each of which can be applied alone; ``lessons`` come best supported first.
+        """Return edits of this prompt that can each be applied alone; ``lessons`` come best supported first.
 
-        A lesson without an edit that passes the guards is left out, with an event that says why. Nothing may be copied
-        from ``texts``, those of the development examples.
+        A lesson without an edit that passes the guards is left out, with an event that gives the reason. Edits may copy
+        nothing from ``texts``, the texts of the development examples.
         """
         written = WrittenEdits()
         if isinstance(self.model, Rewriter):
@@ -118,7 +120,7 @@ def edit_writer(
     opposed: OpposedParts | None = None,
     free: bool = False,
 ) -> EditWriter:
-    """The writer that ``update`` names; a ``free`` one is not held to our own loop's rules, as in the papers."""
+    """Return the writer for the setting ``update``. A ``free`` writer is for the papers' loop and lacks our rules."""
     kind = Rewriter if context.job.options.update == "rewrite" else Updater
     how: dict[str, Any] = {"max_prompt_chars": max_prompt_chars, "seed": context.job.options.seed, "free": free}
     return EditWriter(kind(context.gateway, context.helper("updater", helper), **how), context.events, opposed)
@@ -131,13 +133,15 @@ def add_lines(
     events: Teller | None,
     within: tuple[int, int] | None = None,
 ) -> WrittenEdits:
-    """Lessons as bullets, word for word and without a call: where the prompt lists its instructions, else at its end.
+    """Add lessons to a prompt as bullets, word for word and without a call.
 
-    Each is an edit of this prompt that can be applied alone. The end is the last line that may be edited and announces
-    nothing ("Summary:"): a protected part stays the last, and an example's input keeps its label. ``within`` is the
-    span of the text that they belong in, where that is not all of it; ``events`` is None where it is only tried.
+    The bullets go where the prompt lists its instructions, else at its end. Each is an edit that can be applied alone.
+    The end is the last line that may be edited and is no label such as "Summary:". So a protected part stays the last,
+    and an example's input keeps its label. ``within`` limits the bullets to a span of the text. With ``events`` None no
+    event is emitted.
     """
-    written = WrittenEdits()  # a small model follows a short list there best
+    written = WrittenEdits()
+    # a small model follows a short list best at this place
     part = last_instruction(prompt, within)
     for lesson in lessons:
         line = prompt.as_written(lesson.text, ())
@@ -161,20 +165,20 @@ def add_lines(
 
 @dataclass(frozen=True)
 class PlainLines:
-    """Makes lessons of requirements, at one call each at most."""
+    """Turns failing requirements into lessons, at most one call each."""
 
     writer: RequirementWriter
-    """Asked where the words cannot be turned round."""
+    """Asked where a rule cannot turn the requirement into an order."""
     checklist: Checklist | None
-    """The questions that are asked of every example; others belong to one example and are never stated."""
+    """The questions that are asked of every example. Questions of a single example are never stated."""
     memory: LessonMemory
     events: Teller
 
     async def learn(
         self, seen: Observation, failures: Sequence[Disagreement], waiting: Collection[str]
     ) -> list[Lesson]:
-        """Lessons of the requirements to be tried now, the most frequent failures on development first; each is tried
-        once in a run. ``waiting`` are lessons whose edits wait."""
+        """Return lessons from requirements to try now, the most frequent failures on development first. Each is tried
+        once in a run. ``waiting`` are ids of lessons whose edits wait."""
         by_question: dict[str, list[Disagreement]] = {}
         for each in failures:
             by_question.setdefault(each.question, []).append(each)
@@ -224,8 +228,8 @@ class PlainLines:
 async def line_of(
     writer: RequirementWriter, requirement: Question, check: str | None, reasons: Sequence[str], events: Teller
 ) -> tuple[str, Literal["words", "model", "quotation"]]:
-    """A requirement as an order, and where its words come from: turned round by a rule, a model's, or quoted. ``check``
-    is its name, where no question requires it, and ``reasons`` what it said of failed outputs."""
+    """Return a requirement as an order, and the source of the words: turned round by a rule, a model's, or quoted.
+    ``check`` is the name of a check without a question. ``reasons`` are a checker's reasons for failed outputs."""
     if line := instruction_of(check or requirement.text, is_fault=requirement.is_fault):
         return line, "words"
     otherwise = f"the requirement {requirement.id} is quoted as it stands"
@@ -240,21 +244,21 @@ def _fails_often(name: str, failed: Sequence[Disagreement], seen: Observation) -
 
 
 TRIED_ON = 8
-"""Outputs that failed a requirement on which its line is tried in each prompt."""
+"""Most failed outputs on which a line is tried in each prompt."""
 
 
 @dataclass(frozen=True)
 class Placing:
-    """Adds lines to a prompt, or each to one of several prompts."""
+    """Adds lines to a prompt; with several prompts, each line to the prompt where it helps most."""
 
     subject: Subject
-    """Writes and looks at outputs with a line in one of the prompts."""
+    """Writes and judges outputs with a line in one of the prompts."""
     max_chars: int | None
-    """Longest prompt that may come of it."""
+    """Most characters of the new prompt."""
     events: Teller
 
     async def add(self, now: LoopRound, lessons: Sequence[Lesson]) -> WrittenEdits:
-        """Edits that add the lessons to the best version's prompt, as of :func:`~.edits.add_lines`."""
+        """Return edits that add the lessons to the best version's prompt; see :func:`~.edits.add_lines`."""
         prompt = now.best.prompt
         places = sections(prompt.text)
         if not places:
@@ -269,7 +273,7 @@ class Placing:
         return written
 
     async def _chosen(self, now: LoopRound, lesson: Lesson, places: Sequence[NamedPart]) -> NamedPart:
-        """The prompt in which a line mends most of the outputs that led to it; the last one where none tells more."""
+        """Return the prompt in which a line mends most of the failed outputs that led to it; the last one of equals."""
         failed = {key.rpartition("/")[0] for key in lesson.evidence}
         examples = [each for each in now.seen.examples if each.id in failed][:TRIED_ON]
         if not examples:
@@ -289,7 +293,7 @@ class Placing:
     async def _mended(
         self, now: LoopRound, lesson: Lesson, examples: Sequence[Example], place: NamedPart
     ) -> tuple[int, float]:
-        """Outputs that pass the requirement with the line in this prompt, and their mean score."""
+        """Return how many outputs pass the requirement with the line in this prompt, and the mean score of all."""
         draft = now.best.draft
         tried = add_lines(draft.prompt, [lesson], self.max_chars, None, (place.start, place.end))
         if not tried.edits:

@@ -1,4 +1,4 @@
-"""The steps that edit the prompt: first lines without a note-taker, then lessons from notes (Algorithm 1)."""
+"""The steps that edit the prompt: first plain lines without a note-taker, then lessons from notes (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def edit_steps(
     failed_before_first: bool = False,
     writes_questions: WritesQuestions | None = None,
 ) -> tuple[Step, ...]:
-    """Return the steps that edit a prompt: ours, or the papers' where the settings say so.
+    """Return the steps that edit a prompt: ours, or the papers' step with the setting ``paper``.
 
-    ``plain`` states requirements that fail in their own words; ``failed_before_first`` reads disagreements of earlier
-    rounds before new ones; ``writes_questions`` is for the papers' step, in ours the contest has it.
+    ``plain`` states failing requirements in their own words. With ``failed_before_first`` disagreements of earlier
+    rounds are read before new ones. ``writes_questions`` is used only by the papers' step; for ours the contest has it.
     """
     options, gateway = context.job.options, context.gateway
     if options.paper:
@@ -65,7 +65,7 @@ def edit_steps(
 
 @dataclass
 class ReadingList:
-    """The disagreements of each round, and the ones among them that are still to be read."""
+    """The disagreements of each round, and which of them are still to be read."""
 
     context: RunContext
     signal: Signal
@@ -77,7 +77,8 @@ class ReadingList:
     _known: set[str] = field(default_factory=set, init=False)
     """Keys of the disagreements of the rounds so far."""
     _read: set[tuple[int, str]] = field(default_factory=set, init=False)
-    """Version number and key. With another prompt the same disagreement may have another reason."""
+    """Version number and key of the disagreements that were read. With another prompt a disagreement may have another
+    reason, so it is read again."""
 
     def __post_init__(self) -> None:
         """Disagreements that an earlier run of the same judge has read are not read again."""
@@ -86,7 +87,7 @@ class ReadingList:
             self._read = {(0, key) for key in job.earlier.disputed(job.examples)}
 
     def of(self, now: LoopRound) -> tuple[list[Disagreement], list[Disagreement]]:
-        """Return all disagreements of a round, and those to be read now; the first call of a round tells of them."""
+        """Return all disagreements of a round, and those to be read now. The first call in a round emits the event."""
         if now.number == self._round:
             return self._found, self._to_read
         self._round, found = now.number, self.signal.disagreements(now.best.draft, now.seen)
@@ -94,7 +95,8 @@ class ReadingList:
             found = sorted(found, key=lambda each: each.key not in self._known)
         self._known.update(each.key for each in found)
         new = [each for each in found if (now.best.number, each.key) not in self._read]
-        # Cases that a judge's leniency explains are read where no others are left: the whole judge may be too lenient.
+        # A gap of 0 or less is explained by the judge's leniency. Such cases are read only if no others are left: then
+        # the whole judge may be too lenient.
         self._found, most = found, self.context.job.options.max_notes
         self._to_read = ([each for each in new if each.gap > 0] or new)[:most]
         event = DisagreementsFound(now.number, len(found), len(now.seen.verdicts), self._to_read)
@@ -123,7 +125,7 @@ class LessonBook:
     memory: LessonMemory
 
     def mark(self, edits: Sequence[Edit], winner: Version, contest: Contest) -> None:
-        """Mark the lessons of edits that were just tried; ``winner`` is the best version after that."""
+        """Mark the lessons of edits that were just tried; ``winner`` is the best version afterwards."""
         self._mark_applied(edits, winner, contest)
         for edit in edits:
             key = change_of(edit)
@@ -140,7 +142,7 @@ class LessonBook:
         return said in edit.old and said not in edit.new
 
     def close(self, outcome: Outcome, contest: Contest) -> None:
-        """Mark what is left open when the run ends."""
+        """Mark the lessons that are undecided when the run ends."""
         best, memory = outcome.best, self.memory
         if outcome.finish_reason in CAPS:  # the budget may have ended right after an acceptance
             last = [edit for each in outcome.tried if each.iteration == outcome.iterations for edit in each.edits]
@@ -169,7 +171,7 @@ class LessonBook:
 
 
 def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
-    """Whether the lesson memory knows that an edit was refused; its lessons are then rejected, which is said."""
+    """Whether the lesson memory knows that an edit was refused. If so, its lessons are rejected, with a message."""
     reason = None if context.remembering is None else context.remembering.refused_before(draft, edit)
     if reason is None:
         return False
@@ -179,7 +181,7 @@ def _refused_before(context: RunContext, draft: Draft, edit: Edit) -> bool:
 
 
 def _keep_refused(context: RunContext, edits: Sequence[Edit], contest: Contest) -> None:
-    """Have the lesson memory know the edits that were just refused for good."""
+    """Add the edits that were just refused for good to the lesson memory."""
     remembering = context.remembering
     for edit in edits:
         if remembering is not None and (draft := contest.refused_on.get(change_of(edit))) is not None:
@@ -190,7 +192,8 @@ def _keep_refused(context: RunContext, edits: Sequence[Edit], contest: Contest) 
 class AddLines:
     """Adds lines without a note-taker: lessons that helped earlier runs, and failing requirements in their own words.
 
-    All lines are one candidate. They have no trial before the acceptance test: there are few, and each is tried once.
+    All lines together are one candidate. They have no trial before the acceptance test, because they are few and each
+    is tried only once.
     """
 
     context: RunContext
@@ -199,7 +202,7 @@ class AddLines:
     subject: Subject
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Try the lines, all together."""
+        """Try all lines together. Does not apply to a calibrated judge."""
         context, best, contest = self.context, now.best, now.contest
         if best.draft.calibration is not None:
             return None
@@ -211,7 +214,7 @@ class AddLines:
         lessons = [*recalled, *stated][: _room(best, contest, most)]
         for each in filter(context.memory.is_recalled, lessons):
             context.events.emit(LessonRecalled(each))
-        lessons.reverse()  # each line is put right after the same place, so the last one written stands first
+        lessons.reverse()  # each line is inserted at the same place, so the last one written stands first
         written = await Placing(self.subject, context.max_prompt_chars, context.events).add(now, lessons)
         for lesson, reason in written.refused.items():
             context.memory.reject([lesson], reason)
@@ -238,7 +241,7 @@ class LessonEdits:
     _trials: dict[str, TrialResult] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        """The writer looks for parts of the prompt that order the opposite of a lesson."""
+        """Make the writer, which also looks for parts of the prompt that order the opposite of a lesson."""
         context, options = self.context, self.context.job.options
         model = context.helper("deduplicator", self.helper)
         finder = ContradictionFinder(context.gateway, model, seed=options.seed)
@@ -249,7 +252,7 @@ class LessonEdits:
     async def take(self, now: LoopRound) -> Turn | None:
         """Read disagreements, draw lessons, and try their edits."""
         best, seen, contest, events = now.best, now.seen, now.contest, self.context.events
-        if best.draft.calibration is not None:  # it belongs to the prompt as it stands
+        if best.draft.calibration is not None:  # the calibration fits only the present prompt
             return None
         _, chosen = self.disagreements.of(now)
         if not chosen:
@@ -268,7 +271,7 @@ class LessonEdits:
             each
             for each in lessons
             if each.promptable
-            and each.status != "applied"  # the prompt says it, if in other words
+            and each.status != "applied"  # the prompt says it already, perhaps in other words
             and each.text not in best.prompt.text
             and each.id not in waiting.lessons
         ]
@@ -279,7 +282,7 @@ class LessonEdits:
         return Turn(winner, "max_lessons" if _room(winner, contest, most) <= 0 else None)
 
     async def _could_read(self, best: Version, chosen: Sequence[Disagreement]) -> bool:
-        """Whether the run can go on after the notes; says which disagreements could not be read."""
+        """Whether the run can go on after the notes. Reports how many disagreements could not be read."""
         failed = self.desk.failed
         unread = {key for key, error in failed.items() if isinstance(error, ModelError)}
         # A reply that cannot be used counts as read, unless there is nothing else and nothing was gained before.
@@ -294,7 +297,7 @@ class LessonEdits:
         return True
 
     async def _edits(self, now: LoopRound, lessons: Sequence[Lesson]) -> list[Edit]:
-        """Return edits that carry the lessons and have passed their trial, without those that were refused before."""
+        """Return edits that say the lessons and passed their trial, without edits that were refused before."""
         best, seen, memory = now.best, now.seen, self.context.memory
         texts = [text for each in seen.examples for text in (each.input, each.output or "")]
         written = await self._writer.write(best.prompt, lessons, texts)
@@ -319,7 +322,7 @@ class LessonEdits:
         retired = await self.desk.resolve([each for edit in kept for each in edit.lessons], self._strength, overwritten)
         left = [edit for edit in kept if not retired.intersection(edit.lessons)]
         stay = {each for edit in kept if edit not in left for each in edit.lessons} - retired
-        if stay:  # one rewrite says all lessons: it is written anew without those that were retired
+        if stay:  # one rewrite says all lessons, so it is written anew without the retired ones
             left += await self._edits(now, [each for each in lessons if each.id in stay])
         return left
 
@@ -344,11 +347,11 @@ class Pruning:
 
     @classmethod
     def steps(cls, options: LoopOptions, yardstick: Yardstick) -> tuple[Pruning, ...]:
-        """Pruning as the last step, where the settings want it; the papers' loop takes nothing out."""
+        """Return pruning as the last step if the settings want it. The papers' loop has none."""
         return (cls(yardstick),) if options.prune and not options.paper else ()
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Shorten the best version, where it has edits."""
+        """Shorten the best version; returns None where it is the start."""
         if now.best is now.outcome.baseline:
             return None
         found = now.outcome.pruned
@@ -358,16 +361,16 @@ class Pruning:
 async def prune(
     best: Version, baseline: Version, contest: Contest, yardstick: Yardstick, found: list[PrunedRecord]
 ) -> Version:
-    """Try the prompt without each of its edits, the latest first, going on from what is left.
+    """Try to take out each edit of the prompt, the latest first. Each success is the base for the next try.
 
-    Returns the shortest version found. Each edit's record is added to ``found`` at once, so that it is known also where
-    a budget ends the pruning; ``contest.accepted`` then stands. An edit whose text a later one has changed cannot be
-    taken out and stays.
+    Returns the shortest version found. Each edit's record is added to ``found`` at once, so that it is known also if a
+    budget ends the pruning; then ``contest.accepted`` is the result. An edit whose text a later edit has changed cannot
+    be taken out and stays.
     """
     validation = contest.validation
 
     def is_missed(before: Sequence[ExampleScore], after: Sequence[ExampleScore]) -> Decision | None:
-        """Any loss on the first examples keeps an edit: a place in the prompt is cheaper than the other examples."""
+        """Reject the shorter prompt at any loss on the first examples; to keep an edit is cheaper than more calls."""
         n = len(after)
         loss = yardstick.difference(before[:n], after, validation[:n])
         if loss.value is None or loss.value >= 0:
@@ -381,9 +384,7 @@ async def prune(
         contest.events.emit(EditPruned(version, pruned))
 
     for edit in reversed(best.edits):
-        if (
-            len(best.edits) == 1
-        ):  # a prompt that passed the acceptance test is not given up for the start, which it beat
+        if len(best.edits) == 1:  # without its last edit the prompt would be the start, which lost the acceptance test
             break
         left = tuple(each for each in best.edits if each is not edit)
         try:
@@ -408,7 +409,8 @@ async def prune(
 
 
 def _without(edit: Edit, prompt: Prompt, left: Sequence[Edit], start: Prompt) -> Prompt:
-    """The prompt without one edit, from the start or by undoing it; EditRefusedError where neither is possible."""
+    """Return the prompt without one edit: the other edits applied to the start, or else this edit undone. Raises
+    EditRefusedError where neither is possible."""
     try:
         return reduce(Prompt.apply, left, start)
     except EditRefusedError:

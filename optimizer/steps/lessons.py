@@ -1,8 +1,8 @@
 """Lessons, drawn from disagreements by note-taker and deduplicator (Algorithm 1, lines 12-26), and their trial.
 
-A lesson is new, or further evidence of one in the memory. Before it may change a prompt, it is tried on its own
-evidence and on a few controls: a handful of calls weeds out most bad lessons before a validation set is paid for. The
-trial asks for selectivity: a rule that only makes the judge severer moves evidence and controls alike.
+A lesson is new, or further evidence of a lesson in the memory. Before a lesson may change a prompt, it is tried on its
+own evidence and on a few controls. A handful of calls weeds out most bad lessons before validation is paid for. The
+trial asks for selectivity: a rule that only makes the judge more severe moves evidence and controls alike.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..signals import Reasons, Signal, take_turns
 from ..subject import Draft, Observation, Pair, Subject, TrialResult, by_pair
 
 MOVED = 0.5
-"""Change of log-odds from which a verdict has moved: an odds ratio of 1.65."""
+"""Least change of log-odds that counts as a move: an odds ratio of 1.65."""
 EVIDENCE = 4
 CONTROLS = 4
 AGREED = 0.25
-"""Distance in P(good) up to which a verdict and its reference agree, and the example may be a control."""
+"""Largest distance in P(good) at which a verdict and its reference agree, so that the example may be a control."""
 SURE = 0.02
 """A probability is kept this far from 0 and 1, so that a hard answer that flips moves by 3.9 in log-odds each way."""
 
@@ -39,18 +39,18 @@ SURE = 0.02
 BATCH = 4
 """Examples that the papers' loop reads in one call."""
 Work = TypeVar("Work")
-"""Cases that are read in one call, in any form."""
+"""The cases of one call, in any form."""
 
 
 def task_of(checklist: Checklist | None) -> str:
-    """The task for a note-taker, also where the checklist names none."""
+    """Return the task for a note-taker, with a default where the checklist names none."""
     return (checklist.task if checklist is not None else "") or "Follow the instruction."
 
 
 async def read_all(
     works: Sequence[Work], read: Callable[[Work], Awaitable[list[Lesson]]], size: Callable[[Work], int], events: Teller
 ) -> list[list[Lesson] | CallError]:
-    """Read all works at once; returns the lessons or the error of each, in order."""
+    """Read all works at once; returns for each its lessons or its CallError, in order. Other errors are raised."""
     done, total = 0, sum(map(size, works))
 
     async def one(work: Work) -> list[Lesson]:
@@ -60,7 +60,7 @@ async def read_all(
         events.advance(done, total)
         return lessons
 
-    # a call under way is paid for, so the others are not cancelled by one that fails
+    # a failed call does not cancel the others, because calls under way are paid for
     found = await asyncio.gather(*map(one, works), return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException) and not isinstance(each, CallError):
@@ -77,21 +77,21 @@ class LessonDesk:
     memory: LessonMemory
     events: Teller
     classifier: LessonClassifier | None = None
-    """Tells lessons that no prompt can carry; None where all are taken for promptable."""
+    """Finds lessons that no prompt can carry out; None: all count as promptable."""
     contradictions: ContradictionFinder | None = None
-    """Tells lessons that order opposite things; None where nobody looks."""
+    """Finds lessons that order opposite things; None: nobody looks for them."""
     failed: dict[str, CallError] = field(default_factory=dict, init=False)
     """Errors of the last round's disagreements without a note, by key."""
     has_notes: bool = field(default=False, init=False)
-    """Whether any note could be had so far."""
+    """Whether any note was taken so far."""
 
     def __post_init__(self) -> None:
-        """Number lessons after the ones that are there already."""
+        """Number new lessons after those in the memory."""
         self._count = last_number(self.memory)
 
     async def learn(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
-        """Draw lessons from disagreements; returns those that are new or have changed, best supported first. A note
-        that cannot be used is left out and said so."""
+        """Draw lessons from disagreements; returns new and changed lessons, best supported first. A note that cannot be
+        used is left out and reported."""
         self.events.phase("taking notes", len(disagreements))
         asked = [(seen.question(each.example, each.question), each.target) for each in disagreements]
         strict, lenient = (
@@ -108,14 +108,14 @@ class LessonDesk:
         return sorted(lessons, key=lambda each: -each.support)
 
     async def _notes(self, seen: Observation, disagreements: Sequence[Disagreement], reasons: Reasons) -> list[Lesson]:
-        """The notes that can be used, in the order of the disagreements; all are asked for at once."""
+        """Return the notes that can be used, in the order of the disagreements. All are asked for at once."""
         cases = [self._case(seen, each, reasons) for each in disagreements]
         first = self._count + 1
         self._count += len(disagreements)
         found = await read_all(list(enumerate(cases, first)), self._one, lambda _: 1, self.events)
         lessons: list[Lesson] = []
         self.failed = {}
-        for case, each in zip(cases, found, strict=True):  # events in the order of the cases, however they came
+        for case, each in zip(cases, found, strict=True):  # events in the order of the cases, not of the replies
             if isinstance(each, CallError):
                 if each.fatal:
                     raise each
@@ -136,8 +136,7 @@ class LessonDesk:
         return [await self.note_taker.take_note(case, f"L{number}")]
 
     async def _remember(self, lesson: Lesson) -> str | None:
-        """Add a lesson or its evidence to the memory; returns its id there, None where people have removed what it
-        says."""
+        """Add a lesson or its evidence to the memory; returns its id there, or None if people removed such a lesson."""
         otherwise = f"lesson {lesson.id} was not compared and is kept as new"
         compared = await answer_or_none(self._compare(lesson), otherwise, self.events)
         relation, known = compared or (None, None)
@@ -156,7 +155,7 @@ class LessonDesk:
         return kept.id
 
     async def _compare(self, lesson: Lesson) -> tuple[Relation, Lesson | None]:
-        """Compare a lesson with its neighbours; equal words need no call, else the deduplicator decides."""
+        """Compare a lesson with its neighbours. Equal words need no call, else the deduplicator decides."""
         neighbours = self.memory.nearest(lesson)
         for known in neighbours:
             if known.text == lesson.text:
@@ -164,7 +163,7 @@ class LessonDesk:
         return await self.deduplicator.compare(lesson, neighbours)
 
     async def _classified(self, lesson: Lesson) -> Lesson:
-        """The lesson with its class; where the classifier cannot tell it is tried like any other."""
+        """Return the lesson with its class. Without an answer of the classifier, the lesson counts as promptable."""
         if self.classifier is None:
             return lesson
         otherwise = f"lesson {lesson.id} was not classified and is taken for promptable"
@@ -176,10 +175,10 @@ class LessonDesk:
     async def resolve(
         self, lessons: Sequence[str], strength: Callable[[str], tuple[float, ...]], overwritten: Collection[str] = ()
     ) -> set[str]:
-        """Retire the weaker of two lessons that order opposite things; returns the ids of the retired ones.
+        """Retire the weaker of two lessons that order opposite things; returns the ids of the retired lessons.
 
-        ``lessons`` are about to be written, the strongest first. ``strength`` ranks a lesson; one in the prompt has
-        passed the acceptance test and does not give way, unless the new edits take its line out (``overwritten``).
+        ``lessons`` are about to be written, the strongest first. ``strength`` ranks lessons. A lesson in the prompt has
+        passed the acceptance test, so it stays, unless the new edits take its line out (``overwritten``).
         """
         # Lessons that are neither in the prompt nor about to be are not compared: small models see contradictions
         # everywhere.
@@ -200,7 +199,7 @@ class LessonDesk:
                 found = await answer_or_none(compared, otherwise, self.events)
                 if found is None or not found.contradicts:
                     continue
-                weaker, stronger = sorted((other.id, lesson_id), key=strength)  # of equals the first stays
+                weaker, stronger = sorted((other.id, lesson_id), key=strength)  # of equals lesson_id stays
                 stays = "for which more speaks" if strength(weaker) < strength(stronger) else "which came first"
                 if other.status == "applied":
                     weaker, stronger, stays = lesson_id, other.id, "which stands in the prompt"
@@ -212,25 +211,25 @@ class LessonDesk:
 
 
 def last_number(memory: LessonMemory) -> int:
-    """The highest number of a lesson in the memory; 0 where there is none."""
+    """Return the highest number of a lesson in the memory; 0 if it has none."""
     taken = [re.match(r"L(\d+)", each.id) for each in memory.lessons]
     return max((int(each[1]) for each in taken if each), default=0)
 
 
 @dataclass(frozen=True)
 class LessonTrial:
-    """Tries drafts that hold a lesson."""
+    """Tries a draft with new lessons on a few verdicts, before the acceptance test."""
 
     subject: Subject
     signal: Signal
     evidence: int = EVIDENCE
-    """Disagreements that a lesson is tried on at most."""
+    """Most disagreements in a trial."""
     controls: int = CONTROLS
-    """Controls that it is tried on at most."""
+    """Most controls in a trial."""
 
     async def run(self, before: Draft, after: Draft, lessons: Sequence[Lesson], seen: Observation) -> TrialResult:
-        """Compare the verdicts of a draft, ``seen`` on development, and of one that holds the lessons: on their
-        evidence, and on controls."""
+        """Compare the draft ``after``, which holds the lessons, with ``before``, on the lessons' evidence and on
+        controls. ``seen`` has the verdicts of ``before`` on development."""
         known = by_pair(seen.verdicts)
         by_key = {f"{example}/{question}": (example, question) for example, question in known}
         evidence = [by_key[key] for key in evidence_keys(lessons) if key in by_key][: self.evidence]
@@ -261,7 +260,7 @@ class LessonTrial:
         known: dict[Pair, Verdict],
         lessons: Sequence[Lesson],
     ) -> list[Pair]:
-        """Pairs on the same questions on which both sides agree, the surest first."""
+        """Return pairs on the given questions where judge and reference agree, the surest first."""
         sides: dict[bool, list[tuple[float, Pair]]] = {True: [], False: []}
         for pair, verdict in known.items():
             wanted = self.signal.reference(draft, *pair)
@@ -271,8 +270,8 @@ class LessonTrial:
             if agreed(verdict, wanted, question, is_like=self.signal.is_like(verdict)):
                 sides[wanted >= 0.5].append((abs(question.p_good(verdict.p_yes) - wanted), pair))
         ordered = {side: [pair for _, pair in sorted(pairs)] for side, pairs in sides.items()}
-        # A stricter rule can do harm only where both sides call the output good, a lenient one only where both do not;
-        # a rule that only shifts the bias harms all of them. Pairs of the harmless side would thin the harm out.
+        # A stricter rule can do harm only where both sides call the output good, a more lenient rule only where neither
+        # does. Pairs of the harmless side would hide a rule that only shifts the bias.
         at_risk = {lesson.direction == "stricter" for lesson in lessons}
         if len(at_risk) == 1:
             first = at_risk.pop()
@@ -281,12 +280,12 @@ class LessonTrial:
 
 
 def evidence_keys(lessons: Sequence[Lesson]) -> list[str]:
-    """The disagreements behind the lessons, each once, lessons taking turns."""
+    """Return the keys of the disagreements behind the lessons, each once; lessons take turns."""
     return list(dict.fromkeys(take_turns(lesson.evidence for lesson in lessons)))
 
 
 def agreed(verdict: Verdict, wanted: float, question: Polar, *, is_like: bool) -> bool:
-    """Whether a verdict is on its reference's side, and near it where distances can be compared (``is_like``)."""
+    """Whether a verdict is on the side of its reference; with ``is_like`` it must also be within :data:`AGREED`."""
     is_near = not is_like or abs(question.p_good(verdict.p_yes or 0.0) - wanted) <= AGREED
     return is_near and question.is_good(verdict.answer) == (wanted >= 0.5)
 
@@ -299,10 +298,10 @@ def shift(
     *,
     is_like: bool = True,
 ) -> float | None:
-    """Change of the log-odds of the good answer towards the wanted side; None where an answer is missing.
+    """Return the change of the log-odds of the good answer towards the reference; None where an answer is missing.
 
-    The good answer should have the probability ``wanted``. A disagreement moves towards it from the judge's first
-    verdict; a control, which agrees, moves towards the wanted answer. ``is_like`` is as in :func:`agreed`.
+    ``wanted`` is the reference's P(good). For a disagreement, a change towards ``wanted`` counts as positive. For a
+    control, or without ``is_like``, a change towards the wanted answer does. ``is_like`` is as in :func:`agreed`.
     """
     if after is None or wanted is None or before.p_yes is None or after.p_yes is None:
         return None
@@ -313,13 +312,13 @@ def shift(
 
 
 def log_odds(probability: float) -> float:
-    """Log-odds of a probability, kept away from certainty."""
+    """Return the log-odds of a probability, which is first kept :data:`SURE` away from 0 and 1."""
     bounded = min(max(probability, SURE), 1 - SURE)
     return math.log(bounded / (1 - bounded))
 
 
 def verdict_of_trial(turned: int, evidence: int, harmed: int, controls: int) -> TrialResult:
-    """The result of a trial: passed if something turned and a smaller share of the controls was harmed."""
+    """Return a trial's result: passed if a disagreement turned and the share of harmed controls is smaller."""
     said = f"{turned} of {evidence} disagreements fixed, {harmed} of {controls} controls regressed"
     selective = turned * max(controls, 1) > harmed * evidence
     passed = turned > 0 and selective

@@ -1,9 +1,9 @@
 """The papers' loop, to compare with: BinEval's Algorithm 1 (App. C) as App. B runs it, line by line.
 
-It has no trial, no test, no second look and no memory beyond an iteration: every disagreement is read, the lessons go
-into the prompt, and the version stands unless the held-out figure falls. It keeps our guards that nothing works
-without: placeholders, protected text and answer format survive, and no lesson orders what none may. The numbers beside
-the code are the lines of Algorithm 1; ``docs/explanation/method.md`` has the whole table.
+The loop has no trial, no test, no second look and no memory beyond an iteration. Every disagreement is read, the
+lessons go into the prompt, and the version stays unless the held-out figure falls. Only the guards without which
+nothing works are ours: placeholders, protected text and answer format survive, and forbidden lessons are refused. The
+numbers beside the code are the lines of Algorithm 1; ``docs/explanation/method.md`` has the whole table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PapersStep:
     """Writes the questions anew from each new prompt. None where they stay."""
 
     def __post_init__(self) -> None:
-        """Nothing is asked yet."""
+        """Make the agents; nothing is asked yet."""
         context, options = self.context, self.context.job.options
         gateway, seed = context.gateway, options.seed
         self._options, self._events = options, context.events
@@ -45,7 +45,7 @@ class PapersStep:
         self._deduplicator = Deduplicator(gateway, context.helper("deduplicator", self.helper), seed=seed)
         self._writer = edit_writer(context, self.helper, options.max_prompt_chars, free=True)
         self._count = last_number(context.memory)
-        """Numbers that lessons have had."""
+        """Highest number that a lesson has had."""
 
     async def take(self, now: LoopRound) -> Turn:
         """Read every disagreement (lines 12-18), make the lessons unique (19-29), and update the prompt (30-33)."""
@@ -81,8 +81,8 @@ class PapersStep:
         return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:
-        """L_all: the lessons of every example with a disagreement, one call an example or a batch; None where all
-        failed."""
+        """Return L_all: the lessons of all examples with a disagreement. One call reads an example or a batch. None if
+        all calls failed."""
         by_id = {each.id: each for each in seen.examples}
         cases: dict[str, list[Case]] = {name: [] for name in by_id}
         for each in found:
@@ -115,7 +115,8 @@ class PapersStep:
         return lessons
 
     async def _unique(self, drawn: Sequence[Lesson]) -> list[Lesson]:
-        """L_unique: every lesson is compared with all that are there; M is empty at the start of an iteration."""
+        """Return L_unique: each lesson is compared with all in the memory M, which is empty at the start of an
+        iteration."""
         self._events.phase("comparing lessons", len(drawn))
         memory: list[Lesson] = []
         for number, lesson in enumerate(drawn, 1):
@@ -137,7 +138,7 @@ class PapersStep:
         return memory
 
     async def _update(self, prompt: Prompt, lessons: Sequence[Lesson]) -> tuple[Edit, ...]:
-        """One edit after the other, each of the prompt that the one before made; or all lessons in one rewrite."""
+        """Return one edit per lesson, each for the prompt after the edit before; or one rewrite with all lessons."""
         batches = [list(lessons)] if self._options.update == "rewrite" else [[each] for each in lessons]
         edits: list[Edit] = []
         for batch in batches:

@@ -1,8 +1,8 @@
 """The step that shows the judge examples that people judged.
 
-Fixed examples are chosen on development: both answers, near the boundary between accepted and rejected outputs, and
-unlike each other. Retrieved examples are the nearest of all remembered ones (METHOD part 4). A few development examples
-that are not shown say first whether it helps at all; then the acceptance test decides, as on any candidate.
+Fixed examples are chosen from development: accepted and rejected outputs, near the boundary between the two, and unlike
+each other. Retrieved examples are the nearest of all remembered ones (METHOD part 4). First a few development examples
+that are not shown tell whether showing helps at all. Then the acceptance test decides, as on any candidate.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from ..signals import Signal
 from ..subject import Draft, Observation, Outcome, Subject
 
 CLEAR = 2 / 3
-"""Wanted score from which an output counts as accepted; up to 1 minus it as rejected; between them it is left out."""
+"""Least wanted score of an accepted output. Up to 1 minus this score an output is rejected; between, it is left out."""
 SCREENED = 16
-"""Development examples of the first try, none of them shown: half accepted, half rejected."""
+"""Most development examples of the first try, half accepted and half rejected. None of them is shown."""
 FEWEST_SCREENED = 8
-"""With fewer such examples nothing is shown: nobody could say whether it helps."""
+"""Fewest such examples. With fewer nothing is shown, because nobody could tell whether it helps."""
 SHORTLIST = 3
-"""Cases near the boundary for each shown case; the ones unlike each other are chosen among them."""
+"""Cases near the boundary per shown case. From these, cases unlike each other are chosen."""
 MOST_REMEMBERED = 200
-"""Cases to retrieve from; cases near the boundary first."""
+"""Most cases to retrieve from, those near the boundary first."""
 
 ShowMode = Literal["fixed", "retrieved"]
 
 
 @dataclass
 class ShowExamples:
-    """Chooses examples, tries them on development, and sends them to the acceptance test; each way once in a run."""
+    """Chooses examples, tries them on development, and sends them to the acceptance test. Each way is tried once."""
 
     subject: Subject
     signal: Signal
@@ -59,12 +59,12 @@ class ShowExamples:
     """The ways of showing, tried in this order until one is accepted; they share the acceptance test's level."""
     soft: bool
     alone: bool = True
-    """Whether this is the only step. Else a judge whose verdicts are read by a calibration is left to the others."""
+    """Whether this is the only step. If not, a calibrated judge is left to the other steps."""
     shown: list[ShowingRecord] = field(default_factory=list, init=False)
     """The records of ``examples`` in ``result.json``, one for each way."""
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Try each way of showing. A judge that is shown examples already is left as it is."""
+        """Try each way of showing. A judge that is shown examples already stays unchanged."""
         best, seen, contest = now.best, now.seen, now.contest
         if best.draft.calibration is not None and not self.alone:
             return None
@@ -100,7 +100,7 @@ class ShowExamples:
         self.shown[-1] = self.shown[-1].model_copy(update=known)
 
     def _shows(self, mode: ShowMode, cases: Sequence[RememberedCase]) -> Shows | None:
-        """The examples to be shown in this way; None where too few are known."""
+        """Return the examples to show in this way; None where too few are known."""
         chosen = self._fixed(cases) if mode == "fixed" else list(cases[:MOST_REMEMBERED])
         sides = {each.is_accepted for each in chosen}
         if len(sides) < 2 or len(self._screened(chosen if mode == "fixed" else ())) < FEWEST_SCREENED:
@@ -118,12 +118,12 @@ class ShowExamples:
         )
 
     async def _tried(self, before: Draft, shows: Shows, seen: Observation) -> tuple[Draft | None, str | None]:
-        """The judge with these examples, or why it is not worth sending to the acceptance test."""
+        """Return the judge with these examples, or the reason not to send it to the acceptance test."""
         draft = replace(before, prompt=replace(before.prompt, shown=shows), calibration=None)
         examples = self._screened(shows.record.cases if shows.record.mode == "fixed" else ())
         if before.calibration is None:
             scores = list((await self.subject.observe(draft, examples, self.events.advance)).scores)
-        else:  # it was fitted for the prompt without them
+        else:  # the calibration was fitted for the prompt without these examples, so it is fitted anew
             whole = await self.subject.observe(draft, self.development, self.events.advance)
             fit = FITS[before.calibration.method]
             fitted = fit(whole.verdicts, self.development, draft.questions, self.targets)
@@ -140,7 +140,7 @@ class ShowExamples:
         return draft, None
 
     def _screened(self, shown: Sequence[RememberedCase]) -> list[Example]:
-        """Development examples that are not shown: at most half of them accepted, half rejected."""
+        """Return at most :data:`SCREENED` development examples that are not shown, half accepted and half rejected."""
         hidden = {each.id for each in shown}
         left: dict[bool, list[str]] = {True: [], False: []}
         for each in self.development:
@@ -153,14 +153,14 @@ class ShowExamples:
         return [each for each in self.development if each.id in chosen]
 
     def _cases(self, draft: Draft, seen: Observation) -> list[RememberedCase]:
-        """The cases on which something is known, nearest to the judge's boundary first."""
+        """Return the cases with a clear verdict of people, nearest to the judge's boundary first."""
         scores = {each.example: each for each in seen.scores}
         found = [case for each in self.development if (case := self._case(draft, each)) is not None]
         distances = _distances(found, scores, self.targets)
         return sorted((each for each in found if each.id in distances), key=lambda each: distances[each.id])
 
     def _case(self, draft: Draft, example: Example) -> RememberedCase | None:
-        """The case of an example; None where people's verdict is not clear."""
+        """Make the case of an example; None where people's verdict is not clear."""
         wanted = self.targets.wanted[example.id]
         sides = {name: _side(wanted.get(name)) for name in self.targets.dimensions}
         clear = {name: fine for name, fine in sides.items() if fine is not None}
@@ -181,7 +181,8 @@ class ShowExamples:
         )
 
     def _fixed(self, cases: Sequence[RememberedCase]) -> list[RememberedCase]:
-        """Rejected and accepted cases in turn, near the boundary and unlike each other; reasons first."""
+        """Choose rejected and accepted cases in turn, near the boundary and unlike each other; rejected cases with a
+        reason come first."""
         sides = [[each for each in cases if each.is_accepted is fine] for fine in (False, True)]
         if not all(sides):
             return []
@@ -202,11 +203,11 @@ class ShowExamples:
 
 
 def known_answers(draft: Draft, example: Example, signal: Signal, targets: Targets) -> dict[str, Literal["yes", "no"]]:
-    """The right answers to the draft's questions that people's labels tell, by the text of the question.
+    """Return the right answers to the draft's questions that people's labels tell, by the text of the question.
 
-    It is the answer that somebody gave to the question itself; else the good answer, where people accepted the output.
-    Where people rejected it, the bad answer is known only if the question was learned from this output, is named by a
-    comment, or was the only question about its dimension at the start.
+    A person's answer to the question itself comes first. Else, if people accepted the output, the answer is the good
+    one, and unknown if a comment names the question. If people rejected the output, the bad answer is known only if the
+    question was learned from this output, is named by a comment, or was the only one about its dimension at the start.
     """
     given = answered_questions([example], draft.questions)
     alone = Counter(_rated(each, targets) for each in draft.questions.questions if each.id not in draft.origins)
@@ -243,7 +244,7 @@ def _side(value: float | None) -> bool | None:
 def _distances(
     cases: Sequence[RememberedCase], scores: Mapping[str, ExampleScore], targets: Targets
 ) -> dict[str, float]:
-    """Distance of the judge's score of each case from the middle between accepted and rejected ones."""
+    """Return the distance of the judge's score of each case from the middle between accepted and rejected cases."""
     known = {each.id: score for each in cases if (score := targets.score(scores[each.id])) is not None}
     means = [
         mean_score(known[each.id] for each in cases if each.id in known and each.is_accepted is fine)

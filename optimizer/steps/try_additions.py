@@ -1,8 +1,8 @@
 """The step before the rounds of ``tune``: settings and texts after the input are tried on development, then together.
 
-Things that are worth little alone are worth much together (by hand a form .14 and an example .10, both .28). So each
-addition is tried alone, then added to the best set so far, also where alone it gave nothing. The best set goes to the
-acceptance test; where it is refused, its best part has the second and last look.
+Additions that gain little alone gain much together (by hand a form .14 and an example .10, both .28). So each addition
+is tried alone, then added to the best set so far, even if it gained nothing alone. The best set goes to the acceptance
+test. If that refuses it, the best part of the set has the second and last look.
 """
 
 from __future__ import annotations
@@ -32,32 +32,33 @@ from ..subject import Draft, Observation, Outcome, Version
 from .additions import AFTER_EXAMPLE, EXAMPLE, Addition, AdditionWriter, added, failing
 
 TRIED_ON = 16
-"""Development examples that every trial writes anew."""
+"""Most development examples in a trial. Every trial writes their outputs anew."""
 CLEARLY_WORSE = 0.05
-"""Loss of the mean score on the first half of the examples from which on the second half is not written."""
+"""Largest loss of the mean score on the first half of the examples; with a larger loss the second half is not written.
+"""
 NOTHING = 1e-9
-"""A gain up to which it is none, but for rounding."""
+"""Gains up to this are rounding."""
 CUT_OFF = 0.1
-"""Share of outputs that end where their room did, from which on more room is tried."""
+"""Least share of cut-off outputs for which more room is tried."""
 NOISE = 1.0
 """Standard errors by which the mean over the questions may fall."""
 COPIED, MOST_COPIES = 8, 0.25
-"""Share of the outputs that may have so many words in a row from the example that they are shown, or a long word of it
-that neither their own input nor other outputs have."""
+"""Words in a row that count as copied from the shown example, and the largest share of outputs that may copy. A long
+word of the example that neither the own input nor other outputs have counts as copied, too."""
 PAIRS_OF = 3
-"""Additions of which all pairs are tried, where none gains anything alone."""
+"""Number of best additions whose pairs are all tried, if no addition gains anything alone."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A set of additions with the outputs that it led to."""
+    """A set of additions with the outputs written with it."""
 
     additions: tuple[Addition, ...]
     draft: Draft
     seen: Observation
-    """On all examples of the trials, or on the first half where that was enough to see that it is worse."""
+    """The outputs on all examples of the trials; on the first half where the set was clearly worse there."""
     problem: str | None = None
-    """Why it cannot be taken."""
+    """Why the set cannot be taken; None where it can."""
 
     @property
     def said(self) -> str:
@@ -70,11 +71,11 @@ class Trial:
         return {name for each in self.additions for name in each.sources}
 
     def value(self, without: set[str]) -> float:
-        """The mean score, in [0, 1], over the examples but some."""
+        """Return the mean score, in [0, 1], over the examples that are not in ``without``."""
         return mean_score(each.overall for each in self.seen.scores if each.example not in without) or 0.0
 
     def asked(self, without: set[str]) -> list[float | None]:
-        """The share of its questions that each output passes; None where no question was answered."""
+        """Return the share of its questions, without checks, that each output passes; None without an answer."""
         found: dict[str, list[float]] = {each.id: [] for each in self.seen.examples if each.id not in without}
         for verdict in self.seen.counted:
             question = self.seen.polarity(verdict.example, verdict.question)
@@ -85,7 +86,7 @@ class Trial:
 
 
 def gain(before: Trial, after: Trial) -> float:
-    """How much higher the mean score of a set is; minus infinity where it cannot be taken."""
+    """Return the gain of the mean score from ``before`` to ``after``; minus infinity if ``after`` has a problem."""
     if after.problem is not None:
         return float("-inf")
     return after.value(after.shown) - before.value(after.shown)
@@ -103,7 +104,7 @@ class TryAdditions:
     writer: AdditionWriter
     development: Sequence[Example]
     inputs: Sequence[Example]
-    """All examples: they say whether a prompt has to show a context, and conversations."""
+    """All examples of the run. They tell whether a prompt has to show a context, and conversations."""
     events: Teller
     resamples: int
     seed: int
@@ -111,10 +112,10 @@ class TryAdditions:
     _trials: list[Trial] = field(default_factory=list, init=False)
     """The start and all trials, in their order."""
     _most: int | None = field(default=None, init=False)
-    """Characters of the longest prompt that may come of it."""
+    """Most characters of a new prompt."""
 
     async def take(self, now: LoopRound) -> Turn | None:
-        """Try additions to the start; a program says itself how it writes, so that nothing is added to it."""
+        """Try additions to the start. Nothing is added to a program, which decides itself how it writes."""
         if isinstance(self.subject.generator.model, (Program, AnswersWithRecords)) or len(self.development) < 2:
             return None
         part, self._most = self._part(), now.contest.max_prompt_chars
@@ -131,13 +132,13 @@ class TryAdditions:
         return {"additions": self.records} if self.records else {}
 
     def _part(self) -> list[Example]:
-        """A fair part of development, the same in every trial."""
+        """Return a fair sample of development, the same for every trial."""
         every = list(self.development)
         order = spread_order([each.id for each in every], seed=self.seed, groups=documents(every))
         return [every[place] for place in order[:TRIED_ON]]
 
     async def _search(self, start: Trial) -> Trial:
-        """The best set: the best single one, or pair where none gains alone, and then one more at a time."""
+        """Return the best set: start with the best addition, or pair if none gains alone; then add one at a time."""
         made = await self.writer.write(start.draft, start.seen)
         singles = [await self._try((each,), start) for each in made]
         if (example := self.writer.example([each.seen for each in self._trials])) is not None:
@@ -151,7 +152,7 @@ class TryAdditions:
         return best
 
     async def _mended(self, best: Trial) -> Trial:
-        """The best set with orders for what it still fails, and with room where its outputs are cut off."""
+        """Add to the best set orders for requirements it still fails, and more room if its outputs are cut off."""
         rules = next((each for each in best.additions if each.kind == "rules"), None)
         left = failing(best.seen, self.writer.checklist) if best.additions else []
         if (
@@ -166,7 +167,7 @@ class TryAdditions:
         return best
 
     async def _grown(self, best: Trial, addition: Addition, beside: Sequence[Addition]) -> Trial:
-        """The set with one more addition where that is better than the best one, else that one."""
+        """Try ``beside`` with one more addition; returns this set if it is better than the best one, else the best."""
         if not addition.goes_with(beside):
             return best
         wanted = (*beside, addition)
@@ -175,7 +176,7 @@ class TryAdditions:
         return trial if gain(best, trial) > NOTHING else best
 
     async def _try(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
-        """Write the outputs with a set, and keep a record of what its last addition came to."""
+        """Write the outputs with a set, and record the gain of its last addition over ``before``."""
         *beside, last = additions
         self.events.phase(f"trying {' + '.join(each.kind for each in additions)} on development")
         trial = await self._written(additions, before)
@@ -200,7 +201,7 @@ class TryAdditions:
         return trial
 
     async def _written(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
-        """A set with its outputs; the second half is not written where the first is clearly worse than ``before``."""
+        """Return a set with its outputs. Without a second half if the first is clearly worse than ``before``."""
         start = self._trials[0]
         empty = Trial(additions, start.draft, Observation((), (), ()))
         examples = start.seen.examples
@@ -220,7 +221,7 @@ class TryAdditions:
         return replace(whole, problem=self._loss(start, whole))
 
     def _loss(self, start: Trial, trial: Trial) -> str | None:
-        """Why a set cannot be taken: what is said gets worse, or the example is copied; None where it can."""
+        """Return why a set cannot be taken: outputs copy the example, or pass fewer questions; None where it can."""
         outputs = {each.id: each.output or "" for each in trial.seen.examples if each.id not in trial.shown}
         examples = [each for each in trial.additions if each.kind == "example"]
         copied = sum(self._is_copied(each, examples, start) for each in trial.seen.examples if each.id in outputs)
@@ -234,7 +235,7 @@ class TryAdditions:
         return None
 
     def _is_copied(self, written: Example, shown: Sequence[Addition], start: Trial) -> bool:
-        """Whether an output takes what it says from an example that the prompt shows."""
+        """Whether an output copies from an example that the prompt shows."""
         output = written.output or ""
         if copied_words(output, [each.text for each in shown], run=COPIED) is not None:
             return True
@@ -246,7 +247,7 @@ class TryAdditions:
         return any(borrowed_words(output, each.text, allowed) for each in shown)
 
     async def _challenge(self, now: LoopRound, found: Trial) -> Version:
-        """Send the best set to the acceptance test, and its best part where that is refused."""
+        """Send the best set to the acceptance test, and if it is refused, the best part of it."""
         parts = [each for each in self._trials[1:] if len(each.additions) < len(found.additions)]
         parts = [each for each in parts if all(one in found.additions for one in each.additions)]
         best_part = max(parts, key=lambda each: gain(self._trials[0], each), default=None)
@@ -262,7 +263,7 @@ class TryAdditions:
         return now.best
 
     def _mark(self, accepted: Trial) -> None:
-        """Mark the additions that were accepted, each where it was tried last."""
+        """Mark the accepted additions in the records, each in its last trial."""
         for addition in accepted.additions:
             about = (addition.said, addition.text or None)
             place = max(place for place, each in enumerate(self.records) if (each.said, each.text) == about)

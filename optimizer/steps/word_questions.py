@@ -1,13 +1,14 @@
 """The step of a migration that words every question anew for the target, by the source's verdicts on development.
 
-Its own words asked of the output alone (or, where they were, with everything in view) are one of the wordings: a small
-model mixes up the output with what it was made from. It costs one short call an example and wording, and leaves every
-other verdict as it is. Wordings are chosen on development alone, by successive halving; the whole new checklist goes
-through the acceptance test once.
+One of the wordings is the question's own text asked of the output alone (or with everything in view, if it was asked of
+the output alone before). A small model mixes up the output with the text that it was made from. The step costs one
+short call per example and wording, and leaves all other verdicts as they are. Wordings are chosen on development only,
+by successive halving. The whole new checklist goes through the acceptance test once.
 
-The best of many wordings looks better than it is. So it has to gain more than the best of as many, none of them better,
-would seem to in four of five cases: the standard error of the paired gain times that quantile of the largest of so many
-standard normals (two for each wording, as its good answer is chosen too; Šidák, J. Am. Stat. Assoc. 62, 1967).
+The best of many wordings looks better than it is. So its gain has to be above what chance gives the best of as many
+equal wordings in four of five cases. The limit is the standard error of the paired gain, times this quantile of the
+largest of so many standard normals. Each wording counts twice, because its good answer is chosen too (Šidák, J. Am.
+Stat. Assoc. 62, 1967).
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from ..signals import take_turns
 from ..subject import Draft, Subject
 
 RUNGS = (12, 24)
-"""Development examples after which the worse half of the wordings is dropped."""
+"""Numbers of development examples after which the worse half of the wordings is dropped."""
 CLEAR = 0.05
-"""Level at which the data must say that a wording means the opposite, before it is used the other way round."""
+"""Largest p-value of the test that a wording means the opposite, before its other answer is used as the good one."""
 SEEMING = 0.2
-"""Share of the questions whose wording may be replaced although none is better; the acceptance test looks at those
+"""Share of the questions whose wording may be replaced although no wording is better. The acceptance test judges these
 again."""
 UNANSWERED = 0.1
-"""Share of the verdicts that may be missing; a wording that the target cannot answer is dropped."""
+"""Share of the verdicts that may be missing. A wording with more missing verdicts is dropped."""
 
 Answers = Mapping[str, "float | None"]
 """P(yes) by example; None where there is no answer."""
 
 
 def in_turns(examples: Sequence[str], source: Mapping[str, Verdict]) -> list[str]:
-    """The examples that the source answered, its yes and its no taking turns as long as there are both."""
+    """Return the examples that the source answered; its yes and no answers take turns as long as there are both."""
     sides: dict[bool, list[str]] = {True: [], False: []}
     for each in examples:
         verdict = source.get(each)
@@ -60,12 +61,12 @@ def in_turns(examples: Sequence[str], source: Mapping[str, Verdict]) -> list[str
 
 
 def rungs(examples: int) -> list[int]:
-    """How many examples are judged before each look."""
+    """Return the number of examples that are judged before each look."""
     return [*(each for each in RUNGS if each < examples), examples]
 
 
 def nothing_to_tell(source: Mapping[str, Verdict]) -> str | None:
-    """Why the source's verdicts on a question cannot tell its wordings apart; None where they can."""
+    """Return why the source's verdicts on a question cannot tell its wordings apart; None where they can."""
     answers = [each.answer for each in source.values() if each.answer is not None]
     if not answers:
         return "the source answered it on no development example"
@@ -84,11 +85,11 @@ class Trying:
     """The source's P(good), by example."""
 
     def own(self, answers: Answers) -> WordingTried:
-        """The source's wording, with its good answer."""
+        """Return the source's wording with its correlation; its good answer stays."""
         return self._correlated(WordingTried.of(self.question), answers)
 
     def other(self, wording: Wording, answers: Answers) -> WordingTried:
-        """Another wording, with the good answer that the data speak for."""
+        """Return another wording with its correlation and the good answer that the data speak for."""
         asked = self._correlated(WordingTried(text=wording.text, sees=wording.sees), answers)
         if asked.correlation is None or asked.correlation >= 0:
             return asked if asked.correlation else asked.model_copy(update={"good": self.question.good})
@@ -99,17 +100,19 @@ class Trying:
         return wording.model_copy(update={"correlation": found.value, "n": found.n})
 
     def p_good(self, wording: WordingTried, answers: Answers) -> list[float | None]:
-        """P(the good answer) to a wording."""
+        """Return P(the good answer) to a wording, in the order of ``answers``."""
         return [None if p is None else 1 - p if wording.good == "no" else p for p in answers.values()]
 
     def choose(
         self, own: Answers, others: Mapping[Wording, Answers], tried: Sequence[WordingTried], resampling: Resampling
     ) -> QuestionWordings:
-        """The best wording in place of the source's own, if it is better by more than the selection bias.
+        """Choose the best other wording, if its gain over the source's wording is above the selection bias.
 
-        ``own`` are the target's answers to the source's wording on all examples, ``others`` those to the wordings that
-        are left, ``tried`` all that were dropped. The groups of ``resampling`` are those of the examples in ``own``, in
-        their order.
+        Args:
+            own: The target's answers to the source's wording, on all examples.
+            others: The target's answers to the wordings that are left.
+            tried: The wordings that were dropped.
+            resampling: Its groups belong to the examples of ``own``, in their order.
         """
         before = self.own(own)
         found = [self.other(wording, answers) for wording, answers in others.items()]
@@ -143,7 +146,7 @@ class Trying:
         return made(reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
 
     def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
-        """Tell whether the correlation is above zero beyond chance, by document."""
+        """Whether the correlation is above zero beyond chance, with documents as independent units."""
         values = [np.nan if p is None else -p for p in self.p_good(wording, answers)]
         wanted = [self.wanted[each] for each in answers]
         (found,) = spearman_intervals(np.array(values)[:, np.newaxis], wanted, groups=groups)
@@ -151,7 +154,7 @@ class Trying:
 
 
 def better_half(tried: Sequence[WordingTried]) -> set[Wording]:
-    """Wordings that correlate best, an odd one among them; of equal ones the first."""
+    """Return the half of the wordings that correlate best, rounded up; of equals the first."""
     order = sorted(tried, key=lambda each: -(each.correlation or 0.0))
     return {each.wording for each in order[: (len(order) + 1) // 2]}
 
@@ -162,7 +165,7 @@ def unanswered(answers: Answers) -> bool:
 
 
 def largest_by_chance(number: int) -> float:
-    """Quantile 1 - ``SEEMING`` of the largest of so many independent standard normals."""
+    """Return the quantile 1 - ``SEEMING`` of the largest of so many independent standard normals."""
     return NormalDist().inv_cdf((1 - SEEMING) ** (1 / number))
 
 
@@ -172,7 +175,7 @@ def _said(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class WordQuestions:
-    """Proposes a checklist whose questions the target understands as the source does its own."""
+    """Proposes a checklist whose wordings the target understands as the source understands its own."""
 
     writer: Rephraser
     subject: Subject
@@ -182,7 +185,7 @@ class WordQuestions:
     events: Teller
     resampling: Resampling
     together: bool = True
-    """Whether wordings may be asked side by side: True where each question is a call of its own."""
+    """Whether several wordings may be judged at once; only where each question is a call of its own."""
 
     async def take(self, now: LoopRound) -> Turn | None:
         """Word every question anew, and send the new checklist through the acceptance test as a whole."""
@@ -205,7 +208,7 @@ class WordQuestions:
         return Turn(winner)
 
     async def _word(self, draft: Draft, question: Question, taken: Mapping[str, str]) -> QuestionWordings:
-        """``taken``: the words of the checklist's other questions, with whose they are."""
+        """Choose a wording for one question. ``taken`` maps the words of the other questions to their ids."""
         source = {name: each for (name, asked), each in self.source.items() if asked == question.id}
         made = partial(QuestionWordings, question=question.id, before=WordingTried.of(question))
         reason = nothing_to_tell(source)
@@ -235,7 +238,7 @@ class WordQuestions:
     async def _choose(
         self, draft: Draft, trying: Trying, others: Sequence[Wording], order: Sequence[str]
     ) -> QuestionWordings:
-        """Successive halving: all wordings on a few examples, the better half on more."""
+        """Choose by successive halving: all wordings on a few examples, the better half on more."""
         by_id = {example.id: example for example in self.examples}
         asked = WordingTried.of(trying.question).wording
         own: Answers = {}
@@ -286,13 +289,13 @@ class WordQuestions:
 
 
 def _words(text: str) -> str:
-    """A text's words alone, by which two questions are the same."""
+    """Return a text's words without case and punctuation, to compare questions."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def most_calls(questions: int, examples: int, views: int) -> int:
-    """Calls at most before the acceptance test: written, and judged with the source's wording as often as the last look
-    asks. ``views`` is the number of ways to ask a question: 2 where it may also see the output alone."""
+    """Return the most calls before the acceptance test: writing the wordings, and judging them and the source's wording
+    in every look. ``views`` is the number of ways to ask a question: 2 where it may also see the output alone."""
     wordings, start, calls = MOST_WORDINGS * len(KINDS) + views - 1, 0, len(KINDS)
     for rung in rungs(examples):
         calls += (rung - start) * (wordings + 1)
