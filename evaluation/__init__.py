@@ -1,1 +1,1 @@
-"""All that judges and measures: evaluate, diagnose, compare; scores, calibration, the regression check, progress."""
+"""Everything that judges and measures: evaluate, diagnose, compare; scores, calibration, the regression check."""

@@ -1,7 +1,7 @@
-"""Ask one question at a time, and stop where the rest cannot change the score by more than is allowed.
+"""Ask one question at a time, and stop when the others cannot change the score by more than is allowed.
 
-A score is S = Σ w f / Σ w with every f in [0, 1]. After some answers it lies between low (the rest speak against the
-output) and high (the rest speak for it). The questions about an example end with the first of two rules that holds:
+A score is S = Σ w f / Σ w with every f in [0, 1]. After some answers it lies between low (all others speak against the
+output) and high (all others speak for it). The questions about an example end with the first of two rules that holds:
 
 * ``tolerance``: high - low is at most twice the tolerance. That depends on the weights alone, so every example takes
   the same number of questions.
@@ -37,7 +37,7 @@ Ended = Literal["tolerance", "cuts", "all", "missing"]
 
 @dataclass(frozen=True)
 class AdaptiveScore:
-    """One example's score with all that it can still be off."""
+    """One example's score, with its largest possible error."""
 
     example: str
     score: float | None
@@ -45,15 +45,15 @@ class AdaptiveScore:
     low: float
     """The lowest score that all questions could give."""
     high: float
-    """The highest."""
+    """The highest score that all questions could give."""
     asked: int
-    """Questions asked."""
+    """Number of questions asked."""
     ended: Ended
-    """Reason why the questions ended: a rule, their number, or a missing answer."""
+    """Why the questions ended: by a rule, because all were asked, or because an answer is missing."""
 
     @property
     def error(self) -> float | None:
-        """How far the final score can be from ``score`` at most; None where there is no score."""
+        """Largest possible distance of the final score from ``score``; None without a score."""
         return None if self.score is None else max(self.high - self.score, self.score - self.low, 0.0)
 
 
@@ -67,11 +67,11 @@ class AdaptiveEvaluation:
     asked: int
     """Verdicts asked for; a question that is repeated has several."""
     saved: int
-    """Verdicts that asking everything would have taken and that were not asked for."""
+    """Verdicts that were not asked for, of examples with a score."""
     missing: int
     """Examples without a score because an answer is missing; nothing more was asked about them."""
     not_asked: int
-    """Verdicts that were not asked for, of examples with a score (``saved``) and of those without."""
+    """Verdicts that were not asked for, of examples with a score (``saved``) and without."""
 
     @property
     def largest_error(self) -> float | None:
@@ -80,10 +80,11 @@ class AdaptiveEvaluation:
         return max(errors) if errors else None
 
     def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
-        """Scores from the verdicts, one per example, with nothing that questions left out would have decided.
+        """Return scores from the verdicts, one per example, without scores that left-out questions would have decided.
 
-        The overall score is the one told, within its ``error``. A dimension has a score where all its questions were
-        asked of every example without a missing answer; the only dimension of a checklist has the overall one.
+        The overall score is that of :attr:`scores`, exact within its ``error``. A dimension has a score if all its
+        questions were asked about every example without a missing answer; the only dimension of a checklist has the
+        overall score.
         """
         asked: dict[str, set[str]] = {each.example: set() for each in self.scores if each.ended != "missing"}
         for verdict in self.verdicts:
@@ -99,7 +100,7 @@ class AdaptiveEvaluation:
             dimensions = {
                 name: value if name in whole else None
                 for name, value in score.dimensions.items()
-                if name in whole or WHOLE in score.dimensions  # which would be taken for the score over all questions
+                if name in whole or WHOLE in score.dimensions  # a missing ``overall`` would be read as the whole
             }
             if len(score.dimensions) == 1:
                 dimensions = dict.fromkeys(score.dimensions, told.score)
@@ -127,7 +128,7 @@ async def evaluate_adaptively(
         tolerance: Largest error that a score may have, in [0, 1]; None sets no such rule.
         cuts: Scores in [0, 1]; whether an example reaches each of them is to be settled.
         soft: Score from P(yes), or from the yes/no answers.
-        on_examples: Told how many examples of how many are done.
+        on_examples: Called with the number of examples that are done, and of all examples.
 
     Raises:
         InputError: Neither a tolerance nor a cut was given, or one is out of range.
@@ -172,7 +173,7 @@ def _for_one(evaluator: Evaluator, question: Question) -> Evaluator:
 
 
 def _weights(checklist: Checklist, example: Example) -> dict[str, float]:
-    """Weights above 0 of the example's section, in the order of asking."""
+    """Return the weights above 0 of the example's section, in the order of asking."""
     given = checklist.weights(checklist.section_of(example.metadata))
     free = {each.id for each in checklist.computed}
     asked = sorted((each.id for each in checklist.questions), key=lambda each: (each not in free, -given[each]))
@@ -228,7 +229,7 @@ def _ended(
 
 
 def _told(mean: float, low: float, high: float, tolerance: float | None) -> float:
-    """The mean of the answers so far, moved as little as keeps every possible score within the tolerance."""
+    """Return the mean of the answers so far, moved as little as keeps every possible score within the tolerance."""
     if tolerance is not None and high - low <= 2 * tolerance + _ROUNDING:
         low, high = high - tolerance, low + tolerance
         if low > high:  # rounding

@@ -1,4 +1,4 @@
-"""A calibration: one judge's verdicts with a threshold per question, or with each P(yes) scaled; and its file."""
+"""A calibration of one judge's verdicts, by a threshold per question or by scaling P(yes), and its file."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class QuestionCalibration(Polar):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     threshold: float | None = Field(default=None, ge=0, le=1)
-    """The answer is the good one where P(good) is above it."""
+    """The answer is the good one if P(good) is above this."""
     correlation: float | None = Field(default=None, ge=-1, le=1)
-    """Pearson's correlation of those answers with the wanted scores, on the examples it was fitted on."""
+    """Pearson's correlation of these answers with the wanted scores, on the examples of the fit."""
     slope: float | None = Field(default=None, ge=0)
     """a of p' = sigmoid(a·logit(p) + b), p being P(good)."""
     shift: float | None = None
-    """b."""
+    """b of the same formula."""
     lean: float | None = Field(default=None, ge=0)
-    """Share of the other questions' mean log-odds of yes that is first taken off; None for nothing."""
+    """Factor of the other questions' mean log-odds of yes that is first taken off; None for nothing."""
     n: int = Field(ge=0)
     """Examples with both a verdict and a wanted score."""
     reason: str | None = None
-    """Why the question was left as it is, or what is odd about the fit; None where there is nothing to say."""
+    """Why the question was left as it is, or what is odd about the fit; None if there is nothing to say."""
 
 
 class Calibration(BaseModel):
@@ -62,15 +62,15 @@ class Calibration(BaseModel):
 
     method: Method
     model: str
-    """Whose verdicts it was fitted on."""
+    """Model whose verdicts it was fitted on."""
     prompt: str
-    """Content hash of that judge's prompt."""
+    """Content hash of the judge's prompt."""
     target: str
-    """Wanted scores: ``human`` scores, or those of the ``source`` judge."""
+    """Kind of the wanted scores: ``human``, or ``source`` (those of the source judge)."""
     n: int = Field(ge=0, strict=True)
-    """Development examples."""
+    """Number of development examples."""
     questions: Mapping[str, QuestionCalibration] = Field(min_length=1)
-    """Question id to parameters."""
+    """Parameters by question id."""
 
     @model_validator(mode="after")
     def _parameters_fit_the_method(self) -> Calibration:
@@ -90,7 +90,7 @@ class Calibration(BaseModel):
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Question id to reason, where there is one."""
+        """Reasons by question id, where there is one."""
         return {question: fit.reason for question, fit in self.questions.items() if fit.reason}
 
     def apply(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -98,9 +98,9 @@ class Calibration(BaseModel):
 
         Replicates of a question on an example are averaged first, as for fitting, so all of them get the same value.
         With ``thresholds`` P(yes) becomes 1 or 0 (``hard``). With ``platt`` and ``accepted`` it is replaced, and the
-        answer is the good one where P(good) >= 0.5. A question that leans on the others has no answer where one of
-        these has none. Raises InputError where a verdict is by another model or prompt, or answers a question that is
-        not calibrated.
+        answer is the good one where P(good) >= 0.5. A question that leans on the others gets no answer if one of
+        theirs is missing. Raises InputError if a verdict is by another model or prompt, or answers a question without
+        a calibration.
         """
         verdicts = list(verdicts)
         asked = [each for each in verdicts if each.version is None]  # a measure has its own curve
@@ -115,7 +115,8 @@ class Calibration(BaseModel):
         return [verdict if verdict.answer is None else self._calibrated(verdict, means, scaled) for verdict in verdicts]
 
     def check(self, example: str, question: str, model: str | None, prompt: str) -> None:
-        """Raise InputError unless it was fitted for this model (None: code), prompt (its hash) and question."""
+        """Raise InputError unless this was fitted for the model (None: code), the prompt (its hash) and the
+        question."""
         if question not in self.questions:
             raise InputError(
                 f"The calibration knows no question '{question}' (example '{example}')."
@@ -151,7 +152,7 @@ class Calibration(BaseModel):
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
     def _scaled(self, means: Mapping[Pair, float]) -> dict[Pair, float]:
-        """P(good) by example and question, without those whose others are missing."""
+        """Return scaled P(good) by example and question, without those that lean on a missing answer."""
         examples = list(dict.fromkeys(example for example, _ in means))
         said = {
             question: logit(np.array([means.get((example, question), np.nan) for example in examples]))
@@ -178,8 +179,8 @@ class Calibration(BaseModel):
         return replace(verdict, answer=fit.is_good(scaled[pair] >= 0.5), p_yes=fit.p_good(scaled[pair]))
 
     def p_good(self, question: str, said: Mapping[str, Vector]) -> Vector:
-        """Scaled P(good) of a question, shape (n,): p' = sigmoid(a·z + b), z its log-odds of the good answer less its
-        lean.
+        """Return scaled P(good) of a question, shape (n,): p' = sigmoid(a·z + b), z its log-odds of the good answer
+        less the lean.
 
         ``said`` are log-odds of yes by question; a question that leans on no other needs only its own.
         """
@@ -192,14 +193,14 @@ class Calibration(BaseModel):
 
 
 def mean_of_others(said: Sequence[Vector]) -> Vector:
-    """Mean log-odds of yes to all questions but one, by example, shape (n,); NaN where one is missing.
+    """Return the mean log-odds of yes to all questions but one, by example, shape (n,); NaN if one is missing.
 
     A model says yes more readily of one output than of another, whatever it is asked. So do people who fill in
     questionnaires: their answers are taken relative to their own mean (ipsatisation; Fischer, "Standardization to
-    account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004). The questions are added
-    up one after the other, so that an example has the same mean whichever others are read with it.
+    account for cross-cultural response bias", Journal of Cross-Cultural Psychology 35, 2004).
     """
     total = np.zeros_like(said[0])
+    # one after the other, so that an example has the same mean whichever others are read with it
     for each in said:
         total = total + each
     return total / len(said)
@@ -215,7 +216,7 @@ def load_calibration(path: str | Path) -> Calibration:
 
 
 def replicates(verdicts: Iterable[Verdict]) -> dict[Pair, list[float | None]]:
-    """P(yes) of all replicates by example and question: 1 or 0 for an answer without one, None for a failure."""
+    """Return P(yes) of all replicates by example and question: 1 or 0 for an answer without one, None for a failure."""
     found: dict[Pair, list[float | None]] = {}
     for verdict in verdicts:
         value = verdict.score(soft=verdict.p_yes is not None)

@@ -1,4 +1,4 @@
-"""Fit a calibration: for each question a threshold on P(good), or Platt scaling of it.
+"""Fit a calibration: for each question a threshold on P(good), Platt scaling, or a scaling by accepted outputs.
 
 P(good) is P(yes), and P(no) for a question that looks for a fault (``good: no``). Calibrations are the cheap rivals of
 a prompt update: a judge that is only too severe or too lenient needs a number, which costs no call.
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 Codes = NDArray[np.intp]
 
 FEWEST = 8
-"""With fewer examples than this nothing is fitted."""
+"""Fewest examples on which a threshold, Platt scaling or a lean is fitted."""
 SMALLER_SIDE = 3
-"""A threshold leaves at least so many examples, of so many documents, on each side. On UniEval's scores against
-people's (five questions, 12 development examples, 60 splits) held-out Spearman was .436, .444 and .452 with 1, 2 and 3.
-"""
+"""Fewest examples, each of another document, on each side of a threshold. On UniEval's scores against people's (five
+questions, 12 development examples, 60 splits) held-out Spearman was .436, .444 and .452 with 1, 2 and 3."""
 CHANCE = 0.1
-"""Largest chance that shuffled scores are separated as well: so often the threshold of a question that says nothing
-moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the same."""
+"""Largest share of shuffled scores that may be separated as well as the real ones. So often the threshold of an
+uninformative question moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all gave the same."""
 SHUFFLES = 200
 _SEED = 42
 RIDGE = 1.0
@@ -46,20 +45,20 @@ RIDGE = 1.0
 trial the held-out cross-entropy was lowest at 1 (of .01 to 10) with 12 and 30 examples, and no longer mattered with 80.
 """
 FEWEST_ACCEPTED = 4
-"""Accepted outputs that a centre and a spread are taken from at least."""
+"""Fewest accepted outputs from which a centre and a spread are taken."""
 LEAST_SPREAD = 0.3
-"""In log-odds: a question that says the same of every accepted output is not taken for an infinitely sharp one."""
+"""Least spread, in log-odds: a question with equal answers on all accepted outputs is not infinitely sharp."""
 MANY = 20
-"""Accepted outputs from which some are taken to be accepted by mistake."""
+"""Number of accepted outputs from which some count as accepted by mistake."""
 NORMAL = 1.4826
-"""Standard deviations of a normal distribution in its median absolute deviation."""
+"""Standard deviation of a normal distribution, in units of its median absolute deviation."""
 OUTSTANDING = 2.5
-"""Deviations below the centre of the accepted outputs at which an output counts as half bad. For a fault in one output
-of twenty that raises a question's log-odds by two deviations the odds are even there (1 + log(19)/2)."""
+"""Deviations below the centre of the accepted outputs at which an output counts as half bad. The odds are even there
+for a fault that one output in twenty has and that raises a question's log-odds by two deviations (1 + log(19)/2)."""
 STEEPNESS = 2.0
-"""Log-odds of being fine for each deviation: the value for a fault between two normal distributions, as above."""
+"""Log-odds of being fine per deviation: the value between two normal distributions, for a fault as above."""
 SHRUNK_BY = 5.0
-"""Accepted outputs that the prior is worth by which a question leans on no other."""
+"""Weight, in accepted outputs, of the prior that a question leans on no other question."""
 MOST_LEANING = 1.5
 _ROUNDING = 1e-9
 
@@ -73,12 +72,12 @@ def _fit(
     *,
     leans: bool = True,
 ) -> Calibration:
-    """Fit each question to its dimension's wanted scores, on P(good).
+    """Fit each question's P(good) to the wanted scores of its dimension.
 
-    The verdicts are one judge's, replicates averaged; those on other examples are not looked at. Where ``overall`` is
-    the only dimension wanted, every question is held to it. ``targets`` must know every example. Without ``leans``,
-    ``accepted`` reads each question alone. Raises InputError
-    where there are no verdicts, they are by several judges, or one answers a question that is not asked.
+    The verdicts are one judge's. Replicates are averaged, and verdicts on other examples are ignored. If ``overall`` is
+    the only wanted dimension, every question is fitted to it. ``targets`` must know every example. Without ``leans``,
+    ``accepted`` reads each question alone. Raises InputError if there are no verdicts, they are by several judges, or
+    one answers a question that is not asked.
     """
     ids = [example.id for example in examples]
     groups = documents(examples)
@@ -106,7 +105,7 @@ def _fit(
 
 
 def _mean_answers(verdicts: Sequence[Verdict], criteria: Sequence[Question], ids: Sequence[str]) -> NDArray[np.float64]:
-    """Mean P(yes) over replicates, NaN where one is missing; shape (questions, examples)."""
+    """Return the mean P(yes) over replicates, shape (questions, examples); NaN if one is missing."""
     answers = replicates(verdicts)
     rows = [[complete_mean(answers.get((name, each.id), [])) for name in ids] for each in criteria]
     return np.array(rows, dtype=np.float64).reshape(len(criteria), len(ids))
@@ -129,17 +128,18 @@ class _Column:
 
 
 def _of_fault(fit: QuestionCalibration) -> QuestionCalibration:
-    """A fit on the P(good) of a question that looks for a fault, said to be one."""
+    """Mark a fit on P(good) as that of a question that looks for a fault."""
     reason = fit.reason and fit.reason.replace("of yes", "of no")
     return fit.model_copy(update={"good": "no", "reason": reason})
 
 
 def _threshold(column: _Column) -> QuestionCalibration:
-    """The threshold on P(good) whose answers correlate best with the wanted scores.
+    """Fit the threshold on P(good) whose answers correlate best with the wanted scores.
 
-    It stays at 0.5, with the reason, where no threshold is better than a coin: P(good) or the wanted scores are
-    constant, there are fewer than 8 examples, every threshold runs against the wanted scores, or shuffled scores are
-    separated as well in more than one of ten trials. Examples of one document are not taken for independent there.
+    It stays at 0.5, with a reason, if no threshold is better than a coin. That is so if P(good) or the wanted scores
+    are constant, there are too few examples (in all, or on one side), every threshold runs against the wanted scores,
+    or shuffled scores are separated as well in more than one of ten trials. These trials do not take examples of one
+    document for independent.
     """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
@@ -168,11 +168,11 @@ def _threshold(column: _Column) -> QuestionCalibration:
 
 
 def _platt(column: _Column) -> QuestionCalibration:
-    """p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft labels.
+    """Fit p' = sigmoid(a·logit(p) + b), a >= 0, by cross-entropy with the wanted scores as soft labels.
 
     With fewer than 8 examples a question keeps a = 1 and b = 0. The map is monotone, so with one question Spearman
-    cannot change (unless a is 0, where the judge runs against the wanted scores), but errors can. With several
-    questions it weighs them anew.
+    cannot change (unless a is 0, because the judge runs against the wanted scores), but errors can. With several
+    questions their relative weights change.
     """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
@@ -190,14 +190,14 @@ def _platt(column: _Column) -> QuestionCalibration:
 
 
 def _accepted(column: _Column) -> QuestionCalibration:
-    """p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
+    """Fit p' = sigmoid(a·z + b), a > 0, such that .5 lies 2.5 deviations below the accepted centre.
 
     z is logit P(good) less its lean on the other questions: the slope on their mean
-    (:func:`~.calibration.mean_of_others`) among accepted outputs. Centre and spread are those of z on the outputs whose
-    wanted score is at least the mean one of all examples. So an answer counts once it stands out from the answers on
-    outputs that are fine, and only downwards: a question that looks for one fault among many is no reason to praise an
-    output that lacks it. Unlike Platt's, the slope does not shrink where a fault is rare. With fewer than 4 accepted
-    outputs a question keeps a = 1 and b = 0.
+    (:func:`~.calibration.mean_of_others`) among accepted outputs. An output is accepted if its wanted score is at least
+    the mean one of all examples. Centre and spread are those of z on accepted outputs. So an answer counts only if it
+    stands out downwards from the answers on accepted outputs: a question that looks for one fault among many is no
+    reason to praise an output that lacks it. Unlike Platt's, the slope does not shrink if a fault is rare. With fewer
+    than 4 accepted outputs a question keeps a = 1, b = 0.
     """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     fine = wanted >= least_accepted(column.usual)
@@ -221,17 +221,17 @@ _ONE: dict[Method, Callable[[_Column], QuestionCalibration]] = {
     "accepted": _accepted,
 }
 FITS = {method: partial(_fit, method) for method in _ONE}
-"""By the name of the method; each takes verdicts, examples, checklist and targets."""
+"""Fitting functions by method; each takes verdicts, examples, checklist and targets."""
 fit_thresholds, fit_platt, fit_accepted = FITS.values()
 
 
 def least_accepted(usual: float) -> float:
-    """The wanted score from which an output counts as accepted: the mean one, less its rounding where all are equal."""
+    """Return the wanted score from which an output is accepted: the mean one, less its rounding where all are equal."""
     return usual - _ROUNDING
 
 
 def leaning(values: Vector, others: Vector) -> float:
-    """Least-squares slope of ``values`` on ``others``, shrunk towards 0, in [0, 1.5].
+    """Return the least-squares slope of ``values`` on ``others``, shrunk towards 0, in [0, 1.5]; 0 below 8 examples.
 
     Both are log-odds on accepted outputs: of a question, and the mean of all others (NaN where not known).
     """
@@ -245,14 +245,15 @@ def leaning(values: Vector, others: Vector) -> float:
 
 
 def centre_and_spread(fine: Vector) -> tuple[float, float]:
-    """Centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
+    """Return centre and spread (0.3 at least) of a question's log-odds on two accepted outputs or more.
 
-    From 20 on they are the median and the median absolute deviation (as the standard deviation of a normal
-    distribution): some outputs are accepted by mistake, and one with the fault would blow up a standard deviation. With
-    fewer outputs mean and standard deviation are better: a median absolute deviation of eight is off by .4 of itself.
+    From 20 outputs on these are the median and the median absolute deviation (scaled as the standard deviation of a
+    normal distribution), else mean and standard deviation.
     """
+    # of few outputs mean and standard deviation are better: a median absolute deviation of eight is off by .4 of itself
     if len(fine) < MANY:
         return float(fine.mean()), max(float(fine.std(ddof=1)), LEAST_SPREAD)
+    # some of many outputs are accepted by mistake, and one with the fault would blow up a standard deviation
     centre = float(np.median(fine))
     return centre, max(NORMAL * float(np.median(np.abs(fine - centre))), LEAST_SPREAD)
 
@@ -279,15 +280,15 @@ class Cut:
     """A threshold, and how well it separates."""
 
     threshold: float
-    """The good answer where P(good) is above it; lies between two observed values."""
+    """P(good) above which the answer is the good one; lies between two observed values."""
     correlation: float
     """Pearson's correlation of 1[P(good) > threshold] with the wanted scores (point-biserial)."""
 
 
 def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut | None:
-    """The threshold whose answers correlate best with the wanted scores; of equally good ones the closest to 0.5.
+    """Return the threshold whose answers correlate best with the wanted scores; among equals the one closest to 0.5.
 
-    ``codes`` are numbers of the examples' documents, where several share one. None where no threshold leaves enough
+    ``codes`` are the numbers of the examples' documents, if several share one. None if no threshold leaves enough
     examples on both sides, or the wanted scores are constant.
     """
     order, ends = _cuts(p_good, codes)
@@ -302,17 +303,17 @@ def best_cut(p_good: Vector, wanted: Vector, codes: Codes | None = None) -> Cut 
 
 
 def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut, codes: Codes | None = None) -> float:
-    """Share of shuffled scores, in (0, 1], for which some threshold separates as well as ``cut`` does here.
+    """Return the share of shuffled scores, in (0, 1], that some threshold separates as well as ``cut`` does here.
 
-    It is the p-value of a permutation test of the maximum, with 200 shuffles. Where several examples share a document,
-    the deviations of its scores from the mean change sign together instead, as examples that are alike tell no more
-    than one.
+    It is the p-value of a permutation test of the maximum, with 200 shuffles. If several examples share a document, the
+    deviations of its scores from the mean change sign together instead.
     """
     order, ends = _cuts(p_good, codes)
     chance = np.random.default_rng(_SEED)
     if codes is None or len(set(codes)) == len(codes):
         shuffled = chance.permuted(np.tile(wanted, (SHUFFLES, 1)), axis=1).T
     else:
+        # not shuffled: examples of one document are alike and tell no more than one
         signs = chance.choice([-1.0, 1.0], (codes.max() + 1, SHUFFLES))
         shuffled = (signs[codes] * (wanted - wanted.mean())[:, None])[order]
     best = _correlations(shuffled, ends).max(axis=0)
@@ -320,7 +321,7 @@ def chance_of_cut(p_good: Vector, wanted: Vector, cut: Cut, codes: Codes | None 
 
 
 def _cuts(p_good: Vector, codes: Codes | None) -> tuple[Codes, Codes]:
-    """The order of the values, and the last place below each allowed threshold."""
+    """Return the order of the values, and the last place below each allowed threshold."""
     order = np.argsort(p_good, kind="stable")
     ends = np.flatnonzero(np.diff(p_good[order]) > 0)
     mine = order if codes is None else codes[order]
@@ -329,7 +330,7 @@ def _cuts(p_good: Vector, codes: Codes | None) -> tuple[Codes, Codes]:
 
 
 def _so_far(codes: Codes) -> Codes:
-    """How many different ones there are up to each place."""
+    """Count the different codes up to each place."""
     is_first = np.zeros(len(codes), dtype=np.intp)
     is_first[np.unique(codes, return_index=True)[1]] = 1
     return np.cumsum(is_first)
@@ -356,8 +357,8 @@ def platt(p_good: Vector, wanted: Vector, ridge: float = RIDGE) -> tuple[float, 
     """Slope a >= 0 and shift b of p' = sigmoid(a·logit(p) + b).
 
     They minimise the cross-entropy with the wanted scores as soft labels, summed over the examples, plus ridge/2·((a -
-    1)² + b²); Platt 1999 has no such prior. The sum is convex. A constant P(good) says nothing of the slope, which then
-    stays 1.
+    1)² + b²); Platt 1999 has no such prior. The sum is convex. A constant P(good) says nothing about the slope, which
+    then stays 1.
     """
     from scipy.optimize import minimize
 

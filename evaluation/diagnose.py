@@ -48,13 +48,13 @@ def diagnose_verdicts(
     pairs: int = 5,
     human_scale: tuple[float, float] | None = None,
 ) -> Diagnosis:
-    """Yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
+    """Return yes-rates, relatedness, agreement with people, test-retest flips and coverage of every question.
 
     Yes-rates and phi count every replicate; correlations with people take an example's mean over replicates. Intervals
     treat examples of one document (``metadata.document``) as belonging together. ``pairs`` is how many pairs of
     questions to name as the least related and the most alike. ``human_scale`` is the worst and the best human score.
-    Raises InputError where there are no verdicts, they are by several judges or about unknown examples or questions, or
-    one is there twice.
+    Raises InputError if there are no verdicts, they are by several judges or about unknown examples or questions, or a
+    verdict is there twice.
     """
     model, prompt = only_judge(verdicts)
     table = tabulate(examples, checklist, verdicts)
@@ -120,7 +120,7 @@ def _questions(
 
 
 def _rated_dimensions(examples: Sequence[Example], checklist: Checklist) -> list[str | None]:
-    """For each question the rated dimension that it is compared with, or itself where people answered it."""
+    """Return for each question the rated dimension that it is compared with, or its own id if people answered it."""
     rated, answered = set(human_dimensions(examples, checklist)), set(answered_questions(examples, checklist))
     whole = "overall" if "overall" in rated else None
     return [
@@ -136,7 +136,7 @@ def _with_people(
     scores: Cells,
     scale: tuple[float, float] | None,
 ) -> list[TestedSpearman]:
-    """Scores against people's; ``turned`` are questions that people answered yes where that is a fault."""
+    """Correlate scores with people's; ``turned`` are questions that look for a fault and that people answered."""
     unrated = TestedSpearman(Statistic(None, 0, None, None, "people did not rate its dimension"), None)
     found = [unrated] * len(rated)
     groups = documents(examples)
@@ -167,7 +167,7 @@ def _spreads(soft: Cells) -> list[float | None]:
 
 
 def _flips(yes: Cells, answered: NDArray[np.int64]) -> list[float | None]:
-    """Share of all pairs of answers to the same example that differ."""
+    """Return the share of all pairs of answers to the same example that differ."""
     differing = (yes * (answered - yes)).sum(axis=0)
     pairs = (answered * (answered - 1) / 2).sum(axis=0)
     return [float(some / all_) if all_ else None for some, all_ in zip(differing, pairs, strict=True)]
@@ -203,15 +203,14 @@ def diagnose(
 ) -> Diagnosis:
     """Say what a judge's verdicts tell about each question of a checklist.
 
-    The verdicts are those given, or they are bought as by :func:`~askance.evaluation.evaluate.evaluate`.
+    The verdicts are given, or they are bought as by :func:`~askance.evaluation.evaluate.evaluate`.
 
     Args:
         data: JSONL or CSV file, or rows.
         checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
-        model: ``provider/model``, or an object that can be asked. Where verdicts are given it picks those of this
-            model.
-        prompt: File or prompt; askance's own neutral one by default. Where verdicts are given it picks those made
-            with this prompt.
+        model: ``provider/model``, or an object that can be asked. With given verdicts: only those of this model count.
+        prompt: File or prompt; askance's own neutral one by default. With given verdicts: only those made with this
+            prompt count.
         verdicts: File as ``askance evaluate -o`` writes it, or verdicts; then nothing is bought.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -262,7 +261,7 @@ def _of_given(
     verdicts: str | Path | Iterable[Verdict],
     settings: DiagnoseOptions,
 ) -> Diagnosis:
-    """From verdicts that are there: those on the examples that ``limit`` leaves, by one judge."""
+    """Diagnose given verdicts of one judge, on the examples that ``limit`` leaves."""
     whole = load_examples(data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale)
     examples = whole[: settings.limit]
     questions = load_checklist(checklist)

@@ -77,7 +77,7 @@ def evaluate(
         prompt: File or prompt; askance's own neutral one by default.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
-        evaluator: What puts the questions to the model.
+        evaluator: Class that puts the questions to the model.
         schema: JSON schema, or its file, that outputs are to follow: one more check, free of calls.
         options: Settings of :class:`~askance.evaluation.options.EvaluateOptions`, among them ``store`` and
             ``no_cache``.
@@ -103,7 +103,7 @@ def prepare(
     evaluator: type[Evaluator] = Evaluator,
     schema: str | Path | Mapping[str, Any] | None = None,
 ) -> EvaluationJob:
-    """Load and check what :func:`evaluate` is given; nothing is bought. InputError names the file, line and field at
+    """Load and check the arguments of :func:`evaluate`; nothing is bought. InputError names the file, line and field at
     fault."""
     settings = parse_options(EvaluateOptions, options)
     if settings.own_questions and checklist is not None:
@@ -132,27 +132,27 @@ class EvaluationJob:
 
     examples: Sequence[Example]
     checklist: Checklist
-    """Where each example has its own, what stands for them."""
+    """A placeholder if each example has its own questions."""
     prompt: Prompt
     model: str | Model | None
-    """None where nothing is asked."""
+    """None if there is no question to ask."""
     settings: EvaluateOptions
     evaluator: type[Evaluator] = Evaluator
     calibration: Calibration | None = None
-    """Where the settings name no file."""
+    """Used if the settings name no calibration file."""
     answers: Path | None = None
-    """Another store, whose answers are reused too."""
+    """Another store whose answers are reused too."""
     threshold: PassThreshold | None = None
-    """From which score on an output passes, unless the settings say otherwise."""
+    """Threshold from which an output passes, unless the settings name another."""
     steps: StepThresholds | None = None
     """Thresholds between the steps of an ordinal label."""
     p_yes_from: Provenance | None = None
-    """Where P(yes) of a judge that thinks came from when it was measured."""
+    """Source of P(yes) when the judge was measured, for a judge that thinks."""
 
     @cached_property
     def read_with(self) -> Calibration | None:
-        """The calibration of the answers: the settings' file, or what came along. Raises InputError where the file is
-        damaged, or not there."""
+        """Calibration of the answers: from the settings' file, else the one given. Raises InputError if the file is
+        damaged or missing."""
         named = self.settings.calibration
         return self.calibration if named is None else load_calibration(named)
 
@@ -176,7 +176,7 @@ class EvaluationJob:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Evaluation:
-        """Judge the examples; what is raised is as in :func:`evaluate`."""
+        """Judge the examples. Raises the same errors as :func:`evaluate`."""
         targets = None
         if self._is_rated(say=True):  # refuses ratings that fit nothing before a call
             targets = human_targets(self.examples, self.checklist, self.settings.human_scale)
@@ -190,10 +190,11 @@ class EvaluationJob:
             return run_sync(self._run(store, shown))
 
     def _is_rated(self, *, say: bool = False) -> bool:
-        """Whether people's scores are there to be compared with; examples' own questions are about the whole alone."""
+        """Return whether people rated anything that the judge scores. With ``say``, log a warning if they rated other
+        dimensions only."""
         rated = human_dimensions(self.examples, self.checklist)
         own = self.settings.own_questions
-        # one that weighs nothing is asked about, which :func:`human_targets` refuses
+        # also dimensions whose questions all weigh 0: :func:`human_targets` refuses these and says why
         asked = [DIMENSION] if own else self.checklist.dimensions
         fits = bool({"overall", *asked}.intersection(rated))
         if rated and not fits and say:
@@ -204,7 +205,7 @@ class EvaluationJob:
         return bool(rated) and fits
 
     def asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        """The judge, ready to be asked. Raises InputError where the calibration is another judge's, before a call."""
+        """Return the evaluator, ready to be asked. Raises InputError if the calibration belongs to another judge."""
         model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
@@ -219,7 +220,7 @@ class EvaluationJob:
     async def _write(
         self, models: Models, gateway: Gateway, failed: dict[str, str], watcher: Watcher | None = None
     ) -> dict[str, Checklist]:
-        """Each example's own questions, by its id; ``failed`` is told why one has none."""
+        """Write each example's own questions, by its id. ``failed`` gets the reason for each example without any."""
         settings = self.settings
         writer = ExampleQuestions(gateway, models.get(settings.writer or self.model or ""), seed=settings.seed)
         own = await writer.write(self.examples, failed.__setitem__, watcher.advance if watcher else None)
@@ -272,9 +273,8 @@ class EvaluationJob:
     async def _ask(
         self, asked: Evaluator, models: Models, gateway: Gateway, watcher: Watcher
     ) -> tuple[Sequence[Verdict], Mapping[str, Checklist] | None, AdaptiveEvaluation | None]:
-        """The verdicts; each example's own questions, where they were written; what was asked, where some were left
-        out.
-        """
+        """Return the verdicts; each example's own questions, if they were written; and the adaptive evaluation, if
+        questions were left out."""
         examples, settings, phase = (
             self.examples,
             self.settings,
@@ -295,7 +295,7 @@ class EvaluationJob:
     async def _by_own(
         self, asked: Evaluator, own: Mapping[str, Checklist], failed: Mapping[str, str], watcher: Watcher
     ) -> VerdictColumns:
-        """The verdicts on each example's own questions, and a failed one on each example that has none."""
+        """Return the verdicts on each example's own questions, and a failed verdict on each example without any."""
         with_questions = [each for each in self.examples if each.id in own]
         verdicts = await judge_by_own(asked, with_questions, own, watcher.advance)
         for example, why in failed.items():
@@ -305,7 +305,7 @@ class EvaluationJob:
         return verdicts
 
     def pass_threshold(self, targets: Targets | None = None, labels: PassLabels | None = None) -> PassThreshold | None:
-        """From which score on an output passes; None where nobody said, and people's labels do not ask for it."""
+        """Return the threshold from which an output passes; None if nobody set one and no labels need one."""
         given, mark = self.settings.pass_threshold, self.settings.pass_mark
         rated = () if targets is None else targets.dimensions
         if given is not None:
@@ -318,11 +318,11 @@ class EvaluationJob:
 
 
 ONE_BY_ONE = ExampleTable()
-"""The data of a judge that is asked about one output at a time: nobody knows them yet."""
+"""Data of a judge that is asked about one output at a time: the outputs are not known in advance."""
 
 
 def unrated(examples: Sequence[Example]) -> ExampleTable:
-    """The examples without what people gave, for judges that are held beside people question by question."""
+    """Return the examples without human scores, for callers that compare with people question by question."""
     return ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
 
 
@@ -333,8 +333,8 @@ def load_inputs(
     settings: JudgeOptions,
     beside: str | Path | Prompt | None = None,
 ) -> tuple[ExampleTable, Checklist, Prompt]:
-    """Examples, checklist and evaluator prompt from files or objects, checked; ``beside`` is another judge's prompt.
-    InputError names the file, line and field at fault. ``data`` may be :data:`ONE_BY_ONE`."""
+    """Load and check examples, checklist and evaluator prompt from files or objects; ``beside`` is another judge's
+    prompt. InputError names the file, line and field at fault. ``data`` may be :data:`ONE_BY_ONE`."""
     questions, examples = load_checklist(checklist), ExampleTable()
     if data is not ONE_BY_ONE:
         examples = load_examples(
@@ -351,8 +351,7 @@ def load_inputs(
 
 
 def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeOptions) -> Checklist:
-    """The questions that examples are judged by, with the weights that the settings name. InputError names the file and
-    field at fault."""
+    """Return the checklist with the weights that the settings name. InputError names the file and field at fault."""
     if settings.weights is None:
         return questions
     return weighted_by(questions, settings.weights, scores=settings.scores, examples=examples)
@@ -361,7 +360,7 @@ def weighted(questions: Checklist, examples: Sequence[Example], settings: JudgeO
 def score_by_own(
     examples: Sequence[Example], own: Mapping[str, Checklist], verdicts: Iterable[Verdict], *, soft: bool
 ) -> list[ExampleScore]:
-    """Score every example by its own checklist, as :func:`score_examples` does; one without any has no score."""
+    """Score every example by its own checklist, as :func:`score_examples`; an example without one has no score."""
     said: dict[str, list[Verdict]] = {each.id: [] for each in examples}
     for verdict in verdicts:
         said[verdict.example].append(verdict)

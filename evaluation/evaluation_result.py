@@ -1,5 +1,4 @@
-"""The result of an evaluation: verdicts, scores and agreement with people, as JSON and as a view; also slice by
-slice."""
+"""The result of an evaluation: verdicts, scores and agreement with people, as JSON, as a view, and by slice."""
 
 from __future__ import annotations
 
@@ -64,25 +63,24 @@ class Evaluation(Shown):
     budget: Budget
     scale: tuple[float, float]
     asking: AdaptiveEvaluation | None = None
-    """Questions asked about each example, where some were left out; ``scores`` are then those of its ``known``."""
+    """Questions asked about each example, if some were left out; ``scores`` are then the result of its ``known``."""
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
     passing: PassFail | None = None
-    """Which outputs pass, where it is known from which score on they do."""
+    """Which outputs pass; None without a threshold."""
     slices: Mapping[str, Any] | None = None
-    """The figures of each value of a metadata field, where they were asked for."""
+    """Figures of each value of a metadata field, if asked for."""
     own: Mapping[str, Checklist] | None = None
-    """The questions of each example, by its id, where they were written for it alone."""
+    """Each example's own questions, by its id; None if all examples share a checklist."""
     raters: RaterAgreement | None = None
-    """Agreement of people with each other, where several rated."""
+    """Agreement of people with each other, if several rated."""
     by_rater: Mapping[str, Any] | None = None
-    """By dimension, the judge beside each rater, where that was asked for."""
+    """The judge compared with each rater, by dimension, if asked for."""
     steps: Mapping[str, Any] | None = None
-    """Steps of an ordinal label with the judge's thresholds, and how far its steps are people's."""
+    """Steps of an ordinal label with the judge's thresholds, and their agreement with people's steps."""
 
     def means(self) -> dict[str, float | None]:
-        """Mean score by dimension and over all questions, on the scale asked for; the names are those of
-        :func:`whole_name`."""
+        """Return the mean score by dimension and over all questions (:func:`whole_name`), on the scale asked for."""
         dimensions = list(self.scores[0].dimensions) if self.scores else []
         means = {name: mean_score(each.dimensions[name] for each in self.scores) for name in dimensions}
         means[whole_name(dimensions)] = mean_score(each.overall for each in self.scores)
@@ -93,7 +91,7 @@ class Evaluation(Shown):
         return replace(view, tables={**view.tables, "verdicts": lambda: [each.to_dict() for each in self.verdicts]})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the verdicts, for ``--json``."""
+        """Return everything but the verdicts, for ``--json``."""
         return self._data([self.score_row(place) for place in range(len(self.scores))])
 
     def _data(self, scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -123,12 +121,12 @@ class Evaluation(Shown):
 
     @property
     def largest_error(self) -> float | None:
-        """How far a score can be from that of all questions at most, on the scale asked for; None where unknown."""
+        """Largest possible error of a score from questions left out, on the scale asked for; None if unknown."""
         error = None if self.asking is None else self.asking.largest_error
         return None if error is None else error * abs(self.scale[1] - self.scale[0])
 
     def score_row(self, place: int) -> dict[str, Any]:
-        """One of ``scores``, as in :meth:`to_dict`."""
+        """Return one of the ``scores`` of :meth:`to_dict`."""
         each = self.scores[place]
         return {
             "example": each.example,
@@ -140,12 +138,12 @@ class Evaluation(Shown):
         }
 
     def _step(self, score: ExampleScore) -> float | None:
-        """The step that a score reaches."""
+        """Return the step that a score reaches."""
         steps = StepThresholds.model_validate({name: (self.steps or {})[name] for name in StepThresholds.model_fields})
         return steps.step(score_on(score, [steps.of]))
 
     def _range(self, place: int) -> dict[str, Any]:
-        """Between what an example's score would lie if all questions were asked, where some were not."""
+        """Return the range of an example's score if all questions were asked; empty if no questions were left out."""
         if self.asking is None:
             return {}
         found = self.asking.scores[place]
@@ -156,7 +154,7 @@ class Evaluation(Shown):
 
 @dataclass(frozen=True)
 class MadeRows(Sequence[dict[str, Any]]):
-    """Rows of a result, each made when it is asked for: few who look at an evaluation ask for all."""
+    """Rows of a result. Each is made when it is asked for, because few readers ask for all."""
 
     length: int
     make: Callable[[int], dict[str, Any]]
@@ -278,17 +276,17 @@ def _not_asked(seen: Mapping[str, Any], error: float | None) -> str:
 
 
 SMALL = 20
-"""Examples below which a slice is marked as small: Wilson's interval of a rate is then up to .4 wide, or wider."""
+"""Examples below which a slice is marked as small: Wilson's interval of a rate of .5 is then wider than .4."""
 ABSENT = "(none)"
 """The slice of the examples that lack the field."""
 MOST_SHOWN = 30
-"""Slices in the terminal, the largest first; results, pages and data frames have them all."""
+"""Most slices in the terminal, the largest first; results, pages and data frames have them all."""
 OWN = ("system",)
-"""Fields of an example that may be sliced by beside its metadata."""
+"""Fields of an example, outside its metadata, by which it may be sliced."""
 
 
 def slice_values(examples: Sequence[Example], field: str) -> list[str]:
-    """The value of a field for each example, as a text. Raises InputError where no example has the field."""
+    """Return each example's value of a field, as a text. Raises InputError if no example has the field."""
 
     def value(example: Example) -> Any:
         return example.metadata.get(field, example.system if field in OWN else None)
@@ -302,7 +300,7 @@ def slice_values(examples: Sequence[Example], field: str) -> list[str]:
 
 
 def _as_text(value: Any) -> str:
-    """A value as a text: as JSON has it, else as Python shows it (a period of pandas)."""
+    """Write numbers, booleans, lists and mappings as JSON, others as Python shows them (e.g. a period of pandas)."""
     return json.dumps(value, default=str) if isinstance(value, (bool, int, float, list, dict)) else str(value)
 
 
@@ -315,7 +313,7 @@ def slice_rows(
     threshold: PassThreshold | None,
     resampling: Resampling,
 ) -> dict[str, Any]:
-    """Number of examples, mean score in [0, 1], pass rate and agreement with people of each slice, the largest first.
+    """Return number of examples, mean score in [0, 1], pass rate and agreement with people by slice, the largest first.
 
     ``scores``, ``examples`` and the groups of ``resampling`` are in the same order. Raises InputError where no example
     has the field.
@@ -346,7 +344,7 @@ def slice_rows(
 
 
 def slice_table(found: Mapping[str, Any]) -> Rows:
-    """The slices as rows of a table."""
+    """Return the slices as rows of a table."""
     return [
         slice_row(
             found["field"],
@@ -365,5 +363,5 @@ def slice_table(found: Mapping[str, Any]) -> Rows:
 
 
 def slice_row(field: str, value: str, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table of slices: its value under the field's name, ``metadata.NAME`` where a figure is called so."""
+    """Return a table row of a slice: its value under the field's name (``metadata.NAME`` if a figure has it)."""
     return {f"metadata.{field}" if field in figures else field: value, **figures}

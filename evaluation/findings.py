@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .view import Rows
 
 AGAINST_LEVEL = 0.05
-"""Chance of calling any question one that runs against people although none does (Holm's adjustment)."""
+"""Chance that any question is said to run against people although none does (Holm's adjustment)."""
 
 
 FindingKind = Literal[
@@ -36,35 +36,35 @@ FindingKind = Literal[
     "few_examples",
 ]
 NOTES: tuple[FindingKind, ...] = ("independent", "few_examples")
-"""Kinds of findings that are good to know and call for no change."""
+"""Kinds of findings that are only good to know: they call for no change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth acting on, or (``NOTES``) good to know, in words."""
+    """A finding in words: something worth acting on, or only good to know (``NOTES``)."""
 
     kind: FindingKind
     questions: tuple[str, ...]
-    """Ids of the questions that it is about."""
+    """Ids of the questions that the finding is about."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionDiagnosis:
-    """One question."""
+    """Figures of one question."""
 
     id: str
     dimension: str
     coverage: Coverage
     unasked: int
-    """Examples without any verdict on the question."""
+    """Number of examples without any verdict on the question."""
     yes_rate: float | None
     """Share of yes among the answers, in [0, 1]; None where there are none."""
     p_yes_spread: float | None
     """Largest less smallest P(yes) over the examples; None where fewer than two have one."""
     human_dimension: str | None
-    """Name of the human scores that it is compared with: its own id, its dimension, or ``overall``; None where unrated.
-    """
+    """Name of the human scores that the question is compared with: its own id, its dimension, or ``overall``; None if
+    unrated."""
     human_p_yes: Statistic
     """Spearman's correlation with the human score of P(yes), or of P(no) where no is the good answer."""
     human_answer: Statistic
@@ -72,9 +72,9 @@ class QuestionDiagnosis:
     p_against_people: float | None
     """One-sided p-value of "it does not run against people", Holm-adjusted for the number of questions."""
     flips: float | None
-    """Share of pairs of answers to the same thing, asked again, that differ; in [0, 1], None without replicates."""
+    """Share of pairs of replicates whose answers differ, in [0, 1]; None without replicates."""
     retested_examples: int
-    """Examples with two or more answers to the question."""
+    """Number of examples with two or more answers to the question."""
     good: GoodAnswer = "yes"
     """Which answer speaks for the output."""
 
@@ -89,7 +89,7 @@ class QuestionDiagnosis:
         return self.p_against_people is not None and self.p_against_people <= AGAINST_LEVEL
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the row for ``--json``."""
         row = fields_dict(self) | {"varies": self.varies, "runs_against_people": self.runs_against_people}
         row["coverage"] |= {"unasked_examples": row.pop("unasked")}
         if self.good == "yes":
@@ -99,12 +99,12 @@ class QuestionDiagnosis:
 
 @dataclass(frozen=True, slots=True)
 class GroupDiagnosis:
-    """The questions of one dimension, or all of them."""
+    """Figures of the questions of one dimension, or of all questions."""
 
     name: str
     questions: tuple[str, ...]
     varying: int
-    """Questions to which both answers occur."""
+    """Number of questions to which both answers occur."""
     yes_rate_low: float | None
     yes_rate_high: float | None
     related: Relatedness
@@ -120,7 +120,7 @@ class GroupDiagnosis:
         return None if low is None or high is None else high - low
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the row for ``--json``."""
         row = fields_dict(self) | {"yes_rate_spread": self.yes_rate_spread}
         del row["name"], row["related"]
         related = self.related
@@ -141,7 +141,7 @@ class Diagnosis(Shown):
     questions: tuple[QuestionDiagnosis, ...]
     dimensions: tuple[GroupDiagnosis, ...]
     together: GroupDiagnosis
-    """All questions of the checklist."""
+    """Figures of all questions of the checklist."""
     phi: PhiMatrix = field(repr=False)
     least_related: tuple[Pair, ...]
     """Pairs with the smallest |phi|, within a dimension."""
@@ -157,11 +157,11 @@ class Diagnosis(Shown):
 
     @property
     def coverage(self) -> Coverage:
-        """Over all questions."""
+        """Coverage over all questions."""
         return sum((question.coverage for question in self.questions), Coverage(0, 0, 0, 0, 0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the verdicts, for ``--json``."""
+        """Return everything but the verdicts, for ``--json``."""
         row: dict[str, Any] = {
             "model": self.model,
             "prompt": self.prompt,
@@ -182,7 +182,7 @@ class Diagnosis(Shown):
 
 
 def _phi_dict(phi: PhiMatrix) -> Mapping[str, Any]:
-    """The whole matrix; null where phi is undefined, with the reason for questions that have none at all."""
+    """Return the whole matrix with null for an undefined phi, and the reason for questions that have no phi at all."""
     matrix = [[None if value != value else value for value in row] for row in phi.values.tolist()]
     return {
         "questions": list(phi.questions),
@@ -195,7 +195,7 @@ NOTHING_FOUND = "Nothing here calls for a change."
 
 
 def sorted_findings(found: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """The texts of what is worth acting on, and of what is only good to know, from findings as in ``--json``."""
+    """Split findings, as in ``--json``, into texts worth acting on and texts that are only good to know."""
     notes = [each["text"] for each in found if each["kind"] in NOTES]
     return [each["text"] for each in found if each["kind"] not in NOTES], notes
 
@@ -267,21 +267,21 @@ def _pair_row(pair: Mapping[str, Any]) -> dict[str, Any]:
 
 
 STILL = 0.01
-"""P(yes) that varies by less over the examples moves no score that anybody would look at."""
+"""Spread of P(yes) over the examples below which a question moves no score noticeably."""
 ALIKE = 0.8
-"""From this likeness on two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
+"""Likeness from which two questions are answered alike; BinEval §5.6 calls .79 inherently related."""
 OPPOSED = -0.5
-"""Up to this likeness two questions contradict each other: an answer that is good in one is bad in the other."""
+"""Likeness up to which two questions contradict each other: good answers to one go with bad answers to the other."""
 UNSTABLE = 0.1
 """Share of changed answers from which a question is called unstable."""
 LOW_COVERAGE = 0.95
-"""Share of answers below which a question is named."""
+"""Coverage below which a question is reported."""
 FEW = 30
-"""With fewer examples it is said that there are few."""
+"""Number of examples below which a note says that there are few."""
 
 
 def findings(found: Diagnosis) -> tuple[Finding, ...]:
-    """Everything worth acting on, the most serious first, then what is good to know; empty where there is nothing."""
+    """Return what is worth acting on, the most serious first, then what is good to know; empty if there is nothing."""
     return (
         *_against_people(found),
         *_constant(found),
@@ -391,7 +391,7 @@ def _whole(found: Diagnosis) -> Iterator[Finding]:
 
 
 def _finding(kind: FindingKind, those: Sequence[QuestionDiagnosis], found: Diagnosis, text: str) -> Iterator[Finding]:
-    """A finding about some questions, with their number in front; nothing where there are none."""
+    """Yield a finding about some questions, with their number in front; nothing if there are none."""
     if those:
         ids = tuple(question.id for question in those)
         yield Finding(kind, ids, f"{len(those)} of {len(found.questions)} questions {text}")
@@ -402,7 +402,7 @@ def _verb(those: Sequence[QuestionDiagnosis], one: str, several: str) -> str:
 
 
 def _listed(those: Sequence[QuestionDiagnosis], figure: Callable[[QuestionDiagnosis], str] | None = None) -> str:
-    """The first of them, each with a figure where there is one, and how many more there are."""
+    """List the first questions, each with its figure if there is one, and count the others."""
     return names_text([each.id if figure is None else f"{each.id} ({figure(each)})" for each in those], MOST_LISTED)
 
 
@@ -415,10 +415,10 @@ def _members(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 
 def by_likeness(pairs: Iterable[Pair], faults: Collection[str]) -> list[Pair]:
-    """Pairs, the most alike first: likeness is phi over yes and no, turned round between a merit and a fault."""
+    """Sort pairs by :func:`likeness`, the most alike first."""
     return sorted(pairs, key=lambda pair: -likeness(pair, faults))
 
 
 def likeness(pair: Pair, faults: Collection[str]) -> float:
-    """Phi over whether the answers speak for the output, in [-1, 1]."""
+    """Return phi of the good answers, in [-1, 1]: the sign is turned between a merit and a fault."""
     return pair.phi if (pair.first in faults) == (pair.second in faults) else -pair.phi

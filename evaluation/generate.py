@@ -1,4 +1,4 @@
-"""``generate``: the outputs of a data set, written as ``tune`` has them written."""
+"""``generate``: write the outputs of a data set, as ``tune`` does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _KEPT = ("id", "input", "context", "reference", "output", "metadata")
-"""Fields of an example that stand beside its new output; people's scores and comments were about another one."""
+"""Fields of an example that are kept beside its new output; people's scores and comments were about another output."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Outputs:
     """The outputs of the examples, as they were written."""
 
     written: Sequence[Generated]
-    """In the order of the data; those without an output have the error."""
+    """Outputs in the order of the data; the missing ones have an error."""
     version: str
     """Content hash of the prompt, and of the settings that go with it."""
     budget: Budget
     schema: ComputedCheck | None = None
-    """The check that outputs follow their schema, where they have one."""
+    """Check that outputs follow their schema, if they have one."""
 
     @property
     def share(self) -> float:
@@ -109,7 +109,7 @@ def generate(
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes, or a program of your own: a function that takes an example and the prompts by
             name, or ``file.py:function``, ``command:…``, ``url:…``.
-        prompt: Its prompt; of a program also several, as files or by name.
+        prompt: The generator's prompt; for a program also several, as files or by name.
         schema: JSON schema, or its file, that is sent to a model whose endpoint takes it.
         watcher: Told how the work goes on.
         progress: Show how the work goes on; by default in notebooks only.
@@ -134,7 +134,7 @@ def prepare(
     options: Mapping[str, Any],
     schema: str | Path | Mapping[str, Any] | None = None,
 ) -> GenerationJob:
-    """Load and check what :func:`generate` is given; nothing is bought. InputError names the file, line and field at
+    """Load and check the arguments of :func:`generate`; nothing is bought. InputError names the file, line and field at
     fault."""
     settings = parse_options(GenerateOptions, options)
     refuse_idle(settings, generator=generator)
@@ -150,7 +150,7 @@ def prepare(
 
 
 def writing_for(prompt: object, settings: WritingOptions, schema: object = None) -> PromptSettings:
-    """The settings that a run left beside its prompt, without those that somebody gives now; they are said.
+    """Return the settings that a run left beside its prompt, without those that are given now, and log them.
 
     Raises:
         InputError: Their file is damaged.
@@ -171,12 +171,12 @@ class GenerationJob:
     examples: Sequence[Example]
     prompt: Prompt
     name: str
-    """The name by which a program is handed the prompt."""
+    """Name under which a program gets the prompt."""
     generator: str | Model
     schema: ComputedCheck | None
     settings: GenerateOptions
     writing: PromptSettings = AS_THE_RUN
-    """Settings that lay beside the prompt, as far as nobody said otherwise."""
+    """Settings that lay beside the prompt, without those that were given."""
 
     def estimate(self) -> Estimate:
         """Estimate of what :meth:`run` would buy; nothing is bought."""
@@ -189,7 +189,7 @@ class GenerationJob:
             return run_sync(estimate(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Outputs:
-        """Have the outputs written; what is raised is as in :func:`generate`."""
+        """Have the outputs written. Raises the same errors as :func:`generate`."""
 
         async def write(store: AnswerStore, watcher: Watcher) -> Outputs:
             async with session(self.settings, store, watcher.say) as (models, gateway):

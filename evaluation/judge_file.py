@@ -1,4 +1,4 @@
-"""``judge.yaml`` read: a judge that a run kept or a person wrote, or that of a run from before runs kept it."""
+"""Read a judge: from a ``judge.yaml``, or from the files of a run that was made before runs wrote ``judge.yaml``."""
 
 from __future__ import annotations
 
@@ -60,50 +60,50 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 JUDGES = {"align": "model", "migrate": "target"}
-"""The commands whose runs improve a judge, with the argument that names its model."""
+"""Commands whose runs improve a judge, each with the argument that names its model."""
 
 
 class _File(BaseModel):
-    """The whole of ``judge.yaml``, beside ``schema``; its checklist and settings still as they are written.
+    """Fields of ``judge.yaml`` except ``schema``. Its checklist and its settings are not parsed yet.
 
-    What is not said here is as in :class:`~askance.evaluation.kept_judge.KeptJudge`.
+    :class:`~askance.evaluation.kept_judge.KeptJudge` describes the fields that have no text here.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(min_length=1)
-    """As ``provider/model``, or the name of a named model."""
+    """``provider/model``, or the name of a named model."""
     models: dict[str, Any] | None = None
-    """The named model that ``model`` is; of its headers those alone whose values are variables."""
+    """Settings of the named model that ``model`` refers to. Only headers whose values are variables are kept."""
     prompt: str = Field(min_length=1)
     """The whole prompt, byte for byte."""
     prompt_form: FormRecord | None = None
-    """How the prompt is to be read, where it is no plain text of ours."""
+    """How to read the prompt, if it is not askance's own plain text."""
     checklist: dict[str, Any] | None = None
-    """As in a checklist file. None where the settings say how the replies of its own prompt are read."""
+    """Content as in a checklist file; None if the settings say how replies to the judge's own prompt are read."""
     answers: AnswerPair | None = None
-    """The checklist's, also where they are written beside it."""
+    """Answers of the checklist, if they are written outside of it."""
     examples: ShownExamples | None = None
     origins: dict[str, QuestionOrigin] = {}
     settings: dict[str, Any] = {}
     """Settings that the scores depend on: ``mode``, ``explain``, ``p_yes``, ``reads`` and others."""
     calibration: dict[str, Any] | None = None
-    """Applied to every verdict; ``method: accepted`` reads answers against accepted outputs."""
+    """Calibration of every verdict; the method ``accepted`` reads answers against those on accepted outputs."""
     threshold: float | None = Field(None, ge=0, le=1)
     threshold_of: tuple[str, ...] = Field(("overall",), min_length=1)
     steps: StepThresholds | None = None
     figures: JudgeFigures | None = None
     decision: Decision | None = None
     run: MadeBy | None = None
-    """The run that it comes from."""
+    """Run that the judge comes from."""
     history: tuple[JudgeChange, ...] = ()
 
 
 def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
-    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``; one that is a judge
-    already stays.
+    """Read a judge from the directory of a run or of a trained scorer, or from a ``judge.yaml``.
 
-    A run that was finished before runs wrote ``judge.yaml`` is read from its other files.
+    A :class:`KeptJudge` is returned as it is. A run that was finished before runs wrote ``judge.yaml`` is read from its
+    other files.
 
     Raises:
         InputError: There is no such judge, the run is not finished or has none, or the file is damaged; names the file
@@ -118,7 +118,7 @@ def load_judge(path: str | Path | KeptJudge) -> KeptJudge:
         if judge.model == THIS_FOLDER:
             as_kept = judge.figures is not None and judge.figures.of is not None and not judge.edited
             judge = replace(judge, model=str(file.parent))
-            if judge.figures is not None and as_kept:  # the figures stay its own, also where it is written elsewhere
+            if judge.figures is not None and as_kept:  # the hash holds the folder: a moved judge keeps its figures
                 judge = judge.measured(judge.figures)
     elif path.is_dir():
         judge = _judge_of_files(path)
@@ -151,18 +151,18 @@ class JudgeParts:
 
     @property
     def answers(self) -> Path | None:
-        """Another store, whose answers are reused."""
+        """Another store whose answers are reused."""
         return None if self.kept is None else self.kept.answers
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings that come with the judge, and those that are given; these win."""
+        """Return the judge's own settings with ``options``, which override them."""
         return dict(options) if self.kept is None else self.kept.with_options(options)
 
     def job(self, options: Mapping[str, Any], shown: Sequence[str]) -> EvaluationJob:
-        """The judge without examples, to be asked about one output at a time.
+        """Return the judge without examples, to be asked about one output at a time.
 
-        ``shown``: parts of an example that askance's own prompt shows, where the judge brings none. Raises InputError
-        where the checklist, the prompt or a setting cannot be used.
+        ``shown`` names the parts of an example that askance's own prompt shows; it is used if the judge brings no
+        prompt. Raises InputError if the checklist, the prompt or a setting cannot be used.
         """
         if self.kept is not None:
             return self.kept.prepare(ONE_BY_ONE, self.model, options)
@@ -177,8 +177,8 @@ def judge_of_parts(
     model: str | Model | None,
     prompt: str | Path | Prompt | None,
 ) -> JudgeParts:
-    """The judge that is meant where either a kept one is named, or its parts are. Raises InputError where both are
-    given, or too little, or the kept judge cannot be read."""
+    """Return the judge that is given as a kept judge or by its parts. Raises InputError if both or too little are
+    given, or the kept judge cannot be read."""
     if judge is None:
         if checklist is None or model is None:
             missing = "checklist" if checklist is None else "model"
@@ -258,7 +258,7 @@ def _checklist(given: Mapping[str, Any] | None, reads: str | None, name: str) ->
 
 
 def _named(text: str, name: str) -> dict[str, NamedModel]:
-    """The named models of the file, whose numbers and switches are read as such."""
+    """Read the named models of the file, with numbers and switches as such and not as texts."""
     try:
         return read_named(read_yaml(text, name, "judge")["models"])
     except ValueError as error:
@@ -266,8 +266,8 @@ def _named(text: str, name: str) -> dict[str, NamedModel]:
 
 
 def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist, where: str = "the run") -> KeptJudge:
-    """The judge that a run accepted, from its result, the settings in ``config.yaml`` and the checklist that it began
-    with. Raises InputError where the model, a setting or the checklist is missing or damaged."""
+    """Return the judge that a run accepted, from its result, its settings in ``config.yaml`` and its first checklist.
+    Raises InputError if the model, a setting or the checklist is missing or damaged."""
     best, certificate, model = result.best, result.certificate, config.get(JUDGES[result.mode])
     if not isinstance(model, str):
         raise InputError(f"{where}: config.yaml has no '{JUDGES[result.mode]}', the model that judges.")
@@ -322,13 +322,13 @@ def judge_of_run(result: RunRecord, config: Mapping[str, Any], start: Checklist,
 
 
 def _steps(given: Mapping[str, Any] | None, where: str) -> StepThresholds | None:
-    """The thresholds of a result. InputError where they are damaged."""
+    """Read the thresholds of a result. Raises InputError if they are damaged."""
     names = StepThresholds.model_fields
     return None if given is None else validate_row(StepThresholds, {name: given.get(name) for name in names}, where)
 
 
 def prompt_of(best: SideRecord, where: str) -> Prompt:
-    """The prompt of a version. InputError where its file is damaged."""
+    """Read the prompt of a version. Raises InputError if its file is damaged."""
     file = best.prompt if best.form is None else best.form.file
     return kept_prompt(file, best.form, f"{where}: result.json, field 'best.form'")
 
@@ -341,9 +341,8 @@ def _unused(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
-    """Chooser of the examples that the judge is shown. Raises InputError where there is no such embedder, or what it
-    needs is not installed.
-    """
+    """Return the chooser of the examples that the prompt shows. Raises InputError if there is no such embedder, or a
+    package that it needs is not installed."""
     try:
         return None if examples is None else shown_by(examples)
     except InputError as error:
@@ -351,7 +350,7 @@ def _shown(examples: ShownExamples | None, name: str) -> Shows | None:
 
 
 def _origins(result: RunRecord, start: Checklist, checklist: Checklist) -> dict[str, QuestionOrigin]:
-    """Where each question came from; of one that was worded anew what it was before, and what that is worth."""
+    """Return each question's origin; for a reworded question also its earlier form and the agreement of both."""
     before = {each.id: each for each in start.questions}
     reworded = {each.question: each for each in result.reworded}
     origins = {}
@@ -378,8 +377,8 @@ def _short(value: float | None) -> float | None:
 
 
 def _judge_of_files(path: Path) -> KeptJudge:
-    """The judge of a run that was finished before runs wrote it. Raises InputError where there is no finished run of a
-    judge."""
+    """Read the judge of a run that was finished before runs wrote ``judge.yaml``. Raises InputError if the directory
+    has no finished run that improves a judge."""
     directory = RunDirectory(path)
     if not directory.config_file.is_file():
         raise InputError(f"{path}: there is no judge in this directory (no {JUDGE_FILE}, and no run).")
@@ -396,7 +395,7 @@ def _judge_of_files(path: Path) -> KeptJudge:
 
 
 def _which_target(path: Path, folders: Sequence[str]) -> str:
-    """Say that a migration's directory is no judge, and which there are."""
+    """Say that the directory of a migration to several targets is no judge, and list the judges in it."""
     judges = [as_typed(path / TARGETS / each) for each in folders if (path / TARGETS / each / JUDGE_FILE).is_file()]
     if not judges:
         return (
@@ -406,9 +405,7 @@ def _which_target(path: Path, folders: Sequence[str]) -> str:
 
 
 def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> AcceptedOn:
-    """The figures of a judge on one split as ``judge.yaml`` has them; ``otherwise`` says why there are none where that
-    is so.
-    """
+    """Return the figures of a judge on one split for ``judge.yaml``. ``otherwise`` is the reason if there are none."""
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
     short: dict[str, Any] = {name: _short(getattr(row, name)) for name in ("spearman", "mean", "low", "high")}
@@ -420,7 +417,7 @@ def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> Acce
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
-    """A calibration whose numbers are texts still. InputError names the field at fault."""
+    """Parse a calibration whose numbers are still texts. InputError names the field at fault."""
     try:
         return Calibration.model_validate(texts, strict=False)
     except ValidationError as error:
@@ -428,10 +425,10 @@ def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
 
 
 def check_calibration(judge: KeptJudge, name: str) -> None:
-    """Refuse a calibration that does not fit the judge, before a call is bought; ``name`` is the judge's in errors.
+    """Raise InputError if the judge's calibration does not fit the judge, before a call is bought.
 
-    Raises InputError where it was fitted for another judge, for questions whose good answer was another one, or beside
-    a question that is not asked any more.
+    It does not fit if it was fitted for another judge, lacks a question, if a good answer has changed, or if a question
+    that others lean on is not asked any more. ``name`` is the judge's name in errors.
     """
     found = judge.calibration
     if found is None:

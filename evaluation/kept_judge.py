@@ -1,8 +1,8 @@
-"""A judge as one thing: what it is made of, how it is used, and how it is written down.
+"""A judge as one object: its parts, its use, and the file that it is written to.
 
-It holds the model, the whole prompt, the checklist, how the model is asked and its answers become scores, a calibration
-where there is one, the figures that the judge was accepted on, and where each question came from. It never holds an
-address or a key. ``judge_file.py`` reads it.
+A judge holds its model, the whole prompt, the checklist, and the settings that turn answers into scores. It may also
+hold a calibration, the figures on which it was accepted, and the origin of each question. It never holds a key, and a
+server's address only in the settings of a named model. ``judge_file.py`` reads the file.
 """
 
 from __future__ import annotations
@@ -59,13 +59,14 @@ SETTINGS = (
 )
 """Settings of ``evaluate`` that a judge's answers, scores and agreement with people depend on."""
 THIS_FOLDER = "."
-"""The model of a ``judge.yaml`` beside a trained scorer: the folder that both are in, wherever it is."""
+"""``model`` in a ``judge.yaml`` beside a trained scorer: the folder of the two files, wherever it is."""
 HEADER = """\
 # A judge: its model, its prompt and its checklist, with what was measured of it. It is used with
 #   askance evaluate DATA --judge THIS_FILE
 """
 
 
+# The open judge's key in the instance's __dict__: a frozen dataclass takes no attributes.
 _AT_HAND = "_at_hand_"
 _OPENING = Lock()
 
@@ -77,20 +78,20 @@ class _Part(BaseModel):
 
 
 class QuestionOrigin(Origin):
-    """Where a question came from, and what it was before it was worded anew."""
+    """Origin of a question, and its earlier form if it was reworded."""
 
     model_config = _Part.model_config
 
     text: str | None = None
-    """Wording before it was worded anew."""
+    """Wording before the question was reworded."""
     good: GoodAnswer | None = None
-    """Which answer spoke for the output then; people's answers to the question mean this one."""
+    """Good answer before the rewording. People's answers to the question refer to this earlier form."""
     sees: Sees | None = None
-    """Part of an example that the judge was shown then, where it is another one now."""
+    """Part of an example that the judge saw before the rewording; None if it has not changed."""
     agreement: float | None = None
-    """Rank correlation with the judge that it was worded after, on ``n`` development examples."""
+    """Rank correlation of the new wording with the judge that it was fitted to, on ``n`` development examples."""
     agreement_before: float | None = None
-    """That of the old wording on the same examples."""
+    """Rank correlation of the old wording with the same judge, on the same examples."""
     n: int | None = None
 
 
@@ -106,13 +107,13 @@ class JudgeFigures(_Part):
     """Figures of a judge when it was accepted."""
 
     reference: Literal["human", "source"] | None = None
-    """Whose scores its own were correlated with: people's, or another judge's."""
+    """Scores that the judge's scores were correlated with: people's, or another judge's."""
     validation: AcceptedOn
     test: AcceptedOn
     without_measures: AcceptedOn | None = None
-    """The figures on test of the same judge without its measures; None where it has none, or asks nothing else."""
+    """Test figures of the same judge without its measures; None if it has no measures, or nothing else."""
     of: str | None = None
-    """The :attr:`KeptJudge.hash` of the judge that was measured; None where nobody wrote it down."""
+    """The :attr:`KeptJudge.hash` of the judge that was measured; None if it was not recorded."""
 
 
 class MadeBy(_Part):
@@ -121,14 +122,14 @@ class MadeBy(_Part):
     mode: str
     finish_reason: str
     accepted: bool | None = None
-    """Whether the run accepted another judge than it began with; None where nobody wrote it down."""
+    """Whether the run accepted a judge other than its start; None if this was not recorded."""
     unfitted: str | None = None
-    """Why it fitted no threshold, which is then 0.5; None where it did, or there is none."""
+    """Why the run fitted no threshold and left it at 0.5; None if it fitted one, or there is none."""
     p_yes_from: Provenance | None = None
-    """Where P(yes) came from, where the judge thinks and its settings leave that open: its verdicts are read so
-    again."""
+    """Source of P(yes), if the judge thinks and its settings leave the source open. Later verdicts use the same
+    source."""
     certificate: Literal["adopt", "not_yet", "undecided"] | None = None
-    """Whether it may take the place of the judge that it was migrated from; None where it was not migrated."""
+    """Whether the judge may replace the judge that it was migrated from; None if it was not migrated."""
 
 
 @dataclass(frozen=True)
@@ -136,38 +137,39 @@ class KeptJudge:
     """A judge with everything that its scores depend on; :func:`load_judge` reads one."""
 
     model: str
-    """As ``provider/model``, or the name of :attr:`named`, which alone may hold the address of a server."""
+    """``provider/model``, or the name of :attr:`named`. Only a named model can hold the address of a server."""
     prompt: Prompt
     checklist: Checklist
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Values of :data:`SETTINGS` that it is used with."""
+    """Values of :data:`SETTINGS` that the judge is used with."""
     named: NamedModel | None = None
-    """Settings behind ``model``, where it is a named model."""
+    """Settings behind ``model``, if it is a named model."""
     calibration: Calibration | None = None
-    """Applied to its verdicts."""
+    """Calibration of the judge's verdicts."""
     threshold: float | None = None
-    """The score, in [0, 1], from which on an output passes."""
+    """Smallest score, in [0, 1], that passes."""
     threshold_of: tuple[str, ...] = ("overall",)
-    """The dimensions of whose scores the mean is held against it."""
+    """Dimensions whose mean score is compared with the threshold."""
     steps: StepThresholds | None = None
-    """Thresholds between the steps of people's ratings, where these are ordinal."""
+    """Thresholds between the steps of people's ratings, if the ratings are ordinal."""
     figures: JudgeFigures | None = None
     origins: Mapping[str, QuestionOrigin] = field(default_factory=dict)
-    """By question id."""
+    """Origin of each question, by its id."""
     made_by: MadeBy | None = None
     decision: Decision | None = None
-    """Whether the test of its run speaks for it, or after a migration the certificate; None where there was none, or
-    nobody wrote it down."""
+    """Decision of the run's test, or of the certificate after a migration; None if there was none, or it was not
+    recorded."""
     history: tuple[JudgeChange, ...] = ()
-    """Changes that a person made of it, the first one first."""
+    """Changes that a person made to the judge, the first one first."""
     answers: Path | None = field(default=None, compare=False)
-    """The store of the run that it was read from: what was asked there is not bought again."""
+    """Store of the run that the judge was read from. Answers in this store are reused, not bought again."""
     edited: bool = field(default=False, compare=False)
-    """Whether its file was edited since, or the code of a check or a measure: its figures are of another judge."""
+    """Whether the file, or the code of a check or a measure, changed after the figures were measured. The figures then
+    belong to another judge."""
 
     @property
     def hash(self) -> str:
-        """A content hash of all that its scores and its passes depend on."""
+        """Content hash of everything that the judge's scores and passes depend on."""
         calibration = None if self.calibration is None else self.calibration.model_dump(mode="json")
         asked = self.checklist.model_dump(mode="json", exclude={"task"})
         settings = judge_settings({"mode": "each"} | dict(self.settings), "settings")  # as in files without a mode
@@ -182,13 +184,12 @@ class KeptJudge:
 
     @property
     def asked(self) -> str:
-        """Its model as ``provider/model``."""
+        """The judge's model as ``provider/model``."""
         return self.model if self.named is None else self.named.model
 
     @property
     def not_adopted(self) -> str | None:
-        """Why it is not to be taken in place of the judge that its run began with; None where nothing speaks against
-        it."""
+        """Reason not to replace the judge that the run began with by this one; None if there is no such reason."""
         if self.decision in (None, "adopt") or self.edited or self.made_by is None:
             return None
         if self.made_by.certificate is not None:
@@ -210,7 +211,7 @@ class KeptJudge:
         )
 
     def measured(self, figures: JudgeFigures) -> KeptJudge:
-        """The judge with figures that were measured of it as it is."""
+        """Return the judge with figures that were measured on its present form."""
         return replace(self, figures=figures.model_copy(update={"of": self.hash}))
 
     def evaluate(
@@ -225,7 +226,7 @@ class KeptJudge:
     ) -> Evaluation:
         """Judge examples, as :func:`~askance.evaluation.evaluate.evaluate` does with the parts of this judge.
 
-        Arguments and errors are the same. ``model`` takes the place of the judge's own, and ``options`` win over its
+        Arguments and errors are the same. ``model`` replaces the judge's own model, and ``options`` override its
         settings.
         """
         asked, given = named_models(options, model)
@@ -240,12 +241,12 @@ class KeptJudge:
         evaluator: type[Evaluator] = Evaluator,
         **options: Unpack[EvaluateSettings],
     ) -> OpenJudge:
-        """The judge for one output at a time, e.g. in a service; close it, or use it in a ``with`` block.
+        """Open the judge for one output at a time, e.g. in a service. Close it, or use it in a ``with`` block.
 
         ``model`` and ``options`` are as in :meth:`evaluate`. Without ``store`` the last answers are kept in memory.
 
         Raises:
-            InputError: A setting is wrong, or about a whole data set.
+            InputError: A setting is wrong, or only makes sense for a whole data set.
         """
         asked, given = named_models(options, model)
         return OpenJudge(self.prepare(ONE_BY_ONE, asked, given, evaluator), keeps=options.get("store") is not None)
@@ -262,11 +263,11 @@ class KeptJudge:
     async def ascore(
         self, example: Example | Mapping[str, Any] | None = None, /, *, explained: bool = False, **texts: Any
     ) -> Judged:
-        """Like :meth:`score`, from an event loop, which goes on meanwhile."""
+        """Like :meth:`score`, for use in an event loop, which is not blocked."""
         return await self._at_hand().ascore(example, explained=explained, **texts)
 
     def close(self) -> None:
-        """Close what :meth:`score` opened, after the calls under way; the next one opens it again."""
+        """Close what :meth:`score` opened, after the calls under way. The next :meth:`score` opens it again."""
         with _OPENING:
             opened = self.__dict__.pop(_AT_HAND, None)
         if opened is not None:
@@ -295,7 +296,7 @@ class KeptJudge:
         options: Mapping[str, Any],
         evaluator: type[Evaluator] = Evaluator,
     ) -> EvaluationJob:
-        """Load and check what :meth:`evaluate` is given; nothing is bought. What is not as measured is logged.
+        """Check the arguments of :meth:`evaluate`, and log differences from the measured judge. Nothing is bought.
 
         ``data`` may be :data:`~askance.evaluation.evaluate.ONE_BY_ONE`, for :meth:`open`.
 
@@ -333,15 +334,15 @@ class KeptJudge:
         )
 
     def p_yes_from(self, model: str | Model | None = None) -> Provenance | None:
-        """Where P(yes) came from when it was measured, of a judge that thinks; None of others, and of another model."""
+        """Return the source of P(yes) when a judge that thinks was measured; None for other judges and models."""
         own = self.made_by is not None and _name(model, self.model) == self.model
         return self.made_by.p_yes_from if self.made_by is not None and own else None
 
     def pass_threshold(self, model: str | Model | None, options: Mapping[str, Any]) -> PassThreshold | None:
-        """From which score on an output passes; None where nobody said, or it does not fit: another model, or another
-        calibration.
+        """Return the threshold from which an output passes; None if there is none, or another model or calibration is
+        used.
 
-        Its error rates come along unless it is used otherwise than it was measured.
+        The threshold comes with the judge's error rates, unless the judge is used differently from how it was measured.
         """
         if self.threshold is None or _name(model, self.model) != self.model or options.get("calibration") is not None:
             return None
@@ -358,14 +359,16 @@ class KeptJudge:
 
     @property
     def examples(self) -> ShownExamples | None:
-        """The judged examples that it is shown, where it is; they belong to its prompt."""
+        """Judged examples that the prompt shows to the judge; None if it shows none."""
         return None if self.prompt.shown is None else self.prompt.shown.record
 
     def without_measures(self) -> KeptJudge:
-        """The judge without its measures, with the figures on test that it then has; its threshold is of the whole one.
+        """Return the judge without its measures, with the test figures of this smaller judge.
+
+        The threshold is left out: it belongs to the whole judge. A judge without measures is returned unchanged.
 
         Raises:
-            InputError: It asks nothing else that counts.
+            InputError: Nothing but the measures counts.
         """
         checklist = self.checklist.of((*self.checklist.asked, *self.checklist.checks))
         if checklist is None:
@@ -384,9 +387,8 @@ class KeptJudge:
         return replace(self, checklist=checklist, threshold=None, figures=figures, origins=origins)
 
     def with_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The judge's settings with those that are given; these win, and what they leave without use of the judge's is
-        left out.
-        """
+        """Return the judge's settings with ``options``, which override them. Settings of the judge that become useless
+        beside ``options`` are left out."""
         merged = {**self.settings, **options}
         if self.named is not None:
             merged["models"] = {self.model: self.named, **(options.get("models") or {})}
@@ -396,15 +398,15 @@ class KeptJudge:
         return {name: value for name, value in merged.items() if name in options or name not in idle}
 
     def calibration_of(self, model: str | Model | None) -> Calibration | None:
-        """Its calibration, unless another model is asked, whose verdicts it does not fit."""
+        """Return the judge's calibration; None if another model is asked: the calibration does not fit it."""
         return self.calibration if _name(model, self.model) == self.model else None
 
     def say_what_differs(
         self, model: str | Model | None, options: Mapping[str, Any], calibration: str = "left out"
     ) -> None:
-        """Log a warning where the judge is used otherwise than it was measured.
+        """Log a warning if the judge is used differently from how it was measured.
 
-        ``calibration`` says what becomes of the judge's own where another model is asked.
+        ``calibration`` says what happens to the judge's own calibration if another model is asked.
         """
         others = self._differences(model, options)
         if not others:
@@ -419,7 +421,7 @@ class KeptJudge:
         logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
 
     def _differences(self, model: str | Model | None, options: Mapping[str, Any]) -> list[str]:
-        """Differences from the judge as it was measured, in words."""
+        """Return the differences from the measured judge, in words."""
         asked = _name(model, self.model)
         known, given = (
             judge_settings({name: value for name, value in each.items() if name in SETTINGS}, "options")
@@ -440,8 +442,8 @@ class KeptJudge:
         ]
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all; a directory gets a ``judge.yaml``. Raises AskanceError where it could not
-        be written; what was there before is still there."""
+        """Write ``judge.yaml`` to a file or into a directory. Raises AskanceError if it cannot be written; an earlier
+        file is then unchanged."""
         file = Path(path)
         write_whole(file / JUDGE_FILE if file.is_dir() else file, self.to_yaml())
 
@@ -494,8 +496,8 @@ class KeptJudge:
 
 
 def judge_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """All of :data:`SETTINGS`, those that are not given with their default. Raises InputError where one is unknown, or
-    has a value that it cannot have."""
+    """Return all of :data:`SETTINGS`, with defaults for those that are not given. Raises InputError if one is unknown
+    or has a wrong value."""
     for name in given:
         if name not in SETTINGS:
             raise InputError(f"{where}: there is no setting '{name}'.{did_you_mean(name, SETTINGS)}")
@@ -508,7 +510,7 @@ def _named(name: str, named: NamedModel) -> str:
 
 
 def _block(key: str, text: str) -> str:
-    """A text under a key, as a block wherever YAML gives it back byte for byte, also with blanks at ends of lines."""
+    """Write a text under a key; as a YAML block, also with blanks at line ends, if it is read back byte for byte."""
     if "\n" in text:
         ending = text[len(text.rstrip("\n")) :]
         chomp = {"": "-", "\n": ""}.get(ending, "+")
@@ -522,7 +524,7 @@ def _block(key: str, text: str) -> str:
 
 
 def _section(says: str, **data: Any) -> str:
-    """Keys of the file below a comment."""
+    """Write keys of the file below a comment."""
     return f"# {says}\n{dump_texts(data)}"
 
 
@@ -531,7 +533,7 @@ def _plain(part: BaseModel) -> dict[str, Any]:
 
 
 def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is not given; an undefined figure stays, as null."""
+    """Drop keys without a value, except undefined figures: they stay as null."""
     kept = {
         name: value for name, value in row.items() if value is not None or name in ("spearman", "value", "low", "high")
     }

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .pass_fail import PassThreshold
 
 KEPT = 10_000
-"""Answers that a judge without a store remembers, some 3 MB."""
+"""Answers that a judge without a store keeps in memory, some 3 MB."""
 _OF_MANY = ("own_questions", "stop_within", "pass_mark", "by", "fail_under", "scale", "limit", "min_coverage")
-"""Settings of a whole data set."""
+"""Settings that only make sense for a whole data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class Judged(ExampleScore):
     """
 
     verdicts: tuple[Verdict, ...]
-    """One a question (and replicate), each with its explanation where one was bought."""
+    """One verdict per question (and replicate), with its explanation if one was bought."""
     passed: bool | None
     """Whether the score reaches the judge's threshold; None without a score, or where the judge has no threshold."""
     against: tuple[str, ...]
-    """The questions that speak against the output, each with its reason where there is one."""
+    """Questions whose answers speak against the output, each with its reason if there is one."""
     coverage: Coverage
-    """How many verdicts are there, and how the others failed."""
+    """Number of verdicts, and how the missing ones failed."""
     missing: str | None
     """Why there is no score; None where there is one."""
 
     def require_coverage(self) -> Judged:
-        """This, where it has a score.
+        """Return this result if it has a score.
 
         Raises:
             CoverageError: A verdict is missing; says which and why.
@@ -68,7 +68,7 @@ class Judged(ExampleScore):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """The names of ``evaluate --json`` and of its verdicts."""
+        """Return the result, with the names of ``evaluate --json`` and of its verdicts."""
         return {
             "example": self.example,
             "overall": self.overall,
@@ -117,9 +117,9 @@ async def judge_one(
 
 
 def failing_questions(checklist: Checklist, verdicts: Iterable[Verdict]) -> list[str]:
-    """The text of every question whose answer speaks against the output, once, with the reason where there is one.
+    """Return the text of every question whose answer speaks against the output, once, with the reason if there is one.
 
-    That is no, and yes where the question looks for a fault, which is then said behind it.
+    That answer is no, or yes if the question looks for a fault; the text then says so.
     """
     failed: dict[str, str] = {}
     for verdict in speak_against(checklist, verdicts):
@@ -129,7 +129,7 @@ def failing_questions(checklist: Checklist, verdicts: Iterable[Verdict]) -> list
 
 
 def speak_against(checklist: Checklist, verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts that speak against their output: no, and yes where the question looks for a fault."""
+    """Return the verdicts that speak against their output: no, or yes if the question looks for a fault."""
     faults = checklist.faults
     return [each for each in verdicts if each.answer is (each.question in faults)]
 
@@ -139,7 +139,7 @@ def _key(verdict: Verdict) -> tuple[str, str]:
 
 
 def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
-    """The missing verdicts on an output, with their reasons."""
+    """Say which verdict on an output is missing first, and why."""
     failed = next(each for each in verdicts if each.status != "ok")
     question = checklist.question(failed.question).text
     return (
@@ -149,14 +149,14 @@ def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
 
 
 class _RecentAnswers(VerdictStore):
-    """The last answers, in this process alone; those of a run's store are reused too."""
+    """Store of the last answers, in this process alone. Answers in a run's store are reused too."""
 
     def __init__(self, beside: Path | None) -> None:
         super().__init__(":memory:", beside, is_ours=True)
         self._recent: deque[bytes] = deque()
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, and drop the oldest where there are too many."""
+        """Keep an answer, and drop the oldest one if there are too many."""
         super().put(key, answer)
         self._recent.append(key)
         if len(self._recent) > KEPT:
@@ -173,21 +173,20 @@ class _Opened(NamedTuple):
 
 _JUDGES: WeakSet[OpenJudge] = WeakSet()
 _LEFT: list[_Opened] = []
-"""All that a forked process was left with: loops without their thread, connections and files of its parent, which it
-must neither use nor close."""
+"""Open judges that a forked process inherited: loops without their thread, and connections and files of its parent,
+which it must neither use nor close."""
 
 
 class OpenJudge:
-    """A judge that many threads and event loops ask about one output at a time; open from the first output on.
+    """A judge that many threads and event loops ask about one output at a time; it opens with the first output.
 
     It is made by :meth:`~askance.evaluation.kept_judge.KeptJudge.open`. A process that is forked asks over connections
     of its own. Answers are remembered, so that equal outputs are not paid twice.
     """
 
     def __init__(self, job: EvaluationJob, *, keeps: bool) -> None:
-        """``job``: the judge, without examples; ``keeps``: keep answers where its settings say, not just the last ones
-        in this process. InputError: it has a setting of a whole data set.
-        """
+        """``job``: the judge, without examples. ``keeps``: keep answers in the store of its settings, and not just the
+        last ones in this process. Raises InputError if a setting only makes sense for a whole data set."""
         for name in _OF_MANY:
             if getattr(job.settings, name) != EvaluateOptions.model_fields[name].default:
                 raise InputError(f"{name}: this is about a whole data set, and one output is judged at a time.")
@@ -204,7 +203,7 @@ class OpenJudge:
     ) -> Judged:
         """Judge one output: an example, a mapping, or its texts by name (``input=…, output=…``).
 
-        A call that fails is no exception where other outputs may be judged: the result has no score then, and says why.
+        A failed call raises nothing if other outputs may be judged: the result then has no score, and says why.
         ``explained`` buys the reason of each answer that speaks against the output, in a further call.
 
         Raises:
@@ -219,14 +218,14 @@ class OpenJudge:
     async def ascore(
         self, example: Example | Mapping[str, Any] | None = None, /, *, explained: bool = False, **texts: Any
     ) -> Judged:
-        """Like :meth:`score`, from an event loop, which goes on meanwhile."""
+        """Like :meth:`score`, for use in an event loop, which is not blocked."""
         opened = self._opened
         if opened is None:
             opened = await asyncio.to_thread(self._open)
         return await opened.loop.wait_for(self._judging(opened.evaluator, example, texts, explained))
 
     def close(self) -> None:
-        """Wait for the calls under way, which are paid for, and close connections and store; nothing is judged then."""
+        """Wait for the calls under way, which are paid for, then close connections and store for good."""
         with self._lock:
             self._is_closed, opened = True, self._opened
             self._opened = None
@@ -248,7 +247,7 @@ class OpenJudge:
         texts: Mapping[str, Any],
         explained: bool,
     ) -> Coroutine[Any, Any, Judged]:
-        """The work on one output, which does not hold this judge: that may be let go of meanwhile."""
+        """Return the work on one output. It does not refer to this judge, which may be garbage-collected meanwhile."""
         if example is None and not texts:
             raise InputError("There is no output to judge: give an example, or its texts (input=…, output=…).")
         if example is not None and texts:
@@ -292,7 +291,7 @@ class OpenJudge:
         return settings.open_store(beside=answers)
 
     def _forked(self) -> None:
-        """Begin anew in a process that was forked from one in which this judge was open."""
+        """Begin anew in a forked process, whose parent had this judge open."""
         self._lock = threading.Lock()
         if self._end is not None:
             self._end.detach()
@@ -302,7 +301,7 @@ class OpenJudge:
 
 
 def _let_go(opened: _Opened) -> None:
-    """Close a judge that nobody closed: it is not there any more, or Python ends."""
+    """Close a judge that nobody closed: it was garbage-collected, or Python ends."""
     if opened.loop.is_own_thread:  # where the last reference went: a loop cannot wait for itself
         threading.Thread(target=_let_go, args=(opened,), daemon=True).start()
         return

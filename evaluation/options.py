@@ -45,9 +45,12 @@ class Where(BaseModel):
         return given if given is None or isinstance(given, Place) else path_of(given, "store")
 
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
-        """Open the store; with ``to_estimate`` no file is made. The answers of the store ``beside`` are reused too.
-        Raises InputError where the file is no store, or one of a newer askance; the address is none, or the database
-        refuses, and AskanceError where the disk is full, the folder cannot be written, or the database is not there."""
+        """Open the store, also with the answers of the store ``beside``; with ``to_estimate`` no file is made.
+
+        Raises InputError if the file is no store, or that of a newer askance, if the address is none, or if the
+        database refuses. Raises AskanceError if the disk is full, the folder cannot be written, or the database is not
+        there.
+        """
         place = store_path(self.store)
         if to_estimate and not self.no_cache and isinstance(place, Path) and not place.exists():
             return VerdictStore(":memory:", beside, is_ours=True)
@@ -55,7 +58,7 @@ class Where(BaseModel):
 
     @property
     def shared(self) -> Place | None:
-        """The store that all commands share; None where nothing is to be shared."""
+        """The store that all commands share; None if nothing is shared."""
         return None if self.no_cache else store_path(self.store)
 
 
@@ -64,7 +67,7 @@ class GatewayOptions(ModelOptions, Where):
 
 
 LEAST_COVERAGE = 0.95
-"""Share of the verdicts that has to be there where nobody says another."""
+"""Default of the smallest share of verdicts that must be there."""
 
 
 class JudgeOptions(ModelOptions):
@@ -163,12 +166,12 @@ class JudgeOptions(ModelOptions):
         return self.scores != "hard"
 
     def asked_so(self, judging: Judging) -> Judging:
-        """The way to judge, in a form of the record's own where it has one (:class:`.own_words.OwnWords`)."""
+        """Return ``judging``, with the record's own form of replies if it has one (:class:`.own_judge.OwnWords`)."""
         return judging
 
     @property
     def judging(self) -> Judging:
-        """The part that an evaluator needs."""
+        """The settings that an evaluator needs."""
         judging = Judging(
             mode=self.mode,
             explain=self.explain,
@@ -205,7 +208,7 @@ class ScoreOptions(JudgeOptions, Where):
 
 
 class WriterOptions(OwnForm, GatewayOptions):
-    """Settings of ``questions``; how an old judge's replies are read, and how people's scores beside it."""
+    """Settings of ``questions``, also for reading an old judge's replies and people's scores beside them."""
 
     max_requirements: int = Field(12, ge=1, le=50, description="Requirements read from the task at most.")
     embedder: Annotated[str | None, Heading.ROLES.at(1)] = Field(
@@ -232,7 +235,7 @@ class WriterOptions(OwnForm, GatewayOptions):
 
 
 def _written_by(*, a_program: bool) -> Callable[[Mapping[str, Any]], bool]:
-    """A condition: it is known who writes the outputs, and it is a program, or none."""
+    """Return a condition: the writer of the outputs is known, and is a program, or is none."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
         writer = settings.get("generator")
@@ -289,7 +292,7 @@ class GenerateOptions(GatewayOptions, WritingOptions):
 
 
 class PassOptions(ScoreOptions):
-    """From which score on an output passes, and what there must be of that."""
+    """Threshold from which an output passes, and the least pass rate."""
 
     pass_threshold: Annotated[float | None, Heading.SCORES.at(4)] = Field(
         None,
@@ -355,7 +358,7 @@ class EvaluateOptions(OwnWords, PassOptions):
 
     @classmethod
     def of(cls, settings: JudgeOptions) -> EvaluateOptions:
-        """Settings of another command, as far as ``evaluate`` has them too."""
+        """Return the settings of another command that ``evaluate`` has too."""
         shared = type(settings).model_fields.keys() & cls.model_fields.keys()
         return cls(**{name: getattr(settings, name) for name in shared})
 
@@ -396,7 +399,7 @@ class RegressionOptions(OwnWords, PassOptions):
 
 
 def _lacks_judge(judge: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A condition: the judges are known, as names or in one text, and this one is not among them."""
+    """Return a condition: the judges are known, as names or in one text, and this one is not among them."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
         named = settings.get("judges") or ()
@@ -465,7 +468,7 @@ class CompareOptions(OwnBeside, ScoreOptions):
 
 
 ASKING = ("explain", "p_yes", "samples", "temperature", "answer_words", "repeat")
-"""Settings of judges that nobody asks where their verdicts or scores are there."""
+"""Settings of judges that are not asked, because their verdicts or scores are given."""
 _ASKED = "the verdicts are there, and no judge is asked (verdicts)"
 
 

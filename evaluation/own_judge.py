@@ -1,4 +1,4 @@
-"""A judge in people's own words: its settings, and its checklist of one question from its prompt."""
+"""A judge in people's own words: its settings, and the checklist of one question made from its prompt."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class OwnWords(OwnForm):
         return self
 
     def asked_so(self, judging: Judging) -> Judging:
-        """The way to judge, with the form of replies where one is named."""
+        """Return ``judging`` with the form of replies, if one is named."""
         return in_own_words(judging, self)
 
 
 class OwnBeside(OwnForm):
-    """Settings of such a judge beside others that are asked the questions of a checklist."""
+    """Settings of a judge in people's own words beside judges that are asked the questions of a checklist."""
 
     own_prompt: Annotated[FileName, Heading.COMPARED.at(1)] = Field(
         None, description="Prompt of the judge own, which is asked as it stands; see --reads."
@@ -78,7 +78,7 @@ class OwnBeside(OwnForm):
 
 
 def in_own_words(judging: Judging, form: OwnForm) -> Judging:
-    """The way to judge, with the form of replies where one is named."""
+    """Return ``judging`` with the form of replies, if one is named."""
     if form.reads is None:
         return judging
     return replace(judging, reads=parse_reads(form.reads), reply_tokens=form.reply_tokens)
@@ -90,10 +90,10 @@ Options = TypeVar("Options", bound=OwnWords)
 def judge_asked(
     checklist: str | Path | Checklist | None, prompt: str | Path | Prompt | None, settings: Options
 ) -> tuple[Checklist | str | Path, Options]:
-    """The checklist to ask, and the settings with the form of replies.
+    """Return the checklist to ask, and the settings with the form of replies.
 
-    Without a checklist the judge is one in people's own words, whose prompt is asked as it stands. How its replies are
-    read is logged where the prompt says it.
+    Without a checklist the judge is one in people's own words, whose prompt is asked as it stands. If the prompt itself
+    says how replies are read, this is logged.
 
     Raises:
         InputError: ``reads`` and another checklist are both given, there is no prompt, or nothing says how its replies
@@ -120,8 +120,8 @@ def judge_asked(
 
 
 def about_what_people_rated(own: Checklist, examples: Sequence[Example]) -> Checklist:
-    """The checklist of such a judge, whose score is about what people rated: the whole, else the one dimension that
-    there is, or that has the name of the score. Several other dimensions are logged."""
+    """Return the checklist of a judge in people's own words, its score put on a dimension that people rated: the whole,
+    else the only dimension, or the one with the name of the score. If several others are rated, a warning is logged."""
     (question,), rated = own.questions, human_dimensions(examples, own)
     if question.dimension != WHOLE or WHOLE in rated or not rated:
         return own
@@ -137,7 +137,8 @@ def about_what_people_rated(own: Checklist, examples: Sequence[Example]) -> Chec
 
 
 def improved_in_own_words(settings: Options) -> Options:
-    """The settings of a run that improves a judge in people's own words: edits of its prompt are all that it can learn.
+    """Return the settings of a run that improves a judge in people's own words: only edits of its prompt can be
+    learned.
 
     Raises:
         InputError: Another change is asked for.
@@ -160,7 +161,7 @@ def improved_in_own_words(settings: Options) -> Options:
 
 
 def found_reads(prompt: str | Path | Prompt) -> str:
-    """The form of replies that the prompt says itself. InputError where it says none."""
+    """Return the form of replies that the prompt itself states. InputError if it states none."""
     own, name = own_prompt(prompt)
     try:
         found = find_reads(own.text)

@@ -1,4 +1,4 @@
-"""Labels of people that say pass or fail, and the agreement of a judge's scores with them at a threshold.
+"""People's labels that say pass or fail, and the agreement of a judge's scores with them at a threshold.
 
 The threshold is fitted on the development examples of a run (:func:`~askance.stats.pass_fail.fit_threshold`) and kept
 with the judge. On outputs that nobody labelled, the judge's pass rate is corrected for its known errors.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .scoring import ExampleScore, Targets
 
 FIGURES = ("accuracy", "true_positive_rate", "true_negative_rate", "kappa", "auc")
-"""In the order of :class:`~askance.stats.pass_fail.PassFailFigures`."""
+"""Names of figures, in the order of :class:`~askance.stats.pass_fail.PassFailFigures`."""
 NAMES = {
     "accuracy": "agreed",
     "true_positive_rate": "true positive rate",
@@ -52,7 +52,7 @@ Origin = Literal["judge", "given", "pass_mark", "default"]
 
 
 def form_of(name: str) -> str:
-    """How a figure is written: rates in percent."""
+    """Return the number format of a figure: rates are in percent."""
     return ".1%" if name in RATES or name.endswith("pass_rate") else ".3f"
 
 
@@ -63,14 +63,14 @@ class PassLabels:
     passed: Mapping[str, float | None]
 
     def of(self, examples: Iterable[str]) -> Column:
-        """One label an example, whose ids are given."""
+        """Return the labels of examples, by their ids."""
         return [self.passed[each] for each in examples]
 
 
 def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | None:
-    """The labels, where people gave labels, or 0 and 1, on every wanted dimension; None otherwise.
+    """Return the labels if people gave labels, or 0 and 1, on every wanted dimension; None otherwise.
 
-    The majority of several raters counts, or what a rule made of them. With several dimensions an output passes if it
+    Several raters count by majority, or by the rule that combined them. With several dimensions an output passes if it
     passes each of them.
     """
     if targets.kind != "human":
@@ -89,6 +89,7 @@ def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | N
 
 
 def _majority(shares: Sequence[float | None]) -> float | None:
+    # raters who are evenly split give no label
     known = [each for each in shares if each is not None and each != 0.5]
     return float(min(known) > 0.5) if len(known) == len(shares) else None
 
@@ -96,14 +97,14 @@ def _majority(shares: Sequence[float | None]) -> float | None:
 def threshold_for(
     scores: Sequence[ExampleScore], examples: Sequence[Example], targets: Targets, labels: PassLabels
 ) -> FittedThreshold:
-    """The threshold that the scores of development examples suggest; each of these is among ``examples``."""
+    """Fit the threshold to the scores of development examples, each of which is among ``examples``."""
     by_id = {each.id: each for each in examples}
     groups = documents([by_id[each.example] for each in scores])
     return fit_threshold([targets.score(each) for each in scores], labels.of(each.example for each in scores), groups)
 
 
 def fitted_dict(threshold: FittedThreshold) -> dict[str, Any]:
-    """A threshold as in ``result.json``."""
+    """Return a threshold as in ``result.json``."""
     row: dict[str, Any] = {"value": threshold.value, "fitted_on": "development", "n": threshold.n}
     return row if threshold.reason is None else {**row, "fitted_on": None, "reason": threshold.reason}
 
@@ -118,7 +119,7 @@ def figures_of(
     resamples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Agreement, error rates, kappa, area under the curve and confusion matrix, as in result files.
+    """Return agreement, error rates, kappa, area under the curve and confusion matrix, as in result files.
 
     ``scores`` and ``examples`` are in the same order. Examples of one document are not taken for independent.
     """
@@ -130,7 +131,7 @@ def figures_of(
 
 
 def figures_dict(found: PassFailFigures) -> dict[str, Any]:
-    """The figures as in result files."""
+    """Return the figures as in result files."""
     rows: dict[str, Any] = {name: statistic_dict(getattr(found, name)) for name in FIGURES}
     return rows | {"confusion": dict(zip(CELLS, found.confusion, strict=True))}
 
@@ -142,20 +143,20 @@ class PassThreshold:
     value: float
     """In [0, 1]."""
     origin: Origin
-    """Whose it is; ``default`` where nobody named one and people's labels ask for one."""
+    """Who set the threshold; ``default`` if nobody did and people's labels ask for one."""
     true_positive_rate: Statistic | None = None
-    """On test examples that the judge was not chosen on."""
+    """The judge's true positive rate on test examples that it was not chosen on."""
     true_negative_rate: Statistic | None = None
     fitted_on: str | None = None
     dimensions: tuple[str, ...] = ()
-    """Dimensions whose mean score is held against it; none means the score over all questions."""
+    """Dimensions whose mean score is compared with the threshold; empty: the score over all questions."""
 
     def score(self, scores: ExampleScore) -> float | None:
-        """The score that passes or fails; None where one is missing."""
+        """Return the score that passes or fails; None if one is missing."""
         return score_on(scores, self.dimensions) if self.dimensions else scores.overall
 
     def passes(self, scores: ExampleScore) -> bool | None:
-        """Whether the score reaches the threshold; None where it is missing."""
+        """Return whether the score reaches the threshold; None if the score is missing."""
         value = self.score(scores)
         return None if value is None else bool(passes(np.array([value]), self.value)[0])
 
@@ -166,18 +167,18 @@ class PassFail:
 
     threshold: PassThreshold
     passed: Mapping[str, bool | None]
-    """By example id; None where there is no score."""
+    """Whether each output passes, by example id; None without a score."""
     pass_rate: Statistic
     """Pass rate by the judge."""
     figures: PassFailFigures | None = None
-    """On the examples that people labelled."""
+    """Agreement with people on the examples that they labelled."""
     people: Statistic | None = None
     """People's pass rate on the examples that they labelled."""
     corrected: CorrectedPassRate | None = None
-    """Where not all are labelled."""
+    """Corrected pass rate, if not all examples are labelled."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Its part of ``evaluate --json``."""
+        """Return the part of ``evaluate --json`` about passes."""
         threshold: dict[str, Any] = {"value": self.threshold.value, "from": self.threshold.origin}
         if self.threshold.fitted_on is not None:
             threshold["fitted_on"] = self.threshold.fitted_on
@@ -197,10 +198,10 @@ def judge_passes(
     labels: PassLabels | None,
     resampling: Resampling,
 ) -> PassFail:
-    """Hold the scores against a threshold, and the verdicts against people's labels where there are some.
+    """Compare the scores with a threshold, and the outcomes with people's labels if there are any.
 
-    Where people labelled a part of the examples, their labels correct the pass rate; where they labelled none, the
-    error rates known of the judge do.
+    If people labelled a part of the examples, these labels correct the pass rate. If they labelled none, the known
+    error rates of the judge correct it.
     """
     values: Column = [threshold.score(each) for each in scores]
     reached = passes(np.array(values, dtype=np.float64), threshold.value).tolist()
@@ -228,7 +229,7 @@ ORIGINS = {
 
 
 def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
-    """First sentences on ``evaluate --json``; none where no threshold is known."""
+    """Return the first sentences on ``evaluate --json``; none without a threshold."""
     if "threshold" not in data:
         return []
     threshold, own = data["threshold"], data["pass_rate"]
@@ -246,7 +247,7 @@ def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def figures_lines(row: Mapping[str, Any]) -> list[str]:
-    """Agreement, error rates and the confusion matrix in three sentences."""
+    """Return agreement, error rates and the confusion matrix in three sentences."""
     said = {name: f"{NAMES[name]} {Figure.of(row[name], form_of(name))}" for name in FIGURES}
     return [
         f"with people: {said['accuracy']}, {said['kappa']}, {said['auc']}, n = {row['accuracy']['n']}",
@@ -257,7 +258,7 @@ def figures_lines(row: Mapping[str, Any]) -> list[str]:
 
 
 def confusion_text(matrix: Mapping[str, int]) -> str:
-    """A confusion matrix in words."""
+    """Put a confusion matrix into words."""
     return (
         f"both pass {matrix['true_positive']}, the judge alone {matrix['false_positive']}, people alone "
         f"{matrix['false_negative']}, both fail {matrix['true_negative']}"
@@ -276,9 +277,9 @@ def _corrected_line(found: Mapping[str, Any]) -> str:
 
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
-    """Check ``--fail-under`` against the pass rate, or without a threshold the mean score in [0, 1], and say the
-    outcome. Raises AskanceError where it is below, whatever the examples without a score, and questions left out, would
-    have given, and CoverageError where that depends on these."""
+    """Check ``--fail-under`` against the pass rate, or without a threshold the mean score in [0, 1], and return the
+    outcome in words. Examples without a score and questions left out may have any possible value. Raises AskanceError
+    if the rate is too low with all of these values, and CoverageError if that depends on them."""
     low, high = data["scale"]
 
     def unit(score: float) -> float:

@@ -47,7 +47,7 @@ FORMAT = 1
 LEVEL = 0.05
 _ROUNDING = 1e-9
 WORST = 5
-"""Examples named in a message."""
+"""Most examples named in a message."""
 JUDGED_WITH = ("mode", "explain", "p_yes", "samples", "temperature", "repeat", "scores")
 """Settings that scores depend on; kept in the baseline, beside a hash of the calibration."""
 HOW = "Make one, and commit it: pytest --askance-update"
@@ -68,10 +68,10 @@ class Regression:
     now: float
     """Mean score now, over the same examples."""
     message: str
-    """Text that a person is told."""
+    """The result in words, for a person."""
     evaluation: Evaluation
     wrote: Path | None = None
-    """The baseline, where it was written."""
+    """Path of the baseline, if it was written."""
 
 
 def check_regression(
@@ -85,7 +85,7 @@ def check_regression(
     update: bool = False,
     **options: Unpack[RegressionSettings],
 ) -> Regression:
-    """Judge outputs and hold their scores against those kept in a file, against ``fail_under``, or both.
+    """Judge outputs and compare their scores with those kept in a file, with ``fail_under``, or both.
 
     The ids of ``data`` must be those of the ``baseline``, a JSON file, which ``update`` writes anew. A ``judge`` (a
     run's directory, a ``judge.yaml`` or a judge) takes the place of checklist and prompt, and of the model unless
@@ -165,7 +165,7 @@ def _check_dimension(settings: RegressionOptions, questions: Checklist) -> None:
 
 
 def _require_outputs(examples: ExampleTable, least: float) -> None:
-    """Refuse a share of outputs that pass where too many rows have none: those would not be counted."""
+    """Raise CoverageError if too many rows have no output: the pass rate would not count them."""
     rows = len(examples) + examples.without_output
     if len(examples) / rows < least:
         raise CoverageError(
@@ -186,7 +186,7 @@ def _require_coverage(found: Evaluation, least: float) -> None:
 
 
 def _known_as(model: str) -> str:
-    """How a baseline names a model: a trained scorer by what it is and not by the folder that it lies in."""
+    """Return a model's name for a baseline: a trained scorer's is made from its content, not from its folder."""
     return f"scorer:{read_scorer(Path(model)).identity[:16]}" if is_scorer(model) else model
 
 
@@ -208,6 +208,7 @@ def _compare(
     groups = documents(examples)
     gain = mean_difference(before, now, Resampling(groups))
     drop = mean_difference(now, before, Resampling(groups))
+    # a swap test on n units has no p-value below 1 / 2^n
     least = ceil(log2(1 / LEVEL))
     pairs = [(a, b, each) for a, b, each in zip(before, now, examples, strict=True) if a is not None and b is not None]
     sizes = dict.fromkeys(each.id for _, _, each in pairs)
@@ -271,7 +272,7 @@ def _is_score(value: object) -> bool:
 def _write(
     path: Path, facts: Mapping[str, Any], scores: Mapping[str, Mapping[str, float | None]], found: Evaluation, name: str
 ) -> Regression:
-    """Write the baseline: one line an example, so that a change of it can be read in a review."""
+    """Write the baseline, with one line per example, so that changes can be read in a review."""
     values = [each for row in scores.values() if (each := row[name]) is not None]
     if not values:
         raise CoverageError(f"{path}: not one example has a score, so there is no baseline to write.")
@@ -311,5 +312,5 @@ def _same(path: Path, kept: Mapping[str, Any], facts: Mapping[str, Any], example
 
 
 def _rounded(score: float | None) -> float | None:
-    """Without the last digits, in which equal scores may differ."""
+    """Round a score to nine digits: equal scores may differ in later ones."""
     return None if score is None else round(score, 9)

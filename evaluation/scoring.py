@@ -44,7 +44,7 @@ class ExampleScore:
 
 
 class TabledScores(Sequence[ExampleScore]):
-    """Scores in columns, each made when it is asked for: 16 bytes an example with one dimension, in place of 300."""
+    """Scores in columns. A score is made when it is asked for: 16 bytes an example with one dimension, not 300."""
 
     def __init__(self, examples: Sequence[str], dimensions: Sequence[str], values: NDArray[np.float64]) -> None:
         """``values`` has shape (1 + dimensions, examples): overall scores, then each dimension's; NaN where there is
@@ -71,8 +71,8 @@ class TabledScores(Sequence[ExampleScore]):
         return ExampleScore(self._examples[place], overall, dict(zip(self._dimensions, dimensions, strict=True)))
 
     def on(self, dimensions: Sequence[str]) -> NDArray[np.float64]:
-        """Mean score over dimensions, of which ``overall`` may be one, as :func:`score_on` has it; NaN where one is
-        missing; shape (examples,)."""
+        """Return each example's mean score over dimensions, one of which may be ``overall``; shape (examples,). NaN if
+        a score is missing, as in :func:`score_on`."""
         known = {name: row for row, name in enumerate(self._dimensions, 1)}
         rows = [known.get(name, 0 if name == WHOLE else None) for name in dimensions]
         if not rows or None in rows:
@@ -91,7 +91,7 @@ class TabledScores(Sequence[ExampleScore]):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of the verdicts that were asked for are there."""
+    """Number of verdicts that were asked for, and how many are there or failed."""
 
     asked: int
     answered: int
@@ -107,7 +107,7 @@ class Coverage:
         return self.answered / self.asked if self.asked else 1.0
 
     def to_dict(self) -> dict[str, float]:
-        """As in results; without ``not_asked``, which few have."""
+        """Return the counts as in results, without ``not_asked``, which few results have."""
         counts = ("asked", "answered", "abstained", "parse_errors", "api_errors")
         return {name: getattr(self, name) for name in counts} | {"share": self.share}
 
@@ -116,7 +116,7 @@ class Coverage:
 
 
 def coverage_line(seen: Mapping[str, Any]) -> str:
-    """Coverage in words, from a result file; the missing verdicts, and why, in brackets."""
+    """Return coverage in words, from a result file, with the missing verdicts and their reasons in brackets."""
     kinds = {"abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     missing = ", ".join(f"{seen[name]} {what}" for name, what in kinds.items() if seen[name])
     there = f"coverage {seen['answered']}/{seen['asked']} verdicts = {coverage_text(seen['share'])}"
@@ -124,11 +124,11 @@ def coverage_line(seen: Mapping[str, Any]) -> str:
 
 
 class HasStatus(Protocol):
-    """A verdict, or anything else that was asked for and came or did not."""
+    """A verdict, or another answer that was asked for and may be missing."""
 
     @property
     def status(self) -> Status:
-        """Whether it is there, and if not why."""
+        """Whether the answer is there, and if not, why."""
 
 
 def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
@@ -138,9 +138,9 @@ def coverage(verdicts: Iterable[HasStatus]) -> Coverage:
 
 
 def worth(checklist: Checklist | None, *, soft: bool) -> Callable[[Verdict], float | None]:
-    """Worth of a verdict in a score: P(good) of its question (soft), or 1 for the good answer and 0 for the other.
+    """Return the function that gives a verdict's worth: P(good) (soft), or 1 for the good answer and 0 for the other.
 
-    None where there is no answer. Without a checklist, and for a question that is not in it, yes is good.
+    The worth is None without an answer. Without a checklist, and for a question that is not in it, yes is good.
     """
     faults = {} if checklist is None else checklist.faults
 
@@ -157,7 +157,7 @@ def score_examples(
 ) -> Sequence[ExampleScore]:
     """Score every example with the weighted mean of its verdicts' worth, S = Σ w f / Σ w (BinEval §3.2).
 
-    f is 1 for the answer that speaks for the output, which is no where a question looks for a fault (``good: no``).
+    f is 1 for the answer that speaks for the output: yes, or no if a question looks for a fault (``good: no``).
     Replicates of a question are averaged first. A dimension with a missing verdict has no score, and then the example
     has none overall. The weights are those of the example's section, where the checklist has some for it.
     """
@@ -165,8 +165,10 @@ def score_examples(
 
 
 def scores_of_worth(examples: Sequence[Example], checklist: Checklist, means: NDArray[np.float64]) -> TabledScores:
-    """Score every example, as :func:`score_examples` does, from the mean worth of its verdicts, shape (examples,
-    questions): of :func:`question_worth`, its columns in the order of the checklist."""
+    """Score every example, as :func:`score_examples` does, from the result of :func:`question_worth`.
+
+    ``means`` has shape (examples, questions), with the questions in the order of the checklist.
+    """
     places = {question.id: place for place, question in enumerate(checklist.questions)}
     sections: list[str | None] = [None, *checklist.section_weights]
     tables = {section: _weights_by_dimension(checklist, section) for section in sections}
@@ -181,7 +183,7 @@ def scores_of_worth(examples: Sequence[Example], checklist: Checklist, means: ND
 
 
 def scored_dimensions(checklist: Checklist) -> list[str]:
-    """The dimensions with a question that weighs more than 0, in a section or elsewhere; the others have no score."""
+    """Return the dimensions that have a score: those with a question of weight above 0, in a section or elsewhere."""
     tables = [_weights_by_dimension(checklist, section)[1] for section in (None, *checklist.section_weights)]
     return [name for name in checklist.dimensions if any(name in table for table in tables)]
 
@@ -189,7 +191,7 @@ def scored_dimensions(checklist: Checklist) -> list[str]:
 def question_worth(
     examples: Sequence[Example], checklist: Checklist, verdicts: Iterable[Verdict], *, soft: bool
 ) -> NDArray[np.float64]:
-    """Mean worth of each question's answers, NaN where one is missing; shape (examples, questions)."""
+    """Return the mean worth of each question's answers, shape (examples, questions); NaN if an answer is missing."""
     verdicts = VerdictColumns.of(verdicts)
     shape = (len(examples), len(checklist.questions))
     rows = verdicts.places("example", column(examples, "id"))
@@ -215,18 +217,18 @@ def to_scale(score: float | None, low: float, high: float) -> float | None:
 
 
 def whole_name(dimensions: Iterable[str]) -> str:
-    """Name of the score over all questions beside those of dimensions, one of which may be ``overall``."""
+    """Return the name of the score over all questions: ``overall``, unless one of several dimensions has this name."""
     names = set(dimensions)
     return ALL if WHOLE in names and len(names) > 1 else WHOLE
 
 
 def whole_of(means: Mapping[str, float | None]) -> float | None:
-    """The mean over all questions among those of a result."""
+    """Return the mean over all questions from the means of a result."""
     return means[ALL if ALL in means else WHOLE]
 
 
 def mean_score(values: Iterable[float | None]) -> float | None:
-    """Mean of the scores that are there; None where there are none."""
+    """Return the mean of the scores that are there; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
@@ -242,7 +244,7 @@ def yes_rates(verdicts: Iterable[Verdict]) -> dict[str, float]:
 
 
 def complete_mean(values: Sequence[float | None]) -> float | None:
-    """Mean of the values; None where one is missing or there are none: part of a whole is no score."""
+    """Return the mean of the values; None if one is missing or there are none: part of a whole is no score."""
     if len(values) == 1:
         return values[0]
     known = [value for value in values if value is not None]
@@ -252,7 +254,7 @@ def complete_mean(values: Sequence[float | None]) -> float | None:
 def _weights_by_dimension(
     checklist: Checklist, section: str | None
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """The weights above 0 by question in a section (None: elsewhere), all together and by dimension."""
+    """Return the weights above 0 by question, all and by dimension, in a section (None: elsewhere)."""
     given = checklist.weights(section)
     weights = {question: weight for question, weight in given.items() if weight > 0}
     by_dimension: dict[str, dict[str, float]] = {}
@@ -263,7 +265,7 @@ def _weights_by_dimension(
 
 
 def _weighted(means: NDArray[np.float64], weights: Mapping[int, float]) -> NDArray[np.float64]:
-    """Weighted mean over questions (by their places), NaN where one of them is; means are (examples, questions)."""
+    """Return each example's weighted mean; NaN if an answer is missing. ``weights`` are by column of ``means``."""
     total, weight_sum = np.zeros(len(means)), 0.0
     for question, weight in weights.items():
         total += means[:, question] * weight
@@ -279,7 +281,7 @@ class TargetCorrelations:
     dimensions: Mapping[str, Mapping[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
+        """Return the figures for ``result.json``."""
         return {**self.overall, "dimensions": {name: dict(values) for name, values in self.dimensions.items()}}
 
 
@@ -311,19 +313,19 @@ Scale = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class ScoreErrors:
-    """How far scores are from the wanted ones, over the examples that have both."""
+    """Distance of scores from the wanted ones, over the examples that have both."""
 
     mean_absolute: float | None
     """Mean of |score - wanted|, in [0, 1]."""
     bias: float | None
     """Mean score minus mean wanted score, in [-1, 1]; negative is too severe."""
     n: int
-    """Examples with both."""
+    """Number of examples with both scores."""
     reason: str | None = None
-    """Why there is no number."""
+    """Why the errors are undefined; None if they are defined."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
+        """Return the row for ``result.json``."""
         row: dict[str, Any] = {"mean_absolute": self.mean_absolute, "drift": self.bias, "n": self.n}
         return row | {"reason": self.reason} if self.reason else row
 
@@ -334,7 +336,7 @@ def overall_errors(scores: Sequence[ExampleScore], targets: Targets) -> ScoreErr
 
 
 def dimension_errors(scores: Sequence[ExampleScore], targets: Targets) -> dict[str, ScoreErrors]:
-    """On each wanted dimension."""
+    """Errors of the scores on each wanted dimension."""
     return {
         name: _errors((targets.dimension_score(each, name), targets.wanted[each.example].get(name)) for each in scores)
         for name in targets.dimensions
@@ -355,12 +357,12 @@ class Targets:
     """``human`` or ``source``."""
     dimensions: tuple[str, ...]
     wanted: Mapping[str, Mapping[str, float | None]]
-    """Example id to dimension to score."""
+    """Wanted score by example id and dimension; None if there is none."""
     combined: frozenset[str] = frozenset()
-    """Ids of the examples whose scores are not the mean of their raters, but combined by another rule."""
+    """Ids of the examples whose raters were combined by another rule than the mean."""
 
     def without_scale(self) -> str | None:
-        """A sentence on dimensions that people rated and that have no wanted score; None where there is none."""
+        """Return a warning about rated dimensions without any wanted score; None if there are none."""
         names = [each for each in self.dimensions if all(row.get(each) is None for row in self.wanted.values())]
         if not names:
             return None
@@ -370,15 +372,15 @@ class Targets:
         )
 
     def overall(self, example: str) -> float | None:
-        """Mean over the dimensions; None where one is missing."""
+        """Return an example's mean wanted score over the dimensions; None if one is missing."""
         return complete_mean([self.wanted[example].get(dimension) for dimension in self.dimensions])
 
     def score(self, scores: ExampleScore) -> float | None:
-        """The judge's score that belongs to :meth:`overall`: its mean over the same dimensions."""
+        """Return the judge's counterpart of :meth:`overall`: its mean score over the same dimensions."""
         return score_on(scores, self.dimensions)
 
     def dimension_score(self, scores: ExampleScore, dimension: str) -> float | None:
-        """The judge's score on one dimension; ``overall`` is the score over all questions."""
+        """Return the judge's score on one dimension; ``overall`` is the score over all questions."""
         return _of(scores, dimension)
 
 
@@ -388,13 +390,13 @@ def human_targets(
     scale: Scale | None = None,
     combined: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Targets:
-    """Human scores on the dimensions of the checklist that have a score, mapped to [0, 1].
+    """Map human scores to [0, 1], on the dimensions that people rated and the checklist scores.
 
-    A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are no
-    scores of a dimension. Labels are on the scale from 0 to 1, whatever ``scale`` says. Without a scale, scores that
-    are all the same have no place on it, and no example a wanted score. ``combined``, dimension to example id to
-    rating, takes the place of the mean of an example's raters. Raises InputError where the checklist asks about no
-    dimension that people rated, or a score is outside the scale.
+    A rated dimension ``overall`` belongs to the score over all questions. People's answers to single questions are not
+    scores of a dimension. Labels are always on the scale from 0 to 1, whatever ``scale`` says. Without a ``scale``, a
+    dimension whose scores are all the same gives no wanted score. ``combined`` (dimension to example id to rating)
+    replaces the mean of an example's raters. Raises InputError if the checklist asks about no dimension that people
+    rated, or a score is outside the scale.
     """
     rated = human_dimensions(examples, checklist)
     asked = scored_dimensions(checklist)
@@ -442,13 +444,13 @@ def nothing_in_common(asked: Sequence[str], rated: Sequence[str]) -> str:
 
 
 def source_targets(checklist: Checklist, scores: Sequence[ExampleScore]) -> Targets:
-    """The source judge's own scores."""
+    """Return the source judge's own scores as targets."""
     dimensions = tuple(scored_dimensions(checklist))
     return Targets("source", dimensions, {each.example: dict(each.dimensions) for each in scores})
 
 
 def _scale(examples: Sequence[Example], dimension: str, given: Scale | None) -> Scale | None:
-    """The ends of the scale that a dimension's scores are on; None where nothing says them."""
+    """Return the ends of the scale that a dimension's scores are on; None if they are unknown."""
     ratings = [rating for human in column(examples, "human") for rating in known_ratings(human.get(dimension, ()))]
     if are_labels(ratings):
         return 0.0, 1.0
@@ -475,7 +477,7 @@ def _unit(
 
 
 def score_on(scores: ExampleScore, dimensions: Sequence[str]) -> float | None:
-    """Mean score over dimensions, of which ``overall`` may be one; None where one is missing."""
+    """Return the mean score over dimensions, one of which may be ``overall``; None if one is missing."""
     return complete_mean([_of(scores, dimension) for dimension in dimensions])
 
 

@@ -1,8 +1,8 @@
-"""Verdicts that are there already: one judge's as arrays for statistics over a checklist, and the parity of two judges.
+"""Given verdicts: one judge's as arrays for statistics over a checklist, and the parity of two judges.
 
-Parity is how often two judges say the same of each question. Judges may be asked the same question in other words and
-the other way round, so good answers are compared and not yes with yes. Two judges that say yes equally often may never
-agree, so means are not compared.
+Parity is how often two judges give the same answer to each question. Good answers are compared, not yes with yes,
+because judges may be asked a question in other words and the other way round. Means are not compared, because two
+judges that say yes equally often may never agree.
 """
 
 from __future__ import annotations
@@ -62,16 +62,15 @@ class VerdictTable:
         return counts
 
     def coverage(self, question: int) -> Coverage:
-        """How many verdicts on one question are there."""
+        """Return how many verdicts on one question are there."""
         ok, abstained, parse_errors, api_errors = (int(count) for count in self.statuses[question])
         return Coverage(ok + abstained + parse_errors + api_errors, ok, abstained, parse_errors, api_errors)
 
     def scores(self, *, soft: bool) -> Cells:
-        """Mean worth of each example's replicates on each question, as in `score_examples`; shape (examples,
+        """Return the mean worth of each example's replicates on each question, as in `score_examples`; shape (examples,
         questions).
 
-        NaN where a replicate failed: part of them is no score. Some examples may have been asked less often than
-        others.
+        NaN if a replicate failed: part of them is no score. Some examples may have been asked less often than others.
         """
         values = np.array(self.p_yes if soft else self.answers)
         values[..., self.faults] = 1.0 - values[..., self.faults]
@@ -132,9 +131,9 @@ def given_verdicts(
     prompt: str | Path | Prompt | None = None,
     settings: ReadsExamples | None = None,
 ) -> VerdictColumns:
-    """Verdicts on these questions, from a file or as they are, of one model or prompt where asked for.
+    """Return the verdicts on a checklist's questions, from a file or as they are, of one model or prompt if given.
 
-    Raises InputError where the file is wrong (with its line and field), or no verdict is by the model or the prompt.
+    Raises InputError if the file is wrong (with its line and field), or no verdict is by the model or the prompt.
     """
     if isinstance(verdicts, (str, Path)):
         of_examples = dict.fromkeys(column(examples, "id"))
@@ -156,12 +155,12 @@ def given_verdicts(
 
 
 CODE = "code"
-"""The judge of verdicts that are computed, where no model gave any."""
+"""Name of the judge if all verdicts are computed and no model gave any."""
 
 
 def only_judge(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The model and the prompt's hash of all verdicts; those of checks go with any. Raises InputError where there are
-    none, or several judges'."""
+    """Return the model and the prompt's hash of all verdicts; computed verdicts go with any model. Raises InputError if
+    there are no verdicts, or those of several judges."""
     found = list(dict.fromkeys(zip(column(verdicts, "model"), column(verdicts, "prompt"), strict=True)))
     judges = [each for each in found if each[0] is not None] or [(CODE, prompt) for _, prompt in found]
     if not judges:
@@ -177,15 +176,15 @@ Column = list[float | None]
 
 @dataclass(frozen=True)
 class SaidGood:
-    """One judge's answers to every question: the good answer or the other, and P(good); None where it said nothing."""
+    """One judge's answers to every question: the good answer or the other, and P(good); None without an answer."""
 
     answers: Mapping[str, Column]
-    """By question, 1 for the good answer and 0 for the other, one for each example."""
+    """Answers by question, one for each example: 1 for the good answer and 0 for the other."""
     p_good: Mapping[str, Column]
 
     @classmethod
     def of(cls, checklist: Checklist, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> SaidGood:
-        """The first replicates of the verdicts on some examples; others are not looked at."""
+        """Take the first replicates of the verdicts on some examples; other verdicts are ignored."""
         known = {(each.example, each.question): each for each in verdicts if each.replicate == 0}
         answers: dict[str, Column] = {}
         p_good: dict[str, Column] = {}
@@ -207,15 +206,16 @@ def parity(
     seed: int = 42,
     of_scores: bool = False,
 ) -> dict[str, Any]:
-    """Parity over all questions and on each, with intervals, as in ``result.json``: ``judge`` is to match
-    ``reference``.
+    """Return the parity of ``judge`` with ``reference`` over all questions and on each, with intervals, as in
+    ``result.json``.
 
-    ``same`` is the share of examples on which both give the good answer or both the other, ``kappa`` Cohen's of these
-    answers, and ``spearman`` the rank correlation of P(good); over all questions it is the mean of theirs, and n counts
-    questions. With ``before``, the judge that ``judge`` replaces, the shares of same answers are compared on the same
-    examples. Documents are resampled whole. ``of_scores`` adds ``score_difference``, the mean of the judge's score less
-    the reference's, in [-1, 1].
+    ``same`` is the share of examples on which both give the good answer or both the other, and ``kappa`` is Cohen's
+    kappa of these answers. ``spearman`` is the rank correlation of P(good); over all questions it is the mean over
+    questions, and n counts questions. With ``before``, the judge that ``judge`` replaces, the shares of same answers
+    are compared on the same examples. Documents are resampled whole. ``of_scores`` adds ``score_difference``, the mean
+    of the judge's P(good) less the reference's, in [-1, 1].
     """
+    # without documents each example is a group, so that its answers to all questions are drawn together
     groups = documents(examples) or [example.id for example in examples]
     by_document = Resampling(groups, resamples, seed=seed)
 

@@ -1,4 +1,4 @@
-"""The view of a result, for all that show it: texts, notebooks, data frames, the terminal and the pages."""
+"""The view of a result, for texts, notebooks, data frames, the terminal and the pages."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ class View:
     lines: Sequence[str]
     """Sentences."""
     tables: Mapping[str, Callable[[], Rows]]
-    """By name, what makes the rows of each table; the first is the one that matters most."""
+    """Functions that make the rows of each table, by name; the most important table is first."""
     shown: Sequence[str] | None = field(default=None)
-    """Names of the tables that people are to see; all by default. A data frame can be made of any."""
+    """Names of the tables that people see; all by default. Any table can become a data frame."""
     brief: str | None = None
-    """The main point, on one line; the first of the sentences by default."""
+    """The main point, on one line; the first sentence by default."""
     captions: Mapping[str, str] = field(default_factory=dict)
     """Caption of each table, in words; its name by default."""
     most: Mapping[str, int] = field(default_factory=dict)
-    """Rows of a table that a terminal is to show, where it is not all; the others are counted."""
+    """Most rows of a table in a terminal, by its name; the others are counted. Default: all rows."""
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Sentences that stand below a table, by its name."""
+    """Sentences below a table, by its name."""
     listed: Collection[str] = ()
     """Names of the tables whose cells are sentences; a terminal prints them row by row, without columns."""
 
     def caption(self, name: str) -> str:
-        """Caption of a table."""
+        """Return the caption of a table."""
         return self.captions.get(name, name.replace("_", " "))
 
     def shown_tables(self) -> dict[str, Rows]:
-        """The tables that people are to see and that have rows."""
+        """Return the tables that people see and that have rows."""
         made = {name: self.tables[name]() for name in (self.tables if self.shown is None else self.shown)}
         return {name: rows for name, rows in made.items() if rows}
 
 
 def columns(rows: Rows) -> list[str]:
-    """The columns of a table in which any row has something."""
+    """Return the columns of a table in which some row has a value."""
     return list(dict.fromkeys(name for row in rows for name, cell in row.items() if cell is not None))
 
 
 def correlation_figures(row: Mapping[str, Any]) -> dict[str, Figure]:
-    """Three correlations of a result file, as cells of a row."""
+    """Return three correlations of a result file, as cells of a row."""
     others = {
         name: Figure(
             row[name], row.get(f"{name}_low"), row.get(f"{name}_high"), ".3f", row.get("reason"), measured=True
@@ -66,23 +66,23 @@ def correlation_figures(row: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 class Shown:
-    """A result that shows itself; subclasses say what in :meth:`_view`."""
+    """A result that shows itself; subclasses give its content by :meth:`_view`."""
 
     def _view(self) -> View:
-        """The view; every subclass has its own."""
+        """Return the view; every subclass has its own."""
         raise TypeError(f"{type(self).__name__} does not say what to show of it.")
 
     def view(self) -> View:
-        """The view, for code that prints it."""
+        """Return the view, for code that prints it."""
         return self._view()
 
     def __repr__(self) -> str:
-        """Two lines at most."""
+        """Return two lines at most."""
         view = self._view()
         return "\n  ".join([self._head(view), *([view.brief] if view.brief else view.lines[:1])])
 
     def __str__(self) -> str:
-        """All sentences."""
+        """Return all sentences."""
         view = self._view()
         return "\n  ".join([self._head(view), *view.lines])
 
@@ -90,7 +90,7 @@ class Shown:
         return f"{type(self).__name__}: {view.title}"
 
     def _repr_html_(self) -> str:
-        """For notebooks; everything in it is escaped."""
+        """Return HTML for notebooks; all texts are escaped."""
         view = self._view()
         head = f"<div><b>{escape(type(self).__name__)}</b>: {escape(view.title)}</div>"
         lines = "".join(f"<div>{escape(line)}</div>" for line in view.lines)
@@ -101,13 +101,13 @@ class Shown:
         return head + lines + "".join(tables)
 
     def to_pandas(self, table: str | None = None) -> Any:
-        """A ``pandas.DataFrame`` of one of the tables, whole; None as a value is missing data.
+        """Return one of the tables, whole, as a ``pandas.DataFrame``; None becomes missing data.
 
-        The interval of its first measurement is in the columns ``low`` and ``high``, that of another one in columns
-        that begin with its name.
+        The interval of the first measurement is in the columns ``low`` and ``high``. The intervals of others are in
+        columns that begin with their names.
 
         Args:
-            table: Which; the most important one by default. A wrong name says which there are.
+            table: Name of the table; the most important one by default. The error on a wrong name lists all.
 
         Raises:
             InputError: There is no such table.
@@ -139,7 +139,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def html_table(caption: str, rows: Rows) -> str:
-    """A small table; texts are escaped, numbers have three decimals, None is an empty cell."""
+    """Return a small HTML table; texts are escaped, numbers have three decimals, None is an empty cell."""
     names = columns(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows[:MOST_ROWS])
@@ -158,7 +158,7 @@ def _cell(value: Any) -> str:
 
 
 def cell_text(value: Any) -> str:
-    """A cell as text: numbers with three decimals, counts and lists with commas, nothing for nothing."""
+    """Return a cell as text: numbers with three decimals, counts and lists with commas, None as an empty text."""
     if value is None:
         return ""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -167,7 +167,7 @@ def cell_text(value: Any) -> str:
 
 
 def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
-    """How far somebody's scores agree with people's, as far as the correlations' intervals show it."""
+    """Say how far somebody's scores agree with people's, as far as the correlations' intervals show it."""
     if len(known) == 1:
         (only,) = known.values()
         told = number(only.value)

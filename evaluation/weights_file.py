@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 ScoreKind = Literal["given", "hard", "soft", "expected", "pairwise"]
 """Kind of scores that weights were learned from: scores in the file, a judge's scores of each output alone, or its
-comparisons of two outputs, which say nothing of how to weigh the scores of one."""
+comparisons of two outputs, which do not tell how to weigh scores of single outputs."""
 
 
 def _not_all_zero(weights: dict[str, float]) -> dict[str, float]:
@@ -99,8 +99,7 @@ def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, exam
 def with_weights(
     checklist: Checklist, weights: Mapping[str, float], sections: Mapping[str, Mapping[str, float]] | None = None
 ) -> Checklist:
-    """Put ``weights``, by question id, on a checklist, scaled to a mean of 1; examples of one of the ``sections`` get
-    its own.
+    """Put ``weights``, by question id, on a checklist, scaled to a mean of 1; ``sections`` have weights of their own.
 
     Raises InputError where a question has no weight, or a weight belongs to no question.
     """

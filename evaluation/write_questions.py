@@ -1,6 +1,6 @@
 """``questions``: write a checklist for a task (BinEval §3.1), or from a judge's prompt (``--from``).
 
-The latter is held beside that judge's scores and people's, before anything is replaced.
+A checklist from a prompt is compared with that judge's scores and with people's, before anything is replaced.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_questions(
 ) -> Checklist:
     """Have a model write a checklist: requirements first, then atomic questions with violation examples.
 
-    A requirement about which no reply can be used is left out, with a warning that names it.
+    A requirement without a usable reply is left out, with a warning that names it.
 
     Args:
         task: What the generator is asked to do.
@@ -94,12 +94,12 @@ class Nearness:
     """Examples with a score."""
     judge: Statistic | None
     people: Statistic | None
-    """None where people rated nothing."""
+    """Correlation with people; None if they rated nothing."""
 
 
 @dataclass(frozen=True)
 class RubricQuestions:
-    """The checklist that a judge's prompt was taken apart into."""
+    """The checklist that a judge's prompt was taken apart into, and its comparison with the old judge."""
 
     checklist: Checklist
     left: tuple[str, ...]
@@ -107,7 +107,7 @@ class RubricQuestions:
     rows: tuple[Nearness, ...] = ()
     """The checklist, each of its questions, and the old judge; empty without data."""
     missing: int = 0
-    """Verdicts of either judge that are not there."""
+    """Number of missing verdicts of both judges together."""
 
 
 def questions_from(
@@ -122,7 +122,7 @@ def questions_from(
 ) -> RubricQuestions:
     """Take a judge's prompt apart into a checklist: its clauses' criteria first, then questions about each.
 
-    With ``data`` the old judge and the checklist score the same outputs; both are held beside each other and people.
+    With ``data`` the old judge and the checklist score the same outputs. Both are compared, also with people.
 
     Args:
         prompt: The judge's prompt, as a file or a prompt.
@@ -188,7 +188,7 @@ def _writer(gateway: Gateway, model: Model, settings: WriterOptions, watcher: Wa
 
 
 def _judging(settings: WriterOptions) -> dict[str, Any]:
-    """Settings of both judges, which are those of the writer as far as ``evaluate`` has them."""
+    """Return the settings of both judges: those of the writer that ``evaluate`` has too."""
     names = settings.model_fields_set - {
         "max_requirements",
         "embedder",
@@ -206,7 +206,7 @@ def _asked_so(settings: WriterOptions) -> dict[str, Any]:
 
 
 def _in_column(examples: Sequence[Example], name: str | None) -> Scores | None:
-    """The old judge's scores in a column. InputError where there is no such column, or a value is no number."""
+    """Return the old judge's scores from a column. InputError if there is no such column, or a value is no number."""
     if name is None:
         return None
     values = [each.metadata.get(name) for each in examples]
@@ -224,7 +224,7 @@ def _in_column(examples: Sequence[Example], name: str | None) -> Scores | None:
 def _compared(
     examples: Sequence[Example], checklist: Checklist, judge: Scores, new: Evaluation, settings: WriterOptions
 ) -> tuple[Nearness, ...]:
-    """Nearness of the checklist, of its questions, and of the old judge."""
+    """Return the nearness of the checklist, of its questions, and of the old judge."""
     sampling = Resampling(documents(examples), seed=settings.seed)
     people = _people(examples, settings)
 
@@ -243,7 +243,7 @@ def _compared(
 
 
 def _people(examples: Sequence[Example], settings: WriterOptions) -> Scores | None:
-    """People's scores in [0, 1]: overall, else the mean of all dimensions; None where they rated nothing."""
+    """Return people's scores in [0, 1]: overall, else the mean of all dimensions; None if they rated nothing."""
     rated = human_dimensions(examples)
     if not rated:
         return None

@@ -82,13 +82,13 @@ def compare(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, or an object that can be asked; of several, every judge is there with each.
+        model: ``provider/model``, or an object that can be asked; every judge takes part with each of several.
         judges: Names from :data:`~askance.evaluation.compare.judges.KNOWN`; the first one, with the first model and
             the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
         candidates: Pool of questions of ``random_k``, ``all_candidates`` and ``auto_rubric``; the checklist by default.
-        prompt: Prompt of the judges that ask questions; of several, each of these judges is there with each. The others
-            show the example as the first one does.
+        prompt: Prompt of the judges that ask questions; each of these judges takes part with each of several prompts.
+            The other judges show the example as the first prompt does.
         criteria: What counts, in words, for the judges without a checklist.
         dimensions: Compare these only; by default those that people rated and the checklist asks about.
         panel: Models of ``poll``; by default several members of ``model``.
@@ -123,7 +123,7 @@ def prepare(
     panel: Sequence[str | Model],
     options: Mapping[str, Any],
 ) -> ComparisonJob:
-    """Check what :func:`compare` is given; nothing is bought. InputError names the file, line and field at fault."""
+    """Check the arguments of :func:`compare`; nothing is bought. InputError names the file, line and field at fault."""
     settings = parse_options(CompareOptions, options)
     names = check_names(judges)
     refuse_idle(settings, judges=names)
@@ -164,7 +164,7 @@ class ComparisonJob:
     checklist: Checklist | None
     candidates: Checklist | None
     layout: Prompt
-    """How every judge that asks in words of its own shows the example."""
+    """Prompt with which every judge that asks in words of its own shows the example."""
     task: str
     criteria: tuple[Criterion, ...]
     targets: Targets | None
@@ -172,7 +172,7 @@ class ComparisonJob:
     own: Prompt | None = None
 
     def estimate(self) -> dict[str, Estimate]:
-        """Estimate what each judge would buy by itself; judges that ask the same questions share answers, so may buy
+        """Estimate what each judge would buy alone. Judges that ask the same questions share answers, so may buy
         less."""
 
         async def estimates(store: AnswerStore) -> dict[str, Estimate]:
@@ -188,12 +188,12 @@ class ComparisonJob:
             return run_sync(estimates(store))
 
     def run(self, watcher: Watcher | None = None, progress: bool | None = None) -> Comparison:
-        """Have the judges rate the examples; what is raised is as in :func:`compare`."""
+        """Have the judges rate the examples. Raises the same errors as :func:`compare`."""
         with watching(watcher, progress) as shown, self.options.open_store() as store:
             return run_sync(self._run(store, shown))
 
     def _build(self, gateway: Gateway, models: Models) -> list[_Built]:
-        """Every judge with its meter; all are built before the first call is bought."""
+        """Build every judge with its meter, all before the first call is bought."""
         built = []
         for entrant in self.entrants:
             meter = Meter(gateway)
@@ -253,11 +253,11 @@ class _Built:
     judge: Judge
     meter: Meter
     asked: tuple[Model, ...]
-    """The models that it asks."""
+    """The models that the judge asks."""
 
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:
-    """The dimensions to compare on: those asked for, else those that people rated and the checklist asks about."""
+    """Return the dimensions to compare on: those asked for, else those that people rated and the checklist has."""
     rated = human_dimensions(examples, checklist)
     if wanted:
         for each in wanted:
@@ -292,5 +292,5 @@ async def _rate_together(
 
 
 def _block(concurrency: int) -> int:
-    """Examples at once: as many as a small server has slots; with a provider enough to keep all calls under way."""
+    """Return how many examples to rate at once: a small server's slots, or enough to keep all calls under way."""
     return concurrency if concurrency < FEW_SLOTS else FEW_SLOTS * concurrency

@@ -1,8 +1,8 @@
 """The result of a comparison of judges: agreement with people, with themselves, and cost, in figures and in words.
 
-Everything is computed on the examples that every judge scored on every dimension in every repeat; a judge without any
-such example is left out. The first of repeated judgings is compared with people; the others serve κ_self alone. The
-conclusion is read off the corrected differences and the intervals, and off nothing else.
+All statistics but coverage and cost use the examples that every judge scored on every dimension in every repeat. A
+judge without any such example is left out. Only the first of repeated judgings is compared with people; the others
+serve κ_self. The conclusion depends on the corrected differences and the intervals alone.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class WithPeople:
     """Share of examples within the tolerance."""
     qwk: Statistic
     distribution: ScoreDistribution
-    """How far the judge's scores are spread as people's are, and how many of each are at the maximum."""
+    """Distance between the judge's and people's scores as distributions, bias, and the share of each at the maximum."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON result."""
+        """Return the row of the JSON result."""
         row: dict[str, Any] = {"pooled": record_dict(self.pooled)}
         if self.per_document is not None:
             row["per_document"] = {name: statistic_dict(each.average) for name, each in self.per_document.items()} | {
@@ -70,7 +70,7 @@ class OnDimension:
     mean: float | None
     """Mean score, in [0, 1]."""
     em_dim: Statistic | None = None
-    """Share of the aspects looked at that the second judging keeps (EIG paper §4.4); None where not asked for."""
+    """Share of the first judging's aspects that the second one keeps (EIG paper §4.4); None if not asked for."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ class JudgeRow:
     written: tuple[Question, ...] = ()
     """Questions that the judge wrote itself."""
     comments: CommentCoverage | None = None
-    """People's comments on whose output one of its questions finds a fault; None without such questions or comments."""
+    """Coverage of people's comments by the judge's questions; None without such questions or comments."""
 
     @property
     def name(self) -> str:
-        """Its label in the table."""
+        """Label in the table."""
         return self.entrant.label
 
     def to_dict(self, first: Costs) -> dict[str, Any]:
-        """As in the JSON result; ``first`` are the costs of the first judge."""
+        """Return the row of the JSON result; ``first`` are the costs of the first judge."""
         return {
             "judge": self.name,
             "kind": self.entrant.judge,
@@ -121,17 +121,17 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class AgainstFirst:
-    """How much better a judge ranks than the first one, on one dimension."""
+    """How much better than the first judge a judge ranks the examples, on one dimension."""
 
     judge: str
     dimension: str
     difference: Difference
     """Difference of the Spearman correlations; its p-value is two-sided here."""
     p_adjusted: float | None
-    """After Holm, over all judges and dimensions."""
+    """The p-value after Holm's adjustment over all judges and dimensions."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON result."""
+        """Return the row of the JSON result."""
         row = difference_dict(self.difference) or {}
         return {"judge": self.judge, "dimension": self.dimension, **row, "p_holm": self.p_adjusted}
 
@@ -141,9 +141,9 @@ class Comparison(Shown):
     """Judges side by side."""
 
     model: str
-    """The models' names, with commas."""
+    """Names of the models, separated by commas."""
     examples: int
-    """All examples."""
+    """Number of all examples."""
     common: tuple[str, ...]
     """Ids of the examples that every judge but those ``left_out`` scored; all statistics but coverage and cost use
     these."""
@@ -157,9 +157,9 @@ class Comparison(Shown):
     """By dimension: each rater's correlations with the mean of the others, where several people rated."""
     differences: Sequence[AgainstFirst]
     ratings: Mapping[str, Sequence[JudgeScore]]
-    """By judge."""
+    """Scores by judge."""
     human: Mapping[str, Mapping[str, float | None]]
-    """Example to dimension to human score in [0, 1]; empty where nobody rated them."""
+    """Human scores in [0, 1] by example and dimension; empty if nobody rated the examples."""
     paid: Spent
     """Calls, tokens and money of this run."""
     cached_calls: int
@@ -183,7 +183,7 @@ class Comparison(Shown):
         return comparison_view(self.to_dict(ratings=True))
 
     def to_dict(self, *, ratings: bool = False) -> dict[str, Any]:
-        """Everything, for ``--json``; with ``ratings`` also every score."""
+        """Return everything for ``--json``; with ``ratings`` also every score."""
         as_they_are = ("model", "examples", "left_out", "dimensions", "points", "tolerance", "repeat", "temperature")
         row: dict[str, Any] = {
             **{name: record_dict(getattr(self, name)) for name in as_they_are},
@@ -292,7 +292,7 @@ def _judge_row(row: Mapping[str, Any], *, commented: bool) -> dict[str, Any]:
 
 
 def _comments(row: Mapping[str, Any]) -> dict[str, Figure | None]:
-    """Comments on rejected outputs that a judge sees; None of one that asks no questions with yes or no."""
+    """Return cells on the comments that a judge sees; None for a judge that asks no yes/no questions."""
     found = row.get("comment_coverage")
     seen = found and Figure(found["value"], form=".1%")
     return {"comments seen": seen, "more than by chance": found and Figure.of(found["gain"], "+.3f")}
@@ -333,13 +333,13 @@ LEVEL = 0.05
 
 
 def best_judge(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The judge with the highest mean Spearman; None where none has one."""
+    """Return the judge with the highest mean Spearman correlation; None if no judge has one."""
     known = [row for row in data["judges"] if row["average"]["spearman"] is not None]
     return max(known, key=lambda row: row["average"]["spearman"], default=None)
 
 
 def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
-    """Number of compared examples that people rated, on the dimension with fewest and on the one with most."""
+    """Return how many compared examples people rated, on the dimension with the fewest and on the one with the most."""
     left_out = data.get("left_out") or ()
     rows = [each for row in data["judges"] if row["judge"] not in left_out for each in row["dimensions"].values()]
     known = [each["pooled"]["spearman"]["n"] for each in rows if "pooled" in each] or [data["compared_on"]]
@@ -347,7 +347,7 @@ def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
-    """Whether another judge is preferable to the first one, as a headline, and why, from what ``compare`` writes."""
+    """Return choice, headline and reason from a ``compare`` result: is another judge preferable to the first?"""
     first, best = data["judges"][0], best_judge(data)
     lead, others = first["judge"], len(data["judges"]) - 1
     left_out = data.get("left_out") or []
@@ -369,6 +369,7 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
     several = len(data["dimensions"]) > 1
     better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
     ahead = [each for each in _clear(data, 1) if each["judge"] in better]
+    # A judge can beat the first and still not agree with people, so its own interval must be above zero too.
     if shown := [each for each in ahead if _own(data, each["judge"], each["dimension"]).side == 1]:
         names = list(dict.fromkeys(each["judge"] for each in shown))
         where = list(dict.fromkeys(each["dimension"] for each in shown))
@@ -406,7 +407,7 @@ def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
 
 
 def _nothing_compared(data: Mapping[str, Any], on: str) -> tuple[str, str]:
-    """The headline, and why, where no judge has a correlation with people."""
+    """Return headline and reason if no judge has a correlation with people."""
     if not data["compared_on"]:
         why = "There is no example that every judge scored. What each judge lacks, and why, is below."
         return "Nothing could be compared", why
@@ -424,7 +425,7 @@ def _alone(data: Mapping[str, Any], judge: str, told: str) -> tuple[Choice, str,
 
 
 def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
-    """A judge's correlation with people on a dimension. Raises InputError where the file has no such judge."""
+    """Return a judge's correlation with people on a dimension. Raises InputError if the file has no such judge."""
     row = next((each for each in data["judges"] if each["judge"] == judge), None)
     if row is None:
         raise InputError(f"differences: there is no judge '{judge!s:.60}' in this file.")
@@ -433,7 +434,7 @@ def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
 
 
 def _dearer(data: Mapping[str, Any], names: Sequence[str], first: Mapping[str, Any]) -> str:
-    """A reservation on the better judges: they take more tokens."""
+    """Return a reservation about the better judges: they take at least 10 % more tokens. Empty if they do not."""
     rows = [first, *(row for row in data["judges"] if row["judge"] in names)]
     cost, *others = (row["cost"]["amortised_tokens"] for row in rows)
     if not cost or not all(is_costed(row["coverage"]) for row in rows):
@@ -446,7 +447,7 @@ def _dearer(data: Mapping[str, Any], names: Sequence[str], first: Mapping[str, A
 
 
 MOST_NAMED = 2
-"""Judges in a headline."""
+"""Most judges that a headline names."""
 
 
 def _few(names: Sequence[str], of: int) -> str:
@@ -458,7 +459,7 @@ def _be(names: Sequence[str]) -> str:
 
 
 def _rated(data: Mapping[str, Any]) -> str:
-    """How many of the examples compared people rated, where that is not all."""
+    """Say how many of the compared examples people rated, if not all."""
     fewest, most = rated_on(data)
     if fewest == data["compared_on"]:
         return ""
@@ -471,7 +472,7 @@ def _over(data: Mapping[str, Any]) -> str:
 
 
 def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
-    """The differences from the first judge that are beyond noise in one direction."""
+    """Return the differences from the first judge that are beyond noise in one direction."""
     return [
         each
         for each in data["differences"]
@@ -481,7 +482,8 @@ def _clear(data: Mapping[str, Any], sign: int) -> list[Mapping[str, Any]]:
 
 
 def _beyond_noise(data: Mapping[str, Any], sign: int, *, mixed: bool = False) -> list[str]:
-    """Judges that differ from the first beyond noise on a dimension and on none the other way (``mixed``: also so)."""
+    """Return the judges that differ from the first beyond noise in one direction on some dimension and in the other
+    direction on none. With ``mixed``, return those that differ in both directions."""
     against = {each["judge"] for each in _clear(data, -sign)}
     return list(dict.fromkeys(each["judge"] for each in _clear(data, sign) if (each["judge"] in against) is mixed))
 
@@ -495,5 +497,5 @@ def _with_ends(differences: Sequence[Mapping[str, Any]], *, several: bool) -> st
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
+    """List names in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,5 +1,5 @@
-"""The cost of a judge alone with an empty store: once, for each example, and beside another (EIG paper §4.2 and
-A.13)."""
+"""The cost of a judge, alone and with an empty store: once, for each example, and compared with another judge (EIG
+paper §4.2 and A.13)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown: too many calls failed"
 FAILED = 0.05
-"""Share of failed calls above which a judge's tokens say nothing of what it would take: those cost none."""
+"""Share of failed calls above which a judge's cost is not known, because failed calls cost no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Costs:
     upfront: Spent
     """Spent once: writing and choosing questions."""
     calls: float
-    """Calls per example; so the others."""
+    """Calls per example; tokens and US dollars are per example too."""
     tokens: float
     cost_usd: float | None
     examples: int
@@ -59,25 +59,25 @@ class Costs:
 
     @property
     def amortised_cost_usd(self) -> float | None:
-        """US dollars in the same way."""
+        """Upfront US dollars / N + US dollars per example."""
         if self.cost_usd is None or self.upfront.cost_usd is None:
             return None
         return self.upfront.cost_usd / self.examples + self.cost_usd
 
     @property
     def equivalent_examples(self) -> float | None:
-        """How many examples could be rated for the upfront tokens, the paper's break-even (Table 11)."""
+        """Number of examples that could be rated for the upfront tokens, the paper's break-even (Table 11)."""
         return self.upfront.tokens / self.tokens if self.tokens else None
 
     def break_even(self, first: Costs) -> int | None:
-        """From how many examples on it takes no more tokens than the first judge; None where that never happens."""
+        """Return the number of examples from which the judge takes no more tokens than the first; None if never."""
         saved, ahead = first.tokens - self.tokens, self.upfront.tokens - first.upfront.tokens
         if saved > 0:
             return max(1, math.ceil(ahead / saved - 1e-9))
         return 1 if saved == 0 and ahead <= 0 else None
 
     def cheaper_than(self, first: Costs) -> str:
-        """For how many examples it takes fewer tokens than the first judge, in words, e.g. ``from 12 examples on``."""
+        """Say for how many examples the judge takes fewer tokens than the first, e.g. ``from 12 examples on``."""
         dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
         if not dearer_before and not dearer_each:
             return "as dear"
@@ -87,7 +87,7 @@ class Costs:
         return f"up to {count(until, 'example')}" if until > 0 else "never"
 
     def to_dict(self, first: Costs) -> dict[str, Any]:
-        """As in the JSON result, beside the first judge."""
+        """Return the costs for the JSON result; ``first`` are those of the first judge."""
         return {
             "upfront": asdict(self.upfront),
             "per_example": {"calls": self.calls, "tokens": self.tokens, "cost_usd": self.cost_usd},
@@ -99,13 +99,13 @@ class Costs:
 
 
 def is_costed(coverage: Mapping[str, Any]) -> bool:
-    """Whether a judge answered so much that its tokens can be held against another one's."""
+    """Return whether enough of a judge's calls succeeded to compare its tokens with another judge's."""
     asked, answered = coverage["asked"], coverage["asked"] - coverage["api_errors"]
     return bool(answered > 0 and answered >= (1 - FAILED) * asked)
 
 
 def cost_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A judge's row of the table of costs, from its row of a result file."""
+    """Return a judge's row of the table of costs, from its row of a result file."""
     cost = row["cost"]
     dollars = cost["per_example"]["cost_usd"]
     return {

@@ -1,4 +1,4 @@
-"""Judges by name, each with its paper. All raise InputError where the questions that they need are missing."""
+"""Judges by name, each with its paper. All raise InputError if the questions that they need are missing."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .questionnaire import (
 from .two_steps import CheckEval, Filled, GEval, evenly_weighted, questionnaire
 
 WORDINGS = ("rate_direct", "rate_direct_critic", "rate_direct_reader")
-"""Templates that members of one model differ in with ``--panel-by prompts``."""
+"""Templates of the members of a panel of one model, with ``--panel-by prompts``."""
 SEED_STEP = 1000
-"""Between the seeds of two members, so that their replicates never share one."""
+"""Distance of the seeds of two members, so that their replicates never share a seed."""
 
 
 @dataclass(frozen=True)
 class Poll(NothingToPrepare):
-    """Every member rates as ``direct`` does; a vote that is missing leaves the panel without a score."""
+    """A panel whose members rate as ``direct`` does. A missing vote leaves the panel without a score."""
 
     members: tuple[Questionnaire, ...]
     points: int
@@ -74,7 +74,7 @@ class Poll(NothingToPrepare):
 def poll(setup: Setup) -> Poll:
     """``poll``: several models, or one several times, vote (PoLL, Verga et al. 2024; EIG paper App. A.9).
 
-    Raises InputError where there are more members by wording than there are wordings.
+    Raises InputError if there are more members than wordings, with ``--panel-by prompts``.
     """
     options = setup.options
     if setup.panel:
@@ -129,7 +129,7 @@ def checkeval_seeds(setup: Setup) -> Questionnaire:
 
 
 def unit_tests(setup: Setup) -> ExpectedNumbers:
-    """``unit_tests``: each question is a unit test, scored by the expected value over 1 to 5 (LMUnit §3)."""
+    """``unit_tests``: each question is a unit test, scored by the expected number (1 to 5 by default; LMUnit §3)."""
     return ExpectedNumbers("unit_tests", setup, setup.prompt, needed_checklist(setup, "unit_tests"))
 
 
@@ -142,7 +142,7 @@ def random_k(setup: Setup) -> Questionnaire:
     pool = candidate_pool(setup, "random_k")
     options = setup.options
     dimensions = sorted({each.dimension for each in pool.questions if each.weight > 0})
-    random.Random(options.seed).shuffle(dimensions)  # which has one question more
+    random.Random(options.seed).shuffle(dimensions)  # decides which dimensions get one question more
     dimensions.sort(key=lambda each: each not in setup.dimensions)  # others count for the overall score only
     if options.k < (needed := len(set(dimensions) & set(setup.dimensions))):
         raise InputError(
@@ -173,9 +173,9 @@ def all_candidates(setup: Setup) -> Questionnaire:
 
 
 def auto_rubric(setup: Setup) -> Questionnaire:
-    """``auto_rubric``: candidates from pairs, taken one by one for what each adds to the coding rate of their words.
+    """``auto_rubric``: candidates from pairs, taken by how much each raises the coding rate of their embeddings.
 
-    It ends where the best of the others adds nothing (Auto-Rubric, Xie et al. 2025). What people preferred plays no
+    The choice ends if no other candidate raises the rate (Auto-Rubric, Xie et al. 2025). What people preferred plays no
     part in the choice, and all questions count the same.
     """
     pool = candidate_pool(setup, "auto_rubric")
@@ -189,13 +189,13 @@ def auto_rubric(setup: Setup) -> Questionnaire:
 DISTORTION = 0.5
 """ε of the coding rate, as in later work on it."""
 LEAST_GAIN = 0.01
-"""Smallest gain, in nats, for which a question is taken."""
+"""Smallest gain, in nats, with which a question is taken."""
 
 
 def coding_rate(vectors: NDArray[np.float64], distortion: float = DISTORTION) -> float:
-    """Return the coding rate R(Z) = ½ log det(I + d / (n ε²) ZᵀZ) of ``vectors``, shape (n, d), in nats; 0 of none.
+    """Return the coding rate R(Z) = ½ log det(I + d / (n ε²) ZᵀZ) of ``vectors``, shape (n, d), in nats; 0 for none.
 
-    It counts the nats that the vectors take up to a distortion of ε; one that repeats the others does not raise it
+    The rate counts the nats that code the vectors up to a distortion of ε. A repeated vector does not raise it
     (Ma et al., "Segmentation of multivariate mixed data via lossy data coding and compression", PAMI 29, 2007, eq. 7).
     """
     n, d = vectors.shape
@@ -207,7 +207,7 @@ def coding_rate(vectors: NDArray[np.float64], distortion: float = DISTORTION) ->
 
 
 def spread_by_rate(vectors: NDArray[np.float64]) -> list[int]:
-    """Return places of vectors, shape (n, d), in the order in which each raises the rate most, the first of equals.
+    """Return places of vectors, shape (n, d), in the order in which each raises the rate most; the first of equals.
 
     The choice ends when no vector adds :data:`LEAST_GAIN`.
     """
@@ -225,10 +225,10 @@ def spread_by_rate(vectors: NDArray[np.float64]) -> list[int]:
 
 
 class MeasuresAlone:
-    """Scores each example by the measures that people's scores on the other folds choose.
+    """``measures``: a judge of measures alone, chosen and fitted by people's scores on the other folds.
 
-    An example's score is the weighted mean of its measures' shares of good. Where no measure stands out on the other
-    folds, it is the mean score there.
+    An example's score is the weighted mean of its measures' P(good). If no measure stands out on the other folds, the
+    score is people's mean score there.
     """
 
     name = "measures"
@@ -257,7 +257,7 @@ class MeasuresAlone:
                     self._scores[name, dimension] = sum(shares) / total if total else usual
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """The scores; all replicates are the same."""
+        """Return the scores; all replicates are the same."""
         return [
             JudgeScore(each.id, dimension, self._scores[each.id, dimension], replicate=replicate)
             for each in examples
@@ -293,15 +293,15 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     {**JUDGES, OWN: own, MeasuresAlone.name: MeasuresAlone}
 )
-"""These, the judge that needs a prompt of its own, and the one that needs people's scores and asks nothing."""
+"""All judges by name: also ``own``, with a prompt of its own, and ``measures``, which needs people's scores alone."""
 
 POOLED = ("random_k", "all_candidates", "auto_rubric")
-"""Judges that ask the candidates."""
+"""Judges that ask the candidate questions."""
 
 
 def check_names(names: str | Sequence[str]) -> list[str]:
-    """The registry's names for a list or a text with commas. Raises InputError where one is unknown or twice, or none
-    is there."""
+    """Return the names of judges in a list or a text with commas. Raises InputError if one is unknown or named twice,
+    or there is none."""
     found: list[str] = []
     for name in names.split(",") if isinstance(names, str) else names:
         known = name.strip().replace("-", "_")

@@ -1,4 +1,4 @@
-"""The protocol of a judge, who takes part in a comparison, and the criteria that are judged.
+"""The protocol of a judge in a comparison, and the criteria that it judges by.
 
 A judge gives an example a score in [0, 1] on each dimension, or says why it cannot. All judges of a comparison show the
 example in the same way and before the question, so that it stays in the model's prompt cache (docs/results/machine.md,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One dimension in words."""
+    """A dimension, described in words."""
 
     dimension: str
     description: str
@@ -52,8 +52,8 @@ def _usual_criteria() -> dict[str, dict[str, str]]:
 
 
 def criteria_for(dimensions: Sequence[str], given: str | None = None) -> tuple[Criterion, ...]:
-    """Describe dimensions: ours for the usual ones, by its name for another; a ``given`` text (``--criteria``) replaces
-    all."""
+    """Describe dimensions: usual ones in askance's words, others by their name. A ``given`` text (``--criteria``)
+    replaces all descriptions."""
     return tuple(_criterion(dimension, given) for dimension in dimensions)
 
 
@@ -89,12 +89,12 @@ class JudgeScore:
     reasons: str | None = None
     """Text of a free-form judge before its score."""
     finds_fault: bool | None = None
-    """Whether the answer to one of its questions speaks against the output; None where it asks none of yes or no."""
+    """Whether the answer to one of the judge's questions speaks against the output; None without yes/no questions."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Inputs of every judge of a comparison: the same model, store, examples' layout and task."""
+    """Inputs of every judge of a comparison: the model, store, layout of the examples and task are shared."""
 
     gateway: Gateway
     model: Model
@@ -108,15 +108,15 @@ class Setup:
     options: CompareOptions
     checklist: Checklist | None = None
     candidates: Checklist | None = None
-    """The pool that ``random_k`` draws from; the checklist where there is none."""
+    """Pool of candidate questions, e.g. of ``random_k``; None: the checklist is the pool."""
     panel: tuple[Model, ...] = ()
-    """The models of ``poll``; none: several members of the one model."""
+    """Models of ``poll``; empty: several members of ``model``."""
     own: Prompt | None = None
     """Prompt of the judge in people's own words."""
     examples: Sequence[Example] = ()
     """All examples that are rated."""
     targets: Targets | None = None
-    """People's scores of these; None where there are none."""
+    """People's scores of ``examples``; None if there are none."""
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -125,12 +125,12 @@ class Setup:
 
     @property
     def stored_only(self) -> Setup:
-        """Copy with a gateway that gives what is in the store and refuses to buy (`BudgetExceededError`)."""
+        """Copy whose gateway gives what is in the store and refuses to buy (`BudgetExceededError`)."""
         return replace(self, gateway=Gateway(self.gateway.store, Budget(call_budget=0)))
 
 
 Named = Mapping[tuple[str, str], float | None]
-"""By example and dimension: the share of the first evaluation's aspects that the second one kept; None where it named
+"""Share of the first evaluation's aspects that the second one kept, by example and dimension; None if the first named
 none."""
 
 
@@ -142,17 +142,17 @@ class JudgeOutput:
     ratings: Sequence[JudgeScore]
     """One per example, replicate and dimension."""
     upfront: Spent
-    """Once, however many examples there are."""
+    """Spent once, however many examples there are."""
     rating: Spent
-    """For all examples and repeats."""
+    """Spent on all examples and repeats."""
     named: Named | None = None
-    """Aspects that a free-form judge looked at, where that was asked for."""
+    """Shares of kept aspects, for a free-form judge and if asked for."""
     written: tuple[Question, ...] = ()
     """Questions that the judge wrote itself."""
 
     @property
     def name(self) -> str:
-        """Its label in the table."""
+        """Label in the table."""
         return self.entrant.label
 
 
@@ -161,14 +161,14 @@ class Judge(Protocol):
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """Name on the command line."""
 
     async def prepare(self) -> None:
-        """Buy what is needed once, whatever the number of examples. Raises AskanceError where it cannot be had."""
+        """Buy what is needed once, however many examples there are. Raises AskanceError if it cannot be had."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """One rating per example, replicate and dimension, in that order. Raises BudgetExceededError where a cap was
-        reached; what was bought is in the store, and ModelError where the endpoint refuses every call or is down."""
+        """Return one rating per example, replicate and dimension, in that order. Raises BudgetExceededError if a cap
+        was reached (bought answers stay in the store), and ModelError if the endpoint refuses every call or is down."""
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
         """Estimate of what :meth:`prepare` and :meth:`rate` would buy now, as far as that can be known."""
@@ -183,14 +183,14 @@ class NothingToPrepare:
 
 _SHOWN = re.compile(r"(?<!\{)\{(?:input|context|output|reference)\}(?!\})")
 LONGEST_LABEL = 60
-"""A prompt that begins with more than this before its first text begins with guidance, not with a label."""
+"""Most characters of a label before a part of the example; a longer text is guidance."""
 
 
 def layout_of(prompt: Prompt, examples: Sequence[Example]) -> Prompt:
-    """The part of a prompt that shows the example, followed by ``{question}``.
+    """Return the part of a prompt that shows the example, followed by ``{question}``.
 
-    A prompt that has guidance before the example, or no placeholders, has no such part; then askance's own prompt shows
-    it.
+    A prompt that has guidance before the example, or no placeholders, has no such part. The part of askance's own
+    prompt then takes its place.
     """
     shown = _shown_first(prompt)
     if shown is None:
@@ -200,7 +200,7 @@ def layout_of(prompt: Prompt, examples: Sequence[Example]) -> Prompt:
 
 
 def _shown_first(prompt: Prompt) -> str | None:
-    """The text up to the last part of the example, where the example is what the prompt begins with."""
+    """Return the text up to the last part of the example; None if the prompt does not begin with the example."""
     if prompt.form is not None and not prompt.form.is_plain:
         return None
     places = list(_SHOWN.finditer(prompt.text))
@@ -213,10 +213,10 @@ def _shown_first(prompt: Prompt) -> str | None:
 
 
 class Meter(Gateway):
-    """Passes everything on to the common gateway and counts each answer once, bought or stored.
+    """A gateway that passes everything on to the common gateway and counts each answer once, bought or stored.
 
     The common gateway keeps the caps and says what this run paid. The meter says what the judge would have cost alone,
-    so that a judge whose answers were in the store already is not free.
+    so that a judge is not free because its answers were in the store already.
     """
 
     def __init__(self, common: Gateway) -> None:
@@ -228,7 +228,7 @@ class Meter(Gateway):
         self._met: set[bytes] = set()
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Answers that need no call."""
+        """Return the answers that are in the store, and count them."""
         found = await self._common.stored(role, keys)
         for key in keys:
             if key in found:
@@ -250,16 +250,16 @@ class Meter(Gateway):
 OWN = "own"
 """The judge in people's own words, which has a prompt of its own."""
 OWN_WORDS = ("geval", "direct", "cot", "poll", "questionnaire")
-"""Judges that ask in words of their own: of the prompts they take only how the first one lays an example out."""
+"""Judges that ask in words of their own. From the prompts they take only the first one's layout of the example."""
 
 
 BETWEEN = " · "
-"""Between the parts of a label."""
+"""Separator of the parts of a label."""
 
 
 @dataclass(frozen=True)
 class NamedPrompt:
-    """A prompt, and what it is called in the table."""
+    """A prompt and its name in the table."""
 
     name: str
     prompt: Prompt
@@ -270,23 +270,23 @@ class Entrant:
     """One judge of the table."""
 
     label: str
-    """Names the judge, then its model and its prompt, where several take part; unique."""
+    """Names of the judge, then of its model and its prompt if several take part; unique."""
     judge: str
-    """A name in :data:`~askance.evaluation.compare.judges.JUDGES`."""
+    """A name in :data:`~askance.evaluation.compare.judges.KNOWN`."""
     model: str | Model
     prompt: NamedPrompt | None = None
     """None for the judges that ask in words of their own."""
     panel: tuple[str | Model, ...] = ()
-    """The models of a panel, which take the model's place."""
+    """Models of a panel, which replace the model."""
 
     @property
     def model_name(self) -> str:
-        """Name of its model, or names of its panel's."""
+        """Name of the model, or names of the panel's models."""
         return ", ".join(_name(each) for each in self.panel or (self.model,))
 
     @property
     def prompt_name(self) -> str | None:
-        """Name of its prompt; None for the judges that ask in words of their own."""
+        """Name of the prompt; None for the judges that ask in words of their own."""
         return None if self.prompt is None else self.prompt.name
 
 
@@ -298,7 +298,7 @@ def line_up(
 ) -> tuple[Entrant, ...]:
     """Combine judges, models and prompts, in this order; a judge that asks in words of its own takes no prompt.
 
-    Raises InputError where no combination has one of several prompts, or one of several models.
+    Raises InputError if several prompts or several models are given and no judge would use them.
     """
     asking = [name for name in judges if name not in (*OWN_WORDS, OWN)]
     if len(prompts) > 1 and not asking:
@@ -318,7 +318,7 @@ def line_up(
 
 
 def models_of(given: str | Model | Iterable[str | Model]) -> tuple[str | Model, ...]:
-    """One model or several, as a tuple. Raises InputError where there is none, or two have one name."""
+    """Return one model or several as a tuple. Raises InputError if there is none, or two have one name."""
     models = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if not models:
         raise InputError("model: name at least one.")
@@ -331,7 +331,7 @@ def prompts_of(
     examples: Sequence[Example],
     settings: ReadsExamples | None = None,
 ) -> tuple[NamedPrompt, ...]:
-    """Prompts with the names of their files, or their paths where two share one; without any our own.
+    """Return the prompts with the names of their files, or with their paths if two names are equal; by default our own.
 
     Raises InputError where a file cannot be read, or two prompts are the same.
     """

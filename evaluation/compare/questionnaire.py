@@ -1,6 +1,6 @@
-"""Judges that put questions to the evaluator, and score a dimension by its answers: yes or no, or a number.
+"""Judges that ask the evaluator questions, and score a dimension by the answers: yes or no, or a number.
 
-A number is said at once or after thinking, or it is the expected number, from log-probabilities where there are some.
+The judge says the number at once or after thinking. Or it is the expected number, if there are log-probabilities.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Questionnaire(NothingToPrepare):
     evaluator: Evaluator
     dimensions: tuple[str, ...]
     repeat: int
-    """Ratings of every example."""
+    """Number of ratings of every example."""
     soft: bool = True
     draws: int = 1
-    """Answers that each rating is the mean of; the evaluator gives ``repeat`` times as many."""
+    """Number of answers whose mean is one rating; the evaluator answers ``repeat`` · ``draws`` times."""
     thinking: bool = False
-    """Whether the evaluator says what it looks at, in words of its own."""
+    """Whether the evaluator gives reasons in its own words."""
     answers_yes_or_no: bool = False
-    """Whether each answer says by itself that an output has a fault."""
+    """Whether a single answer can say that an output has a fault."""
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Ask every question about every example; a missing answer leaves its dimension without a score."""
@@ -75,7 +75,7 @@ class Questionnaire(NothingToPrepare):
         ]
 
     def all_failed(self, examples: Sequence[Example], error: str) -> list[JudgeScore]:
-        """Scores of examples on which the endpoint failed."""
+        """Return the missing scores of examples on which the endpoint failed."""
         return [
             JudgeScore(example.id, dimension, None, "api_error", error, replicate)
             for example in examples
@@ -110,7 +110,7 @@ class Questionnaire(NothingToPrepare):
         return "\n".join(said) or None
 
     def _failure(self, verdicts: Sequence[Verdict], dimension: str) -> Verdict:
-        """The first missing answer that leaves a dimension without a score."""
+        """Return the first missing answer that leaves a dimension without a score."""
         ids, missing = self._asked_about(dimension), [each for each in verdicts if each.status != "ok"]
         return next((each for each in missing if each.question in ids), missing[0])
 
@@ -119,7 +119,7 @@ class Questionnaire(NothingToPrepare):
 
 
 def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Questionnaire:
-    """A judge that asks yes/no questions with the prompt of the comparison."""
+    """Return a judge that asks yes/no questions with the prompt of the comparison."""
     options = setup.options
     judging = replace(options.judging, score_scale=None)
     evaluator = Evaluator(setup.gateway, setup.model, setup.prompt, checklist, judging, role=name)
@@ -127,7 +127,7 @@ def yes_no(name: str, setup: Setup, checklist: Checklist, *, soft: bool) -> Ques
 
 
 def own_words(setup: Setup) -> Questionnaire:
-    """The judge in people's own words. Raises InputError where more than one dimension is compared: it has one
+    """Return the judge in people's own words. Raises InputError if several dimensions are compared, as it gives one
     score."""
     options = setup.options
     if len(setup.dimensions) > 1 or setup.own is None:
@@ -143,14 +143,14 @@ def own_words(setup: Setup) -> Questionnaire:
 
 
 def needed_checklist(setup: Setup, judge: str) -> Checklist:
-    """The checklist's questions on the compared dimensions. Raises InputError where there are none for one of them."""
+    """Return the checklist's questions on the compared dimensions. Raises InputError if a dimension has none."""
     if setup.checklist is None:
         raise InputError(f"The judge '{judge}' asks a checklist's questions: name one with --checklist.")
     return covering(setup.checklist, setup, judge)
 
 
 def candidate_pool(setup: Setup, judge: str) -> Checklist:
-    """The candidate questions on the compared dimensions. Raises InputError where there are none for one of them."""
+    """Return the candidate questions on the compared dimensions. Raises InputError if a dimension has none."""
     pool = setup.candidates or setup.checklist
     if pool is None:
         raise InputError(f"The judge '{judge}' needs candidate questions: name them with --candidates or --checklist.")
@@ -158,7 +158,7 @@ def candidate_pool(setup: Setup, judge: str) -> Checklist:
 
 
 def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
-    """The questions on the compared dimensions; ``overall`` without questions of its own is scored over all.
+    """Return the questions on the compared dimensions; all questions if ``overall`` has none of its own.
 
     Raises InputError where a dimension has no question with a weight.
     """
@@ -184,7 +184,7 @@ def covering(checklist: Checklist, setup: Setup, judge: str) -> Checklist:
 
 
 def with_questions(checklist: Checklist, questions: Iterable[Question]) -> Checklist:
-    """The checklist with some of its questions, and their weights in the sections."""
+    """Return the checklist with some of its questions, and their weights in the sections."""
     kept = tuple(questions)
     sections = {
         section: {question.id: weights[question.id] for question in kept}
@@ -199,12 +199,12 @@ TOKENS = 8
 _ALONE = re.compile(r"\W*(?:(?:score|rating)\W*)?(\d+)(?:\s*(?:/|out of)\s*(\d+))?\W*", re.IGNORECASE)
 _AT_END = re.compile(r"\bscore\W{0,5}(\d+)(?:\s*(?:/|out of)\s*(\d+))?", re.IGNORECASE)
 _GOES_ON = re.compile(r"[.,](?!0+(?!\d))\d|\s*(?:-|–|to|or)\s*\d", re.IGNORECASE)
-"""After a number: it is a fraction or one end of a range."""
+"""Text after a number that makes the number a part of a fraction or one end of a range."""
 
 
 @dataclass(frozen=True)
 class NumberAsking(OneByOne):
-    """One call a question, whose text is the whole instruction; what is read is the number that the judge says."""
+    """One call per question. The question's text is the whole instruction; the reply is read as a number."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -225,7 +225,7 @@ class NumberAsking(OneByOne):
 
     @cached_property
     def form(self) -> str:
-        """The number alone, or on the last line."""
+        """Instruction to say the number alone, or on the last line."""
         name = "answer_number" if self.thinking is None else "answer_number_last"
         return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
 
@@ -237,7 +237,7 @@ class NumberAsking(OneByOne):
         return f"{question.text}\n{self.form}"
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The number, mapped to [0, 1]. Raises ValueError where there is no number of the scale where it is due."""
+        """Return the number, mapped to [0, 1]. Raises ValueError if no number of the scale stands where it should."""
         low, high = self.scale
         number = said_number(answer, low, high, at_end=self.thinking is not None)
         score = (number - low) / (high - low)
@@ -245,8 +245,8 @@ class NumberAsking(OneByOne):
 
 
 def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
-    """The number that an answer consists of, or the last "Score: N" in it. Raises ValueError where none is of the
-    scale."""
+    """Return the number that an answer consists of, or with ``at_end`` the last "Score: N" in it. Raises ValueError if
+    there is none of the scale."""
     if at_end:
         found = list(_AT_END.finditer(answer.text))
         match = found[-1] if found else None
@@ -263,7 +263,7 @@ def said_number(answer: Answer, low: int, high: int, *, at_end: bool) -> int:
 
 
 class NumberEvaluator(Evaluator):
-    """The evaluator with :class:`NumberAsking`: the same store, budget, re-asks and failures."""
+    """An evaluator that asks by :class:`NumberAsking`: with the same store, budget, re-asks and failures."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class NumberEvaluator(Evaluator):
         thinking: int | None = None,
         sheets: Sheets | None = None,
     ) -> None:
-        """``points``: the scale is 1 to this."""
+        """``points``: upper end of the scale, which begins at 1."""
         plain = replace(judging, mode="each", explain="never", p_yes="hard", samples=1, score_scale=None)
         super().__init__(gateway, model, prompt, checklist, plain, role=role)
         self._scale = (1, points)
@@ -294,8 +294,9 @@ class NumberEvaluator(Evaluator):
 class ExpectedNumbers(NothingToPrepare):
     """Each question is answered with a number on ``points`` levels, read as Σ k·P(k) (G-Eval; LMUnit §3.3).
 
-    An endpoint without log-probabilities is asked ``samples`` times (``--samples``; G-Eval uses 20) at temperature 1,
-    and the mean of what it says is taken; with one sample, what it says at the judge's own temperature.
+    Without log-probabilities the endpoint is asked ``samples`` times (``--samples``; G-Eval uses 20) and its numbers
+    are averaged, at the judge's own temperature, or 1 if that is 0. With one sample the judge's own temperature is
+    used.
     """
 
     name: str
@@ -310,7 +311,7 @@ class ExpectedNumbers(NothingToPrepare):
         try:
             return await self._expected().rate(examples)
         except ModelError:
-            if not self._without:  # it is not for want of log-probabilities, which the first answer has settled
+            if not self._without:  # missing log-probabilities are not the cause
                 raise
         return await self._said().rate(examples)
 
@@ -320,7 +321,7 @@ class ExpectedNumbers(NothingToPrepare):
 
     @property
     def _without(self) -> bool:
-        """Whether log-probabilities are not wanted, or known not to be had."""
+        """Whether log-probabilities are not wanted, or the endpoint is known not to give them."""
         if self.setup.options.p_yes in ("hard", "sampled"):
             return True
         settled = self.setup.gateway.provenance.get(self.setup.model.identity)
@@ -347,7 +348,7 @@ class ExpectedNumbers(NothingToPrepare):
 
 
 def rating_checklist(setup: Setup, template: str, **more: Mapping[str, str]) -> Checklist:
-    """One question a dimension, from a template with task, dimension, description, and the variables of ``more``."""
+    """Return one question a dimension, from a template with task, dimension, description and the variables ``more``."""
     questions = [
         Question(
             id=f"{template}_{each.dimension}",
@@ -374,7 +375,7 @@ def number_judge(
     sheets: Sheets | None = None,
     **more: Mapping[str, str],
 ) -> Questionnaire:
-    """A judge that says a number for each dimension; asked as the options say unless ``judging`` is given.
+    """Return a judge that says a number for each dimension, asked as the options say unless ``judging`` is given.
 
     ``more`` are further variables of the template, by dimension.
     """

@@ -44,21 +44,21 @@ class _Score(BaseModel):
 
 @dataclass(frozen=True)
 class Side:
-    """A judge or generator as a run has it, with its scores of the test examples."""
+    """A judge or generator of a run, with its scores of the test examples."""
 
     name: str
     mode: str
     model: str | None
     prompt: str
     questions: Mapping[str, Mapping[str, Any]]
-    """By id, as they are written in a checklist."""
+    """Questions by id, as they are written in a checklist."""
     threshold: float | None
     scores: Mapping[str, float | None]
-    """In [0, 1], by example."""
+    """Scores in [0, 1], by example."""
     wanted: Mapping[str, float | None]
     """Scores of people or of the source on the same examples."""
     reference: str | None
-    """Who that is: ``human`` or ``source``."""
+    """Origin of the wanted scores: ``human`` or ``source``."""
     examples: Mapping[str, Example]
 
 
@@ -73,7 +73,7 @@ class SliceChange:
     after: float
     difference: Difference
     spearman: tuple[float | None, float | None] | None = None
-    """With people, or with the source, before and after; None where the two were held to different scores."""
+    """Correlation with people or the source, before and after; None if the two sides have different wanted scores."""
     spearman_difference: Difference | None = None
 
 
@@ -86,16 +86,16 @@ class RunDifference(Shown):
     patch: str
     """Unified diff of the prompts, for ``patch``; empty where they are the same."""
     questions: tuple[dict[str, Any], ...]
-    """``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and the ``before``."""
+    """Rows: ``id``, ``change`` (added, left out, reworded, turned round, weighted), ``text``, and ``before``."""
     settings: Mapping[str, Mapping[str, Any]]
     """Model and threshold ``before`` and ``after``, where they differ."""
     field: str | None
     slices: tuple[SliceChange, ...]
-    """The first holds all examples that were test examples of both."""
+    """Changes by slice; the first slice holds all examples that were test examples of both."""
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the difference as JSON."""
         return fields_dict(self)
 
     def _view(self) -> View:
@@ -141,7 +141,7 @@ class RunDifference(Shown):
 
 
 def run_difference(before: str | Path, after: str | Path | None = None, *, by: str | None = None) -> RunDifference:
-    """Difference from one finished run to another, or with one alone, from its start to what it accepted.
+    """Compare two finished runs, or the start of one run with what it accepted.
 
     Scores are compared on the examples that were test examples of both runs, with the same texts: neither learned from
     them. ``by`` is a metadata field whose values are compared one by one, too.
@@ -183,7 +183,7 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
 
 
 def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
-    """A run's start, or what it accepted. Raises InputError where the run is not finished, or a file is damaged."""
+    """Return a run's start, or what it ``accepted``. Raises InputError if it is not finished, or a file is damaged."""
     config = run.read_config()["config"]
     result = run.read_result()
     examples, checklist, _ = run.read_inputs()
@@ -209,7 +209,7 @@ def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
 
 
 def _same(first: Side, second: Side, name: str) -> bool:
-    """Whether an example is the same in both; what a generator writes is not part of it."""
+    """Return whether an example is the same in both; a generator's output does not matter."""
     one, other = first.examples.get(name), second.examples.get(name)
     if one is None or other is None or (one.input, one.context) != (other.input, other.context):
         return False
@@ -232,7 +232,7 @@ def _slices(first: Side, second: Side, examples: Sequence[Example], by: str | No
 
 
 def _change(value: str, first: Side, second: Side, examples: Sequence[Example], *, held: bool) -> SliceChange:
-    """``held``: whether both were held to the same scores of people or of the source."""
+    """``held``: whether both have the same wanted scores of people or of the source."""
     resampling = Resampling(documents(examples))
     before, after = ([side.scores[each.id] for each in examples] for side in (first, second))
     wanted = [second.wanted.get(each.id) for each in examples]
@@ -248,7 +248,7 @@ def _change(value: str, first: Side, second: Side, examples: Sequence[Example], 
 
 
 def _changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The questions that are not the same in both, in the order of the second checklist."""
+    """Return the questions that differ, in the order of the second checklist."""
     rows = []
     for name in dict.fromkeys([*after, *before]):
         old, new = before.get(name), after.get(name)
@@ -269,7 +269,7 @@ def _changes(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mappin
 
 
 def _fields(question: BaseModel) -> dict[str, Any]:
-    """Fields that are set of a question; ``good`` is ``yes`` where nothing is said."""
+    """Return the fields that a question has; ``good`` is ``yes`` by default."""
     return {"good": "yes"} | question.model_dump(mode="json", exclude_none=True)
 
 

@@ -1,9 +1,9 @@
 """From ratings to the table: the statistics of :mod:`~askance.evaluation.compare.comparison`, EM_dim among them.
 
-EM_dim (EIG paper §4.4) says whether a free-form judge looks at the same when asked again. A model names the aspects of
-the first evaluation, G, and then those of G that the second evaluation looks at too; EM_dim is their share, k / |G|.
-The paper has the model say the share; here it names the aspects, and they are counted. The measure depends on that
-model, so it compares judges and is no absolute figure.
+EM_dim (EIG paper §4.4) says whether a free-form judge looks at the same aspects when asked again. A model names the
+aspects of the first evaluation, G, and then those of G that the second evaluation looks at too; EM_dim is their share,
+k / |G|. In the paper the model says the share; here it names the aspects, and they are counted. The measure depends on
+that model, so it compares judges and is no absolute figure.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 MOST_ASPECTS = 8
 TOKENS = 200
 ROLE = "em_dim"
-"""Its calls are booked under this name and are not part of a judge's cost."""
+"""Name under which calls for EM_dim are booked; they are not part of a judge's cost."""
 FREE = ("cot",)
-"""Judges that say what they look at."""
+"""Judges that say which aspects they look at."""
 NAMELESS = ("direct", "poll")
 """Judges that say a number and nothing else. All others ask fixed questions."""
 
@@ -64,9 +64,9 @@ class _Kept(BaseModel):
 
 
 async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: Model, seed: int) -> Named:
-    """Have a model name what the first two evaluations of each example look at.
+    """Have a model name the aspects that the first two evaluations of each example look at.
 
-    An example without a second evaluation is passed over, and so is one about which the model gives no usable reply.
+    An example is passed over if it has no second evaluation, or the model gives no usable reply about it.
     """
     said = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
     twice = [(example, dimension) for example, dimension, replicate in said if replicate == 1]
@@ -91,7 +91,7 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
 def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reasons: int) -> Estimate:
     """Estimate the most that :func:`name_aspects` buys: two calls for each example and dimension of a free-form judge.
 
-    A judge with several models stands in ``judges`` as often; ``reasons`` are the tokens of the longest evaluation.
+    ``judges`` names a judge once for each of its models; ``reasons`` are the tokens of the longest evaluation.
     """
     calls = 2 * examples * dimensions * sum(name in FREE for name in judges)
     return Estimate(0, calls, 0, calls * (reasons + 2 * TOKENS))
@@ -100,7 +100,7 @@ def estimate_naming(judges: Sequence[str], examples: int, dimensions: int, reaso
 async def _share_kept(
     dimension: str, first: str, second: str, gateway: Gateway, model: Model, seed: int
 ) -> float | None:
-    """Share of the aspects of the first evaluation that the second one looks at too; None where it names none."""
+    """Return the share of the first evaluation's aspects that the second one has too; None if the first has none."""
     message = render(
         "drift_named", dimension=dimension.replace("_", " "), reasons=first.strip(), most=str(MOST_ASPECTS)
     )
@@ -120,15 +120,15 @@ async def _share_kept(
 
 
 Columns = Mapping[str, Sequence[Sequence[float]]]
-"""By dimension: one column of scores a repeat, on the common examples."""
+"""Scores by dimension: one column per repeat, on the common examples."""
 SWAPS = 4
-"""Least number of swaps for each comparison, times the level of all: so the smallest p-value is half of the corrected
-level, however many judges and dimensions there are."""
+"""Least number of swaps for each comparison, over the corrected level. So the smallest p-value is half of this level,
+however many judges and dimensions there are."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The examples that a judge is compared on, with people's scores of them, and how."""
+    """The examples that a judge is compared on, with people's scores and the settings."""
 
     kept: Sequence[Example]
     targets: Targets | None
@@ -153,8 +153,7 @@ def compare_ratings(
     options: CompareOptions,
     budget: Budget,
 ) -> Comparison:
-    """Put the judges side by side; all are compared with the first, and ``targets`` are human scores where there are
-    some."""
+    """Put the judges side by side, and compare all with the first. ``targets`` are human scores, if there are any."""
     dimensions = tuple(dict.fromkeys(rating.dimension for rating in judged[0].ratings))
     complete = [_complete(each, examples) for each in judged]
     able = [each for each in complete if each]  # a judge without one example scored in full is left out
@@ -186,7 +185,7 @@ def compare_ratings(
 
 
 def _complete(judged: JudgeOutput, examples: Sequence[Example]) -> set[str]:
-    """The examples without a missing score."""
+    """Return the ids of the examples without a missing score."""
     return {example.id for example in examples} - {each.example for each in judged.ratings if each.score is None}
 
 
@@ -215,7 +214,7 @@ def _row(judged: JudgeOutput, sheet: Columns, table: _Table, examples: int) -> J
 
 
 def _comments(judged: JudgeOutput, table: _Table) -> CommentCoverage | None:
-    """The comments that a judge of questions sees, by its first answers; None where it asks none."""
+    """Return the coverage of people's comments by a judge's first answers; None if it asks no yes/no questions."""
     first = (each for each in judged.ratings if each.replicate == 0 and each.finds_fault is not None)
     found = {each.example: bool(each.finds_fault) for each in first}
     if table.targets is None or not found:
@@ -237,7 +236,7 @@ def _on_dimension(
 
 
 def _em_dim(judged: JudgeOutput, dimension: str, table: _Table) -> Statistic:
-    """EM_dim over the common examples; 1 for a judge whose questions are fixed, as each judging keeps them all."""
+    """Return EM_dim over the common examples; 1 if the judge's questions are fixed, as each judging keeps them all."""
     if judged.entrant.judge in NAMELESS:
         return Statistic(None, 0, None, None, "it says a number and not what it looks at")
     shares: list[float | None] = [1.0] * len(table.kept)
@@ -264,7 +263,7 @@ def _with_people(scores: Sequence[float], wanted: Sequence[float | None], table:
 
 
 def _among_people(table: _Table, dimensions: Sequence[str]) -> dict[str, dict[str, Statistic]]:
-    """Agreement of people among themselves, where several rated the same examples."""
+    """Return the agreement of people among themselves, where several rated the same examples."""
     found: dict[str, dict[str, Statistic]] = {}
     for dimension in dimensions:
         raters = list(rater_columns(table.kept, dimension).values())
@@ -274,7 +273,7 @@ def _among_people(table: _Table, dimensions: Sequence[str]) -> dict[str, dict[st
 
 
 def _differences(judged: Sequence[JudgeOutput], sheets: Sequence[Columns], table: _Table) -> list[AgainstFirst]:
-    """Every judge but the first against the first, on each dimension, with p-values for all of them together."""
+    """Compare every other judge with the first on each dimension, with p-values adjusted for all comparisons."""
     least = ceil(SWAPS * sum(map(len, sheets[1:])) / LEVEL)
     resampling = replace(table.resampling, resamples=max(table.options.resamples, least))
     found: list[tuple[str, str, Difference]] = []

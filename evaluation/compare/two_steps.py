@@ -1,7 +1,7 @@
 """Judges of two steps: something is written or answered before an output is rated.
 
-``geval`` writes steps of evaluation; ``checkeval`` writes further questions; ``filled`` answers a questionnaire first,
-then sees its answers and says one number for a dimension (EIG paper §3.5 and Figure 11).
+``geval`` writes steps of evaluation; ``checkeval`` writes further questions; ``filled`` answers a questionnaire, sees
+its own answers and then says one number for a dimension (EIG paper §3.5 and Figure 11).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STEP_TOKENS = 400
 
 
 class EvaluationSteps(BaseModel):
-    """The model's reply when it is asked how it would go about it."""
+    """The model's reply when it is asked for its steps of evaluation."""
 
     model_config = ConfigDict(extra="forbid", title="steps")
 
@@ -46,7 +46,7 @@ class EvaluationSteps(BaseModel):
 
 
 class GEval:
-    """``geval``: steps of evaluation are written when it is prepared, and outputs rated by them (Liu et al. 2023)."""
+    """``geval``: :meth:`prepare` has steps of evaluation written, and outputs are rated by them (Liu et al. 2023)."""
 
     name = "geval"
 
@@ -65,7 +65,7 @@ class GEval:
         return await self._judge(self._steps).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate what writing the steps and rating would buy; before the steps are known no rating can be in the
+        """Estimate what writing the steps and rating would buy. Before the steps are known no rating can be in the
         store."""
         steps: dict[str, list[str]] = {}
         unknown = 0
@@ -109,7 +109,7 @@ async def _write_steps(setup: Setup, criterion: Criterion) -> list[str]:
 
 
 MOST_NEW = 5
-"""Questions of one kind that are asked for, for a dimension."""
+"""Most questions that are asked for, of one kind and for a dimension."""
 WRITING_TOKENS = 500
 FILTER_TOKENS = 400
 KINDS: Mapping[str, str] = {
@@ -163,7 +163,7 @@ class CheckEval:
         self._seeds = evenly_weighted(needed_checklist(setup, self.name))
         self._dimensions = criteria_for(self._seeds.dimensions)
         self.written: tuple[Question, ...] = ()
-        """Questions that were added to the seeds; none before it is prepared."""
+        """Questions that were added to the seeds; none before :meth:`prepare`."""
 
     async def prepare(self) -> None:
         """Have questions written and filtered: three calls a dimension, the last only where there are new ones."""
@@ -171,11 +171,11 @@ class CheckEval:
         self.written = tuple(chain.from_iterable(added))
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
-        """Ask the seeds and what was written."""
+        """Ask the seeds and the written questions."""
         return await self._judge(self.written).rate(examples)
 
     async def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate of the most that writing, filtering and asking would buy, where the new questions are not known."""
+        """Estimate the most that writing, filtering and asking would buy as long as the new questions are not known."""
         stored_only = self._setup.stored_only
         added: list[Question] = []
         unknown = 0
@@ -319,7 +319,7 @@ class Filled(NothingToPrepare):
 
 
 def _asked(setup: Setup, judge: str) -> Checklist:
-    """The checklist's questions without what code computes, which a model does not fill."""
+    """Return the checklist's questions without computed ones, which a model does not answer."""
     alone = needed_checklist(setup, judge).asked_alone
     if alone is None:
         raise InputError(f"The judge '{judge}' fills a questionnaire, and code answers the whole checklist.")
@@ -327,7 +327,7 @@ def _asked(setup: Setup, judge: str) -> Checklist:
 
 
 def _listed(setup: Setup, checklist: Checklist, answers: Mapping[str, bool | None]) -> dict[str, str]:
-    """Numbered questions of each dimension, each with its answer where there is one."""
+    """Number the questions of each dimension, each with its answer if there is one."""
     listed = {}
     for dimension in setup.dimensions:
         own = [each for each in checklist.questions if each.dimension == dimension] or checklist.questions

@@ -1,1 +1,1 @@
-"""Rules that the outputs of a prompt that writes must keep."""
+"""Rules that the outputs of a generating prompt must keep."""

@@ -1,7 +1,7 @@
 """Clauses of a prompt that code can check: "at most 90 words", "no web addresses", "begin with …" as checks.
 
-English clauses are read, by their first words, and lengths in German; a clause of another form, or one that holds under
-a condition only, is left to the questions. A clause that speaks of one key of a JSON object limits that key alone.
+English clauses are read, and some German ones. A clause of another form, or one that holds under a condition only, is
+left to the questions. A clause that speaks of one key of a JSON object limits that key alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StatedRule(NamedTuple):
     """A check that a clause of the prompt asks for."""
 
     check: ComputedCheck
-    """With the clause in the prompt's own words."""
+    """The check, with the clause in the prompt's own words."""
     is_all: bool
     """Whether the clause asks for nothing else."""
 
@@ -47,7 +47,7 @@ _OF_A_PART = any_case(
     r"third|final|paragraph (?:of|with)|sentences? (?:of|with)|lines? (?:of|with)|its|their|list of|followed by|then|"
     r"jede\w*|pro|titel|betreff|überschrift|stichpunkt\w*|erste\w*|letzte\w*|zweite\w*)\b"
 )
-"""A length in such a clause is not that of the whole output."""
+"""Words of a clause whose length is about a part of the output."""
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1} | {
     "erste": 1, "zweite": 2, "dritte": 3, "letzte": -1
 }  # fmt: skip
@@ -79,7 +79,7 @@ _ITS_SOURCE = any_case(
     rf"\b{NOT}\b (?:mention|refer to|cite|talk about|name)(?:ing)? (?:the |this |these |your )?"
     r"(passages?|prompts?|instructions?|contexts?|excerpts?|source texts?|system (?:prompt|message))\b"
 )
-"""The words that an output would use for what it was made from are known; other things can be mentioned in many."""
+"""Clauses that forbid to mention the source or the prompt. Other things can be mentioned in too many words to check."""
 _TRAIT_WORDS = {
     "code_fence": r"(?:markdown )?code[- ]?(?:fences?|blocks?)|(?:triple )?backticks|markdown fences?",
     "headings": r"headings?|headers?|überschriften",
@@ -145,7 +145,7 @@ _FILLED = (
 _FILLERS = frozenset(_FILLED.split())
 """Words that ask for nothing by themselves."""
 _MOST_LEFT = 0
-"""Words of content beside what a check decides, up to which a clause asks for nothing else."""
+"""Most words of content outside of the checked parts with which a clause asks for nothing else."""
 
 
 class _Read(NamedTuple):
@@ -160,7 +160,7 @@ class _Read(NamedTuple):
 
 
 def stated_rules(prompt: str, keys: Collection[str] = ()) -> list[StatedRule]:
-    """Checks that the clauses of a prompt ask for, in their order.
+    """Return the checks that the clauses of a prompt ask for, in their order.
 
     ``keys`` are keys of JSON outputs: a clause about one of them is left to :func:`key_clauses`.
     """
@@ -179,13 +179,13 @@ def stated_rules(prompt: str, keys: Collection[str] = ()) -> list[StatedRule]:
 
 
 def is_about_form(question: str) -> bool:
-    """Whether a question asks for something that checks decide: a length, a mark of form, or valid JSON."""
+    """Return whether a question asks for something that checks decide: a length, a mark of form, or valid JSON."""
     traits = rf"\b(?:{'|'.join(_TRAIT_WORDS.values())}|JSON|keys?)(?!\w)"
     return bool(lengths_of(question)) or re.search(traits, question, re.IGNORECASE) is not None
 
 
 def _rules_in(clause: str, fixed: str) -> Iterator[_Read]:
-    """The rules of a clause; ``fixed`` is a pattern of lines that the prompt gives word for word."""
+    """Yield the rules of a clause; ``fixed`` is a pattern of the lines that the prompt gives word for word."""
     yield from _line_rules(clause)
     if not _OF_A_PART.search(clause) and (length := length_of(clause)) is not None:
         yield _Read(f"length_{length.unit}s", "length", length.band, length.said)
@@ -269,7 +269,7 @@ def _form_rules(clause: str) -> Iterator[_Read]:
 
 
 def _line_rules(clause: str) -> Iterator[_Read]:
-    """Rules of one line: its words, or that it is in bold."""
+    """Yield the rules about one line: its words, its beginning, or that it is in bold."""
     if (line := _LINE.search(clause)) is None:
         return
     word, rest = line[1].lower(), clause[line.end() :]
@@ -289,26 +289,27 @@ def _line_rules(clause: str) -> Iterator[_Read]:
 
 
 def _fixed_line(clause: str) -> list[str]:
-    """The words of the one line that a clause gives word for word; empty where it gives none."""
+    """Return the words of the line that a clause gives word for word, as a list; empty if it gives none."""
     line = _LINE.search(clause)
     found = _LINE_IS.match(clause[line.end() :].lstrip()) if line else None
     return [quoted_words(found).strip()] if found else []
 
 
 BOLD_LINE = r"\*\*[^*\n]+\*\*[.!?]?"
-"""A pattern of a line in bold."""
+"""Pattern of a line in bold."""
 REST_OF_LINE = r"[^\n]*"
 
 
 def line_pattern(place: int, inner: str) -> str:
-    """A pattern of texts whose line at a place (from 1, or -1 for the last) is ``inner``; empty lines do not count."""
+    """Return a pattern of texts whose line at a place (from 1, or -1 for the last) is ``inner``; empty lines do not
+    count."""
     if place < 0:
         return rf"(?:\A|\n)[ \t]*{inner}\s*\Z"
     return rf"\A(?:\s*\S[^\n]*\n){{{place - 1}}}\s*{inner}[ \t]*(?:\n|\Z)"
 
 
 def _bullet_pattern(found: re.Match[str], mark: str | None) -> str:
-    """A pattern of texts with so many bullet points."""
+    """Return a pattern of texts with the number of bullet points that a clause asks for."""
     low, high = number_of(found[2]), number_of(found[3] or found[2])
     bound = (found[1] or "").lower()
     times = f"{{0,{high}}}" if bound in ("at most", "no more than", "up to") else f"{{{low},{high}}}"
@@ -319,7 +320,7 @@ def _bullet_pattern(found: re.Match[str], mark: str | None) -> str:
 
 
 def _words_left(clause: str, said: list[str]) -> int:
-    """Words of content in a clause beside those that a check was read from."""
+    """Count the words of content in a clause outside of the parts that checks were read from."""
     there, read = (Counter(re.findall(r"\w+", text.lower())) for text in (clause, " ".join(said)))
     return sum(times for word, times in (there - read).items() if word not in _FILLERS)
 

@@ -1,8 +1,7 @@
-"""What a writer is told whose outputs fail checks: the fixed form of the text, as a form to be filled in and as a
-grammar, and orders in plain words, tighter than the check.
+"""Instructions for a writer whose outputs fail checks: a form to fill in, a grammar, and orders in plain words.
 
-Some checks say where a line stands and what is in it ("The last line is …"). The outputs that keep these checks show
-whether there are other lines between them.
+Forms and orders are tighter than the checks. Some checks say where a line stands and what is in it ("The last line is
+…"). The outputs that pass these checks show whether there are other lines between them.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from .schemas import LETTERS, cut_lengths, limit_of_words, passes, schema_said
 from .wording import TIGHTER, tightened
 
 MOST_LINES = 12
-"""Lines of free text where nobody says how many."""
+"""Most lines of free text if no check sets a number."""
 MOST_SHOWN = 5
-"""Points up to which a form shows all of them."""
+"""Most points that a form shows one by one."""
 MOST_WORDS = 60
-"""Words of one line where nobody says how many."""
+"""Most words of one line if no check sets a number."""
 ENOUGH = 0.9
-"""Share of the most words that a grammar leaves room for, as a check may count more words than there are blanks."""
+"""Share of the greatest number of words for which a grammar has room: a check may count more words than blanks."""
 _PLACES = (1, 2, 3, 4, -1)
 _HERE, _END = "\ue000", '"\\n"'
 _SAYS = re.compile(r"Does the output say (.+)\?")
@@ -40,19 +39,19 @@ Mark = Literal["", "- ", "1. "]
 
 @dataclass(frozen=True)
 class FormLine:
-    """A line of a form, or several alike."""
+    """A line of a form, or several lines alike."""
 
     begins: str = ""
-    """Text that it begins with; all of it where nothing is to be filled in."""
+    """Text that the line begins with; the whole line if nothing is to be filled in."""
     holds: str | None = None
-    """The form in words: the parts that are to be filled in."""
+    """Words for the part that is to be filled in; None if there is no such part."""
     ends: str = ""
     least: int = 1
     most: int = 1
 
     @property
     def places(self) -> int:
-        """Places that are filled in apart from each other: several lines of free text are one."""
+        """Number of places that are filled in separately; several lines of free text are one place."""
         if self.holds is None or not self.begins:
             return int(self.holds is not None)
         return self.most if self.most <= MOST_SHOWN else max(self.least, 2)
@@ -69,15 +68,15 @@ class TextForm:
 
     lines: tuple[FormLine, ...]
     most_words: int | None = None
-    """Most words of the whole text."""
+    """Most words of the whole text; None without a limit."""
     without: str = ""
-    """Signs that must not stand in what is filled in."""
+    """Signs that must not stand in a filled-in text."""
     saying: tuple[str, ...] = ()
-    """Words that must stand somewhere: the first place to be filled in asks for them."""
+    """Words that must stand somewhere; the first place to be filled in asks for them."""
 
     @property
     def text(self) -> str:
-        """The form as a writer fills it in, with places in angle brackets and a limit that is tighter than needed."""
+        """The form as a writer gets it: places in angle brackets, and a limit of words that is tighter than needed."""
         words = self._words_a_line(TIGHTER)
         limit = "" if self.most_words is None else f", at most {words} words"
         named = "".join(f', with the word "{each}"' for each in self.saying)
@@ -116,7 +115,7 @@ class TextForm:
         )
 
     def _words_a_line(self, share: float) -> int:
-        """Words of one place to be filled in."""
+        """Return the number of words of one place, if the text may have a ``share`` of its greatest number."""
         if self.most_words is None:
             return MOST_WORDS
         fixed = sum(len(f"{line.begins} {line.ends}".split()) for line in self.lines if line.holds is None)
@@ -125,9 +124,9 @@ class TextForm:
 
 
 def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextForm | None:
-    """The form that checks ask for; None where none of them says what a line is.
+    """Return the form that checks ask for; None if none of them says what a line is.
 
-    ``outputs`` are texts of the kind that is wanted; those that keep the checks show what else there is.
+    ``outputs`` are example texts. Those that pass the checks show which other lines there are.
     """
     checks = [each for each in criteria if isinstance(each, ComputedCheck) and each.weight and not each.is_fault]
     placed = {place: line for check in checks for place, line in _placed(check, outputs)}
@@ -155,17 +154,17 @@ def form_of(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> TextFo
 
 
 def in_form(check: ComputedCheck) -> bool:
-    """Whether a form says what a check wants, so that it need not be said again."""
+    """Return whether a form expresses a check, so that the check need not be said again."""
     return shapes(check) or check.kind == "length" or _SAYS.fullmatch(check.text) is not None
 
 
 def shapes(check: ComputedCheck) -> bool:
-    """Whether a check says what some lines are, which a grammar enforces."""
+    """Return whether a check fixes lines, which a grammar can enforce."""
     return bool([*_placed(check)] or _points(check) or _headings(check))
 
 
 def _placed(check: ComputedCheck, outputs: Sequence[str] = ()) -> Iterator[tuple[int, FormLine]]:
-    """The lines that a check fixes, each with its place: from 1, or -1 for the last one."""
+    """Yield the lines that a check fixes, each with its place: from 1, or -1 for the last one."""
     value = (check.value or "").strip()
     if check.kind == "begins":
         *whole, rest = value.splitlines()
@@ -185,7 +184,7 @@ def _placed(check: ComputedCheck, outputs: Sequence[str] = ()) -> Iterator[tuple
 
 
 def _is_whole(check: ComputedCheck, beside: Sequence[str]) -> bool:
-    """Whether a fixed beginning or end is a line of its own; ``beside`` are the signs next to it in outputs."""
+    """Return whether a fixed beginning or end is a line of its own; ``beside`` are the signs next to it in outputs."""
     if beside:
         return 2 * sum(each in ("", "\n") for each in beside) > len(beside)
     value = (check.value or "").strip()
@@ -193,7 +192,7 @@ def _is_whole(check: ComputedCheck, beside: Sequence[str]) -> bool:
 
 
 def _line(inner: str, clause: str) -> FormLine | None:
-    """The line that a pattern is of."""
+    """Return the line that a pattern describes; None for other patterns."""
     if inner == BOLD_LINE:
         return FormLine("**", _holds(clause), "**")
     begins = inner.removesuffix(REST_OF_LINE)
@@ -204,7 +203,7 @@ def _line(inner: str, clause: str) -> FormLine | None:
 
 
 def _holds(clause: str) -> str:
-    """Words of a clause that say what a line holds: ``The second line is one sentence in bold`` says one sentence."""
+    """Return a clause's words for what a line holds: from ``The second line is one sentence in bold`` one sentence."""
     said = re.sub(r"^.*?\b(?:line|zeile)\b\s*(?:is|must be|should be|ist)?:?\s*", "", clause, flags=re.IGNORECASE)
     said = re.sub(r"\([^)]*\)", " ", said)
     said = re.sub(r"\b(?:all )?in bold(?: type| text)?\b", " ", said, flags=re.IGNORECASE)
@@ -212,7 +211,7 @@ def _holds(clause: str) -> str:
 
 
 def _points(check: ComputedCheck) -> FormLine | None:
-    """The points of a list that a check wants."""
+    """Return the points of a list that a check wants, as a line; None if it wants none."""
     value = check.value or ""
     count = re.search(r"\{(\d+),(\d*)\}\\Z$", value)
     begins = re.match(r"\(\?ms\)\\A\(\?:\(\?!\^\\s\*(.+?)\)\.\)\*", value)
@@ -227,7 +226,7 @@ def _points(check: ComputedCheck) -> FormLine | None:
 
 
 def _headings(check: ComputedCheck) -> list[str]:
-    """The headings that a check wants, in their order."""
+    """Return the headings that a check wants, in their order."""
     found = re.findall(r"\(\?=\[\\s\\S\]\*\^\\W\*(.+?)\\W\*\$\)", check.value or "") if check.kind == "matches" else []
     return [re.sub(r"\\(.)", r"\1", each) for each in found]
 
@@ -235,7 +234,7 @@ def _headings(check: ComputedCheck) -> list[str]:
 def _free_lines(
     kept: Sequence[str], first: Sequence[FormLine], last: Sequence[FormLine], points: FormLine | None
 ) -> tuple[list[FormLine], list[FormLine]]:
-    """Lines of free text before and after the points, as most of the outputs have them; none where there are none."""
+    """Return lines of free text before and after the points, on each side only if most outputs have some there."""
     sizes: list[tuple[int, int]] = []
     for text in kept:
         lines = [line for line in text.strip().splitlines() if line.strip()]
@@ -261,7 +260,7 @@ def _is_point(line: str, points: FormLine) -> bool:
 
 
 def _one(line: FormLine) -> str:
-    """One line of a form in a grammar."""
+    """Write one line of a form in a grammar."""
     begins = '[0-9]+ ". "' if line.is_numbered else json.dumps(line.begins, ensure_ascii=False)
     return (
         begins
@@ -277,22 +276,22 @@ def _times(one: str, least: int, most: int) -> str:
 
 
 def _in_class(signs: str) -> str:
-    """Signs as they stand at the end of a class of characters, where a hyphen makes no range."""
+    """Write signs for the end of a class of characters, with the hyphen last, where it makes no range."""
     listed = sorted(dict.fromkeys(signs), key=lambda each: each == "-")
     return "".join(f"\\{each}" if each in "\\[]" else each for each in listed)
 
 
 COPIED = 10
-"""So many words in a row, the same as in the input, are copied."""
+"""Words in a row, the same as in the input, that count as copied."""
 OWN_WORDS = "in words of your own; do not copy"
 _AT_END = re.compile(r"[\s,;.]+$")
 
 
 def order_of(check: ComputedCheck, failed: Sequence[tuple[str, str]] = ()) -> str | None:
-    """The order that a check comes to: a clause's own words with tighter limits, else words for its kind.
+    """Put a check into words as an order: its clause with tighter limits, else words for its kind.
 
-    ``failed`` are inputs and the outputs for them that fail the check: where most of these copy the input, and the
-    check is about a length, the order says not to. None where only a model can word it.
+    ``failed`` are pairs of an input and its output that fails the check. If most of these outputs copy the input, and
+    the check is about a length, the order forbids copying. None if only a model can word the order.
     """
     told = _words(check)
     if told is None:

@@ -1,9 +1,9 @@
 """Rules of form that recorded outputs keep and that code can check, each with its support.
 
-They are found in outputs alone: valid JSON, its keys with their types, sets of values and lengths, a fixed beginning
-and end, a length band, a language, and traits such as bullet points. Another output of the same prompt may differ, so
-lengths are wide, and a set of values needs evidence. Of conversations the last replies are read, and the calls of tools
-have rules of their own.
+The rules are found in outputs alone: valid JSON, its keys with their types, sets of values and lengths, a fixed
+beginning and end, a length band, a language, and traits such as bullet points. Another output of the same prompt may
+differ, so lengths are wide, and a set of values needs evidence. In conversations the last reply is read, and calls of
+tools have rules of their own.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ...prompts.formatting import count as counted
 from .schemas import json_values, passes, schema_of, widened
 
 SUPPORT = 0.95
-"""A rule that was found in outputs alone is shown and not enforced where fewer outputs keep it."""
+"""Share of the outputs that must keep a rule found in outputs alone. With less the rule is shown, but not enforced."""
 FEWEST = 5
-"""Outputs below which nothing is called a rule."""
+"""Fewest outputs from which rules are found."""
 SHORTEST_FIXED = 3
 """Fewest characters of a fixed beginning or end."""
 LEAST_OF_SHORTEST, MOST_OF_LONGEST = 0.5, 1.5
 """Ends of the length band, as shares of the shortest and the longest of the middle 95 % of the outputs."""
 PROSE = 0.9
-"""Least share of letters and spaces in texts whose language is looked at; code has fewer."""
+"""Least share of letters and spaces in texts whose language is detected; code has fewer."""
 
 
 class Trait(NamedTuple):
@@ -44,7 +44,7 @@ class Trait(NamedTuple):
     noun: str
 
     def check(self, *, wanted: bool) -> ComputedCheck:
-        """The check that an output has the feature, or lacks it."""
+        """Return the check that an output has the feature, or lacks it."""
         name, good = (self.id, "yes") if wanted else (f"no_{self.id}", "no")
         text = f"Does the output have {self.noun}?"
         fields = {"id": name, "kind": "matches", "value": self.pattern, "text": text, "good": good}
@@ -69,9 +69,9 @@ TRAITS = (
 
 
 def found_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
-    """Rules that recorded outputs keep, also those that only some keep; none of fewer than five outputs.
+    """Return the rules that recorded outputs keep, also those that only some keep; none for fewer than five outputs.
 
-    Rules that outputs lack something are left to :func:`never_rules`.
+    :func:`never_rules` finds the rules on what outputs lack.
     """
     written = [text for text in outputs if text.strip()]
     if len(written) < FEWEST:
@@ -92,14 +92,14 @@ def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
 
 
 def never_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
-    """Traits that at least 95 % of the outputs lack; most mean nothing, as no prompt names all it does not want."""
+    """Return the rules on traits that 95 % of outputs lack; most mean nothing: no prompt names all it does not want."""
     texts = [reply for text in outputs if (reply := reply_text(text)).strip()]
     found = [supported(trait.check(wanted=False), texts) for trait in TRAITS] if len(texts) >= FEWEST else []
     return [each for each in found if (each.support or 0) >= SUPPORT]
 
 
 def supported(check: ComputedCheck, texts: Sequence[str]) -> ComputedCheck:
-    """The check with the share of the texts that pass it; one with less than 95 % and no clause has no weight."""
+    """Return the check with its support among the texts; with less than 95 % and without a clause it has no weight."""
     support = sum(passes(check, text) for text in texts) / len(texts)
     is_enforced = check.origin == "clause" or support >= SUPPORT
     return check.model_copy(
@@ -108,7 +108,7 @@ def supported(check: ComputedCheck, texts: Sequence[str]) -> ComputedCheck:
 
 
 def rule(name: str, kind: str, value: str | Mapping[str, Any] | None, texts: Sequence[str]) -> ComputedCheck:
-    """A check of a kind with its support."""
+    """Return a check of a kind with its support."""
     return supported(ComputedCheck.model_validate({"id": name, "kind": kind, "value": value}), texts)
 
 
@@ -142,7 +142,7 @@ def _common(texts: Sequence[str], shared: Callable[[str, str], str]) -> str:
 
 
 def _whole_lines(part: str, text: str) -> str:
-    """Without a line that is only a part of its own, where there are whole ones."""
+    """Cut the incomplete line off a part of a text that also has whole lines."""
     if part != text and "\n" in part:
         part = part[: part.rindex("\n")] if text.startswith(part) else part[part.index("\n") :]
     return part.strip()
@@ -156,14 +156,14 @@ def _length_band(texts: Sequence[str]) -> list[ComputedCheck]:
 
 
 def _usual(sizes: Sequence[int]) -> tuple[int, int]:
-    """Least and most of the middle 95 %."""
+    """Return the least and the most of the middle 95 % of sizes."""
     ordered = sorted(sizes)
     aside = math.floor((1 - SUPPORT) / 2 * len(ordered))
     return ordered[aside], ordered[-1 - aside]
 
 
 def _language(texts: Sequence[str]) -> list[ComputedCheck]:
-    """The language of prose; nothing where the outputs differ, or where the extra ``language`` is not installed."""
+    """Return the rule on the language of prose; none if outputs differ, or the extra ``language`` is not installed."""
     prose = [sum(each.isalpha() or each.isspace() for each in text) / len(text) for text in texts]
     if find_spec("py3langid") is None or sorted(prose)[len(prose) // 2] < PROSE:
         return []
@@ -174,14 +174,14 @@ def _language(texts: Sequence[str]) -> list[ComputedCheck]:
 
 def _traits(texts: Sequence[str]) -> list[ComputedCheck]:
     found = [supported(trait.check(wanted=True), texts) for trait in TRAITS]
-    return [each for each in found if (each.support or 0) > 0.5]  # a feature of fewer is none that must be there
+    return [each for each in found if (each.support or 0) > 0.5]  # a rarer trait is no requirement
 
 
 # --- calls of tools ---
 
 
 def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
-    """Rules of the calls in outputs: the tools, how many calls, the arguments of each tool, and the order of tools."""
+    """Return the rules on calls: the tools, the number of calls, the arguments of each tool, and the order of tools."""
     traces = [calls_in_turn(output) for output in outputs]
     places = [*map(first_places, traces)]
     times = Counter(name for firsts in places for name in firsts if re.fullmatch(r"[^\s,]+", name))
@@ -206,7 +206,7 @@ def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
 
 
 def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mapping[str, int]]) -> list[ComputedCheck]:
-    """The tools that are called one before the other wherever an output calls both."""
+    """Return rules on tools that are called one before the other in 95 % of the outputs that call both."""
     both = {
         (a, b): [(firsts[a], firsts[b]) for firsts in places if a in firsts and b in firsts]
         for a, b in permutations(names, 2)
@@ -228,14 +228,14 @@ def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mappi
 
 
 FREE_WORDS = 4
-"""Words that an argument has on average from which on it is free text, which nobody writes twice in the same words."""
+"""Mean number of words from which an argument is free text, which nobody writes twice in the same words."""
 
 
 def parity_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
-    """Rules that hold a new output against the recorded one: the same tools, and the same arguments but for free texts.
+    """Return rules that compare a new output with the recorded one: same tools, and same arguments but for free texts.
 
-    A recorded output keeps them by definition. Their order is left to the rules of the outputs, which say where it
-    matters. None where no output calls a tool.
+    A recorded output keeps these rules by definition. They leave the order of calls to :func:`found_rules`, which finds
+    where it matters. Empty if no output calls a tool.
     """
     calls = [call for output in outputs for call in calls_in_turn(output)]
     if not calls:

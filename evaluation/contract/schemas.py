@@ -1,5 +1,4 @@
-"""JSON schemas: one that recorded values keep, in words too, and the contract of JSON outputs as an endpoint enforces
-it and as a form that a writer fills in."""
+"""JSON schemas of outputs: found in recorded values, put into words, sent to an endpoint, and as a form to fill in."""
 
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ from ...prompts.examples import Example
 from .wording import KEY, tightened
 
 COMMON = 0.95
-"""A key is required where this share of the objects has it; one is left out that 1 - COMMON have."""
+"""A key is required if at least this share of the objects has it, and left out if at most 1 - COMMON have it."""
 MOST_VALUES = 8
-"""A text with more different values is no set of values."""
+"""Most different texts that make a set of values."""
 OFTEN = 4
-"""Times that each value of a set came up, on average."""
+"""Fewest times, on average, that each value of a set came up."""
 LONGEST_VALUE = 40
-"""A longer text is no value of a set."""
+"""Most characters of a value of a set."""
 LENGTH_STEP = 10
-"""Lengths are rounded up to a multiple of it: nobody asks for at most 143 characters."""
+"""Lengths are rounded up to a multiple of this: nobody asks for at most 143 characters."""
 MOST_KEYS = 40
-"""An object with more different keys is a mapping, not a record."""
+"""Most different keys of a record; objects with more are mappings."""
 _NAMES: dict[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
@@ -38,14 +37,14 @@ def passes(check: ComputedCheck, output: str) -> bool:
 
 
 def json_values(texts: Sequence[str]) -> list[Any]:
-    """The objects and lists that texts are or hold."""
+    """Return the JSON object or list that each text is or contains; other texts are skipped."""
     return [value for text in texts if isinstance(value := json_value(text)[0], (dict, list))]
 
 
 def schema_of(values: Sequence[Any]) -> dict[str, Any]:
-    """A JSON schema of values: types, keys, sets of values, lengths of texts and lists.
+    """Derive a JSON schema from values: types, keys, sets of values, lengths of texts and lists.
 
-    A type that fewer than 5 % of the values have is left out.
+    A type that at most 5 % of the values have is left out.
     """
     by_kind: dict[str, list[Any]] = {}
     for value in values:
@@ -107,7 +106,7 @@ def _of_lists(values: Sequence[Sequence[Any]]) -> dict[str, Any]:
 
 
 def keys_of(values: Sequence[Any]) -> list[str]:
-    """The keys of objects in values, at any depth, each once."""
+    """Return the keys of objects in values, at any depth, each once."""
     found: dict[str, None] = {}
     for value in values:
         if isinstance(value, dict):
@@ -118,13 +117,13 @@ def keys_of(values: Sequence[Any]) -> list[str]:
 
 
 WIDER = 2
-"""Factor by which lengths are made wider where a schema checks outputs that nobody has seen."""
+"""Factor that widens lengths in a schema, because it checks outputs that nobody has seen."""
 LEAST_LENGTH, LEAST_ITEMS = 100, 10
-"""A limit that is found in outputs alone is never below it."""
+"""Smallest limits of characters and items that outputs alone can set."""
 
 
 def widened(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with room for outputs that differ from those that it was found in."""
+    """Return the schema with room for outputs that differ from the recorded ones."""
     found = {name: value for name, value in schema.items() if name != "minItems"}
     if "maxLength" in schema:
         found["maxLength"] = max(LEAST_LENGTH, WIDER * schema["maxLength"])
@@ -140,7 +139,7 @@ def widened(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def part_of(schema: Mapping[str, Any], key: str) -> dict[str, Any] | None:
-    """The schema of a key's value, where the key stands nearest to the top; None where it stands nowhere."""
+    """Return the schema of a key's value, from the top level or else further in; None if the key is nowhere."""
     if key in schema.get("properties", {}):
         return dict(schema["properties"][key])
     inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
@@ -148,7 +147,7 @@ def part_of(schema: Mapping[str, Any], key: str) -> dict[str, Any] | None:
 
 
 def with_part(schema: Mapping[str, Any], key: str, part: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A schema of one key alone, which takes any values of the others; None where the key stands nowhere."""
+    """Return a schema that limits one key and takes any values of the others; None if the key is nowhere."""
     if key in schema.get("properties", {}):
         required = [name for name in schema.get("required", ()) if name == key]
         return {"type": "object", "properties": {key: dict(part)}, "required": required}
@@ -161,7 +160,7 @@ def with_part(schema: Mapping[str, Any], key: str, part: Mapping[str, Any]) -> d
 
 
 def without_parts(schema: Mapping[str, Any], keys: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """The schema, which takes any value of some keys, and in which ``optional`` ones may be missing."""
+    """Return the schema with any value allowed for ``keys``, and without requiring the ``optional`` keys."""
     found = dict(schema)
     if "required" in schema:
         found["required"] = [key for key in schema["required"] if key not in optional]
@@ -176,7 +175,7 @@ def without_parts(schema: Mapping[str, Any], keys: Collection[str], optional: Co
 
 
 def united(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One schema of several about the same values, e.g. one of all keys and one of each key; later ones add to it."""
+    """Merge schemas of the same values, e.g. one of all keys and one of each key; later ones add or override."""
     found: dict[str, Any] = {}
     for schema in schemas:
         for name, value in schema.items():
@@ -193,7 +192,7 @@ def united(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def schema_said(schema: Mapping[str, Any]) -> str:
-    """A schema in words, e.g. ``an object with "place": a text of at most 40 characters or null``."""
+    """Put a schema into words, e.g. ``an object with "place": a text of at most 40 characters or null``."""
     if "enum" in schema:
         return "one of " + ", ".join(json.dumps(each, ensure_ascii=False) for each in schema["enum"])
     if "anyOf" in schema:
@@ -225,34 +224,34 @@ def _properties_said(schema: Mapping[str, Any]) -> list[str]:
 
 
 LETTERS = 6
-"""Characters of a word with the blank after it."""
+"""Characters that a word takes, with the blank after it."""
 ROOM = 1.25
-"""Room beyond the longest text and list of the old outputs."""
+"""Factor of room beyond the longest text and list of the old outputs."""
 CUT_CHECK = "not_cut"
-"""Id of the check that no text ends where the schema ends it."""
+"""Id of the check that no text was cut off at the schema's greatest length."""
 _NO_STOP = r"[^.!?…。！？]\s*$"
 _LIMITS = ("maxLength", "maxItems")
 _WORDS = re.compile(r"\^\\{1,2}s\*\\{1,2}S\+\(\?:\\{1,2}s\+\\{1,2}S\+\)\{\d+,(\d+)\}\\{1,2}s\*\$")
 
 
 def limit_of_words(pattern: str) -> int | None:
-    """Most words of the texts of a pattern that counts words, or of a schema in JSON that holds one; else None."""
+    """Return the word limit of a pattern, or of a JSON schema that holds one; None if no words are counted."""
     found = _WORDS.search(pattern)
     return None if found is None else int(found[1]) + 1
 
 
 def contract_of(criteria: Sequence[Question]) -> dict[str, Any] | None:
-    """The schema of all checks of JSON; None where there is none."""
+    """Merge the schemas of all JSON checks; None if there are none."""
     checks = (each for each in criteria if isinstance(each, ComputedCheck) and each.weight and not each.is_fault)
     schemas = [schema for each in checks if each.kind in OF_SCHEMAS and (schema := json.loads(each.value or "{}"))]
     return united(schemas) if schemas and all(isinstance(each, dict) for each in schemas) else None
 
 
 def sent_schema(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> dict[str, Any] | None:
-    """The schema to be sent with requests; None where no check has one.
+    """Return the schema to send with requests; None if no check has one.
 
-    A limit of words becomes one of characters, which endpoints can enforce. Limits are no wider than the ``outputs`` of
-    the old model need: a writer that copies its input is stopped before its room is used up.
+    A limit of words becomes one of characters, which endpoints can enforce. Limits are no wider than the old model's
+    ``outputs`` need: a writer that copies its input is stopped before its room is used up.
     """
     contract, values = contract_of(criteria), json_values(outputs)
     return None if contract is None else _enforceable(contract, schema_of(values) if values else {})
@@ -283,7 +282,7 @@ def _enforceable(schema: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str
 
 
 def cut_check(criteria: Sequence[Question], outputs: Sequence[str]) -> ComputedCheck | None:
-    """The check that no text of a JSON output ends where the schema ends it; None where the schema ends none.
+    """Return the check that no text of a JSON output was cut off; None if the schema sets no greatest length.
 
     An endpoint that enforces a schema stops a text at its greatest length, often within a word, and the JSON stays
     valid. Only a text of exactly that length without a full stop fails: an old output that is longer was not cut.
@@ -299,7 +298,7 @@ def cut_check(criteria: Sequence[Question], outputs: Sequence[str]) -> ComputedC
 
 
 def _not_cut(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of values without a text of the greatest length; empty where no text has one."""
+    """Return a schema that refuses texts cut off at the greatest length; empty if no text has one."""
     if "maxLength" in schema and "enum" not in schema:
         most = schema["maxLength"]
         return {"not": {"type": "string", "minLength": most, "maxLength": most, "pattern": _NO_STOP}}
@@ -309,7 +308,7 @@ def _not_cut(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cut_length(schema: Mapping[str, Any]) -> int | None:
-    """The length at which texts are cut by what :func:`cut_check` says of them."""
+    """Return the length at which texts are cut, from the part of a :func:`cut_check` schema; None for other schemas."""
     ends = schema.get("not", {})
     return (
         ends["maxLength"] if ends.get("maxLength") is not None and ends["maxLength"] == ends.get("minLength") else None
@@ -317,7 +316,7 @@ def _cut_length(schema: Mapping[str, Any]) -> int | None:
 
 
 def cut_lengths(schema: Mapping[str, Any], key: str = "") -> dict[str, int]:
-    """The length at which the text of each key is cut, by the schema of a :func:`cut_check`; empty for other
+    """Return by key the length at which its text is cut, from the schema of a :func:`cut_check`; empty for other
     schemas."""
     if (most := _cut_length(schema)) is not None:
         return {key: most}
@@ -326,8 +325,7 @@ def cut_lengths(schema: Mapping[str, Any], key: str = "") -> dict[str, int]:
 
 
 def is_cut(output: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a text of an output in JSON has all the characters that the schema allows, so that it may end in a
-    word."""
+    """Return whether a text of a JSON output reaches the schema's greatest length, so that it may end in mid-word."""
     values = json_values([output])
     return any(_reaches(value, schema) for value in values)
 
@@ -342,9 +340,9 @@ def _reaches(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def json_form(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> str | None:
-    """The JSON as a form to be filled in: each key with what it holds, in the prompt's words where these are known.
+    """Return the JSON as a form to fill in: each key with its content in words, those of the prompt if they are known.
 
-    None where no check says what keys there are.
+    None if no check says which keys there are.
     """
     schema = sent_schema(criteria, outputs)
     if schema is None or not schema.get("properties", schema.get("items", {}).get("properties")):
@@ -359,7 +357,7 @@ def json_form(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> str 
 
 
 def _filled(schema: Mapping[str, Any], said: Mapping[str, str], key: str) -> str:
-    """A schema as a form."""
+    """Write a schema as a form."""
     if properties := schema.get("properties"):
         inner = (
             f"{json.dumps(name, ensure_ascii=False)}: {_filled(part, said, name)}" for name, part in properties.items()

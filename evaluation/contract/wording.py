@@ -12,7 +12,7 @@ from ...prompts.formatting import count
 
 
 def any_case(pattern: str) -> re.Pattern[str]:
-    """A pattern of words in any case."""
+    """Compile a pattern that ignores upper and lower case."""
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -25,7 +25,7 @@ NOT = r"(?:never|do not|don't|must not|mustn't|should not|avoid|no|without|not|n
 CONDITION = any_case(
     r"\b(?:if|when|whenever|unless|where|except|in case|otherwise|for example|e\.g\.|wenn|falls|außer|sofern)\b"
 )
-"""Words of a clause that does not always hold."""
+"""Words that make a clause hold only sometimes."""
 _NUMBERS = {
     word: place
     for words in (
@@ -64,11 +64,11 @@ _UNDONE = any_case(r"\b(?:not|never|don't|no need to|need not|nicht)\s+(?:\w+\s+
 """Words before a limit that turn it round or lift it."""
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!Max\.)\s+(?=[A-ZÄÖÜ\"“„*-])")
 _LABEL = re.compile(r"\W*(?:\w+\W+){0,4}?\w+:\W*|#+ [^.!?]*|\W*(?:\w+\W+){0,3}\{+ *[\w.]+ *\}+\W*")
-"""A line that names what follows, or that shows a variable."""
+"""A line that is only a label of the next lines, or that shows a variable."""
 
 
 SENTENCE_END = r"[.!?…。！？][\"'”’»“)\]*_]*\s*$"
-"""A pattern of texts that end with a sentence."""
+"""Pattern of texts that end with a whole sentence."""
 _SENTENCE = any_case(
     rf"(?:{NUMBER}|\b(?:full|complete|whole|short|single|plain))(?:[ -][a-z]+){{0,2}}[ -](?:{_UNITS['sentence']})\b"
 )
@@ -76,7 +76,7 @@ _NO_END = any_case(rf"\b{NOT}\b[^.;]{{0,25}}\b(?:sentences?|full stops?|periods?
 
 
 def asks_for_sentence(said: str) -> bool:
-    """Whether words ask for whole sentences, e.g. ``one sentence of at most 25 words``."""
+    """Return whether words ask for whole sentences, e.g. ``one sentence of at most 25 words``."""
     return _SENTENCE.search(said) is not None and _NO_END.search(said) is None
 
 
@@ -86,7 +86,7 @@ class StatedLength(NamedTuple):
     said: str
     """The words of the clause."""
     unit: str
-    """As in :class:`~askance.prompts.criteria.kinds.LengthBand`."""
+    """A unit of :class:`~askance.prompts.criteria.kinds.LengthBand`."""
     least: int | None
     most: int | None
 
@@ -101,26 +101,27 @@ class StatedLength(NamedTuple):
 
 
 def clauses_of(prompt: str) -> list[str]:
-    """Lines and their sentences, without the mark or number of a list; labels such as "Rules:" are left out."""
+    """Split a prompt into clauses: sentences without the mark or number of a list. Labels such as "Rules:" are left
+    out."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s+", "", line) for line in prompt.splitlines())
     parts = [part for line in lines for sentence in _SENTENCES.split(line) for part in _demands(sentence)]
     return [part for part in parts if re.search(r"\w", part) and not _LABEL.fullmatch(part)]
 
 
 def _demands(sentence: str) -> list[str]:
-    """The parts between semicolons; a sentence with a condition is kept whole, as it may hold for all of them."""
+    """Split a sentence at its semicolons. One with a condition stays whole, as the condition may hold for all parts."""
     parts = [sentence] if CONDITION.search(sentence) else re.split(r"(?<=;)\s+", sentence)
     return [part.strip() for part in parts]
 
 
 def length_of(clause: str) -> StatedLength | None:
-    """The length that a clause asks for; None where it asks for none, or for several."""
+    """Return the length that a clause asks for; None if it asks for none, or for several."""
     found = lengths_of(clause)
     return found[0] if len(found) == 1 else None
 
 
 def lengths_of(clause: str) -> list[StatedLength]:
-    """All lengths that a clause asks for."""
+    """Return all lengths that a clause asks for."""
     lengths: list[StatedLength] = []
     rest = clause
     for pattern in (_AT_MOST, _OR_FEWER, _EXACTLY, _BETWEEN, _WRITE):
@@ -146,11 +147,11 @@ def _length(pattern: re.Pattern[str], found: re.Match[str]) -> StatedLength:
 
 
 TIGHTER = 0.6
-"""Share of a limit that a model is asked to keep: small ones overlook by how much they pass it."""
+"""Share of a limit that a model is asked to keep: small models do not see by how much they exceed a limit."""
 
 
 def tightened(clause: str) -> str:
-    """A clause with smaller limits of words and characters: ``at most 25 words`` becomes ``at most 15 words``."""
+    """Tighten the limits of words and characters in a clause: ``at most 25 words`` becomes ``at most 15 words``."""
     for pattern in (_AT_MOST, _OR_FEWER):
         clause = pattern.sub(lambda found: _smaller(found, 3 if found.re is _AT_MOST else 1), clause)
     return clause
@@ -169,22 +170,23 @@ def _unit(word: str) -> str:
 
 
 def number_of(text: str) -> int:
-    """The number that digits or a word stand for."""
+    """Return the number that digits or a word stand for."""
     return int(text) if text.isdecimal() else _NUMBERS[" ".join(text.lower().split())]
 
 
 def has_gap(words: str) -> bool:
-    """Whether quoted words hold a place to be filled in, e.g. ``Dear {name}`` or ``Dear …``."""
+    """Return whether quoted words hold a place to be filled in, e.g. ``Dear {name}`` or ``Dear …``."""
     return re.search(r"[{\[<]\s*[\w .]+[}\]>]|\.\.\.|…", words) is not None
 
 
 def is_undone(clause: str, found: re.Match[str]) -> bool:
-    """Whether a "not" stands before the words."""
+    """Return whether a "not" stands before the found words."""
     return _UNDONE.search(clause[: found.start()]) is not None
 
 
 def listed_values(rest: str) -> list[str]:
-    """The values that words begin with, in quotes or as single words, e.g. ``good, bad or neutral``."""
+    """Read the list of values at the beginning of words: in quotes or as single words, e.g. ``good, bad or
+    neutral``."""
     listed = re.match(
         rf"\(?{QUOTED_TEXT}(?:(?:\s*[,|/]|\s*,?\s*(?:or|and|oder))\s*{QUOTED_TEXT})+", rest, re.IGNORECASE
     )
@@ -195,7 +197,7 @@ def listed_values(rest: str) -> list[str]:
 
 
 def quoted_words(found: re.Match[str]) -> str:
-    """The words between the quotation marks of a match."""
+    """Return the words between the quotation marks of a match."""
     return next(each for each in reversed(found.groups()) if each is not None)
 
 
@@ -210,7 +212,7 @@ _LEFT_OUT = any_case(r"\b(?:optional|omit\w*|leave (?:it )?out|left out|only if|
 _RANGE = re.compile(
     r"\b(?:number|integer|float|score|rating|value)\b[^.;]*?(-?\d+(?:\.\d+)?)\s*(?:-|–|to|and)\s*(\d+(?:\.\d+)?)"
 )
-"""Least and most of a number; other values are not touched by it."""
+"""Range of a number. In a JSON schema such limits do not touch values of other types."""
 _ONE_OF = any_case(r"\b(?:one of|either|must be|eines von|entweder)\b:?\s*")
 
 
@@ -223,7 +225,7 @@ class KeyClause(NamedTuple):
     """A JSON schema of what code can check of the key's value; empty where it can check nothing."""
 
     def part(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """The schema of the key's value as outputs show it, with what the clause demands and permits."""
+        """Return the schema of the key's value: ``found`` in outputs, with what the clause demands and permits."""
         if "enum" in self.limits:
             return dict(self.limits)
         beside = ("enum", "maxLength") if "pattern" in self.limits else ()
@@ -243,12 +245,12 @@ class KeyClause(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Whether the clause lets nobody leave the key out."""
+        """Whether the clause does not allow the key to be left out."""
         return not _LEFT_OUT.search(self.clause)
 
 
 def key_clauses(prompt: str, keys: Collection[str]) -> list[KeyClause]:
-    """Clauses about single keys, e.g. ``"summary": one sentence of at most 25 words``; the first one about each."""
+    """Return the first clause about each key, e.g. ``"summary": one sentence of at most 25 words``."""
     found: dict[str, KeyClause] = {}
     for clause in clauses_of(prompt):
         if (about := about_key(clause, keys)) is not None and about[1] in keys:
@@ -257,7 +259,7 @@ def key_clauses(prompt: str, keys: Collection[str]) -> list[KeyClause]:
 
 
 def about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
-    """The beginning of a clause about a key: one of ``keys``, or any that stands in quotes."""
+    """Match the beginning of a clause about a key: one of ``keys``, or any key in quotes."""
     if (found := _KEY_IS.match(clause)) and found[1] in keys:
         return found
     found = KEY.match(clause)
@@ -265,7 +267,7 @@ def about_key(clause: str, keys: Collection[str]) -> re.Match[str] | None:
 
 
 def _limits(said: str) -> dict[str, Any]:
-    """A JSON schema of what the words about a key say of its value."""
+    """Return a JSON schema of what the words about a key say of its value."""
     if CONDITION.search(said.replace("e.g.", "")):
         return {}
     if values := _set_of(said):
@@ -290,13 +292,13 @@ def _limits(said: str) -> dict[str, Any]:
 
 
 def _set_of(said: str) -> list[str]:
-    """The values that are listed in words such as ``one of "good", "bad"``; empty where it is no list of quotes."""
+    """Return the values that are listed in words such as ``one of "good", "bad"``; empty if no values are listed."""
     begins = _ONE_OF.search(said)
     rest = said[begins.end() :] if begins else said
     return listed_values(rest) if begins or re.match(rf"\(?(?:{QUOTED_TEXT}|[\w-]+\s*\|)", rest) else []
 
 
 def _words_pattern(least: int, most: int | None) -> str:
-    """A pattern of texts with so many words."""
+    """Return a pattern of texts with ``least`` to ``most`` words."""
     high = "" if most is None else str(max(0, most - 1))
     return rf"^\s*\S+(?:\s+\S+){{{max(0, least - 1)},{high}}}\s*$"

@@ -1,2 +1,2 @@
-"""Measures beside people's scores: curves that are fitted, a choice of those that tell something, and what they
+"""Measures beside people's scores: their fitted curves, the choice of those that predict the scores, and what they
 reward."""

@@ -1,7 +1,7 @@
-"""The choice of measures by people's scores: a curve for each, what it is worth across folds, and who joins.
+"""Choose measures by people's scores: fit a curve to each, estimate its worth across folds, and take the best.
 
-A measure costs no call, so all of them are looked at. What a measure is worth is estimated on examples that its curve
-was not fitted to, and the best of many has to stand out further than one alone.
+A measure costs no call, so all of them are tried. The worth of a measure is estimated on examples that its curve was
+not fitted to, and the best of many has to stand out further than one alone.
 """
 
 from __future__ import annotations
@@ -31,38 +31,37 @@ if TYPE_CHECKING:
 
 Take = Literal["relations", "all", "none"]
 FOLDS = 5
-"""Parts of the examples that a curve is not fitted to, one after the other, to say what a measure is worth."""
+"""Folds of the examples. A measure's worth on a fold is estimated with a curve fitted to the others."""
 FEWEST = 20
-"""Examples with a wanted score below which no measure is looked at."""
+"""Fewest examples with a wanted score for which measures are tried."""
 CHANCE = 0.05
-"""Chance that the best of all measures that are looked at joins although none tells anything."""
+"""Chance that the best of all tried measures joins although none predicts anything."""
 ALIKE = 0.7
 """Rank correlation from which the weaker of two measures stays out."""
 MOST = 6
-"""Measures that join one dimension at most."""
+"""Most measures that join one dimension."""
 PRIOR_NOISE = 0.02
-"""Addition to the standard error of an effect where a criterion is weighed by it."""
+"""Added, in squares, to the standard error of an effect when a criterion is weighed by the effect."""
 NOT_INSTALLED = (
     "measures: the similarities are left out, as the extra memory is not installed (pip install 'askance[memory]'); "
     "measures of words take part"
 )
 GROUPS, LEAST_GROUP = 10, 5
-"""Groups of values that a curve is fitted to at most, and examples that each has at least: steps of single examples
-would follow the noise."""
+"""Most groups of values that a curve is fitted to, and fewest examples in each."""
 Points = tuple[tuple[float, float], ...]
 Values = Mapping[str, Mapping[str, float]]
-"""Values by measure and example."""
+"""Values by measure and example id."""
 Worth = Callable[[Mapping[str, float]], tuple[float, float]]
 """Takes the fitted share of each example by its id; returns an effect and its standard error."""
 
 
 def fisher_weight(effect: float, noise: float) -> float:
-    """The weight of a criterion before scaling: its effect over its variance."""
+    """Return the weight of a criterion before scaling: its effect over its variance."""
     return effect / (noise**2 + PRIOR_NOISE**2)
 
 
 def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
-    """How much two criteria say the same, either way round: |rank correlation|, 0 where undefined."""
+    """Return how alike two criteria are, whatever the direction: |rank correlation|, 0 if undefined."""
     both = [each for each in one if each in other]
     found = spearman([one[each] for each in both], [other[each] for each in both])
     return 0.0 if found.value is None else abs(found.value)
@@ -70,13 +69,13 @@ def likeness(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 @dataclass(frozen=True)
 class MeasureTable:
-    """The measures that are looked at, with their values on all examples."""
+    """The measures to choose from, with their values on all examples."""
 
     measures: Mapping[str, ComputedMeasure]
-    """By their ids; their curves are still to be fitted."""
+    """Measures by id, without fitted curves."""
     values: Values
     left_out: str | None = None
-    """A sentence on the measures that cannot be computed here; None where all can."""
+    """A sentence on the measures that cannot be computed here; None if all can."""
 
     @classmethod
     def of(
@@ -89,7 +88,7 @@ class MeasureTable:
         folder: Path | None = None,
         store: AnswerStore | None = None,
     ) -> MeasureTable:
-        """Compute measures on examples, without a label.
+        """Compute measures on examples; no label is needed.
 
         Args:
             examples: With their outputs.
@@ -131,14 +130,14 @@ class MeasureTable:
         dimension: str,
         worth: Worth | None = None,
     ) -> MeasureChoice:
-        """Choose the measures that tell people's scores on some examples.
+        """Choose the measures that predict people's scores on some examples.
 
         Args:
             wanted: Scores in [0, 1] by example id, of the examples that teach.
-            documents: The document of each example; those of one are in one fold.
+            documents: The document of each example; examples of one document share a fold.
             dimension: The dimension of the checklist that a measure joins.
-            worth: Gives a measure's effect where examples are compared in pairs. None: accepted examples are held
-                against rejected ones.
+            worth: Gives a measure's effect if examples are compared in pairs. None: accepted examples are compared with
+                rejected ones.
         """
         if len(wanted) < FEWEST or len(set(wanted.values())) < 2 or not self.measures:
             return MeasureChoice()
@@ -151,6 +150,7 @@ class MeasureTable:
                 joins = measure.model_copy(update={"dimension": dimension})
                 by_place = None if worth is None else lambda shares: worth(dict(zip(ids, shares.tolist(), strict=True)))
                 fitted.append(fit_measure(joins, values, scores, parts, by_place))
+        # Bonferroni: all measures that are tried share the chance
         least = NormalDist().inv_cdf(1 - CHANCE / max(len(fitted), 1))
         chosen: list[FittedMeasure] = []
         unused: dict[str, str] = {}
@@ -171,14 +171,14 @@ class MeasureTable:
         return MeasureChoice(tuple(chosen), unused, {each.measure.id: each for each in fitted})
 
     def without(self, measures: Collection[str]) -> MeasureTable:
-        """The table without some measures, by their ids."""
+        """Return the table without some measures, named by their ids."""
         kept = {name: each for name, each in self.measures.items() if name not in measures}
         return replace(self, measures=kept, values={name: self.values[name] for name in kept})
 
 
 @dataclass(frozen=True)
 class FittedMeasure:
-    """A measure with its curve, and what it is worth on examples that the curve was not fitted to."""
+    """A measure with its curve, and its worth on examples that the curve was not fitted to."""
 
     measure: ComputedMeasure
     effect: float
@@ -186,26 +186,26 @@ class FittedMeasure:
     noise: float
     """Standard error of the effect."""
     key: str
-    """Its id in the table."""
+    """Id of the measure in the table."""
 
     def named(self, id: str) -> FittedMeasure:
-        """The measure under another id."""
+        """Return the measure under another id."""
         return replace(self, measure=self.measure.model_copy(update={"id": id}))
 
     @property
     def strength(self) -> float:
-        """Standard errors by which it tells them apart."""
+        """The effect in standard errors."""
         return self.effect / max(self.noise, 1e-9)
 
     @property
     def weight(self) -> float:
-        """Its weight before scaling."""
+        """The measure's weight before scaling."""
         return fisher_weight(self.effect, self.noise)
 
 
 @dataclass(frozen=True)
 class MeasureChoice:
-    """Measures that join, the best first, and why the others do not."""
+    """The chosen measures, the best first, and why the others were not chosen."""
 
     chosen: tuple[FittedMeasure, ...] = ()
     unused: Mapping[str, str] = field(default_factory=dict)
@@ -225,10 +225,11 @@ def fit_measure(
     parts: Sequence[int],
     worth: Callable[[Vector], tuple[float, float]] | None = None,
 ) -> FittedMeasure:
-    """Fit a measure's curve to wanted scores, and estimate across folds what it is worth.
+    """Fit a measure's curve to wanted scores, and estimate the measure's worth across folds.
 
     ``values``, ``wanted`` (in [0, 1]) and ``parts``, the fold of each example, have length n. ``worth`` takes the
-    crossed shares, shape (n,), and returns the effect and its standard error; None: :func:`_apart`.
+    shares from the curves of the other folds, shape (n,), and returns the effect and its standard error; None:
+    :func:`_apart`.
     """
     rises, folds = _rises(values, wanted), np.array(parts)
     shares = np.full(len(values), wanted.mean())
@@ -267,6 +268,7 @@ def monotone_curve(values: Vector, wanted: Vector, *, rises: bool) -> Points:
     from scipy.optimize import isotonic_regression
 
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    # steps of single examples would follow the noise
     groups = max(1, min(GROUPS, len(values) // LEAST_GROUP))
     # A value's group follows from the middle rank of its examples.
     middle = (np.cumsum(counts) - (counts + 1) / 2) / len(values)
@@ -296,7 +298,7 @@ def _apart(accepted: Vector, rejected: Vector) -> tuple[float, float]:
 
 
 def folds_of(documents: Sequence[str], folds: int = FOLDS) -> list[int]:
-    """The fold of each example; the examples of one document share it, and folds are of like sizes."""
+    """Return the fold of each example. Examples of one document share a fold, and folds have similar sizes."""
     sizes = [0] * folds
     found: dict[str, int] = {}
     for document in sorted(set(documents), key=lambda each: (-documents.count(each), each)):
@@ -306,7 +308,7 @@ def folds_of(documents: Sequence[str], folds: int = FOLDS) -> list[int]:
 
 
 def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> list[str]:
-    """Names of the relations to each text that every example has, and with ``all`` those of form."""
+    """Return names of the relations to each text that every example has; with ``all`` also the measures of form."""
     if take == "none":
         return []
     texts = texts_of_all(examples)
@@ -315,7 +317,7 @@ def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> 
 
 
 def measure_named(name: str) -> ComputedMeasure:
-    """The measure before a curve is fitted; its id is made of its name. Raises InputError where there is none."""
+    """Return a measure by its name, which also gives its id, without a curve. Raises InputError if there is none."""
     try:
         kind, against = parse_measure(name)
     except ValueError as error:
@@ -327,5 +329,5 @@ def measure_named(name: str) -> ComputedMeasure:
 
 
 def documents_of(examples: Sequence[Example]) -> dict[str, str]:
-    """The document of each example, by its id."""
+    """Return the document of each example, by example id."""
     return {each.id: document_of(each) for each in examples}

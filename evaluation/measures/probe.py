@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ...prompts.examples import Example
 
 PROBED = 40
-"""Examples that are probed at most: what a measure pays for repeating differs little between them."""
+"""Most examples that are probed: the reward for repeating differs little between examples."""
 PAYS = 0.02
-"""Mean gain of a measure's share of good, in [0, 1], from which it pays for repeating."""
+"""Mean gain of P(good) above which a measure rewards repeating."""
 
 
 def repeating_gains(measures: Sequence[ComputedMeasure], examples: Sequence[Example]) -> Mapping[str, float]:
-    """Return by measure the mean gain of P(good) where outputs repeat their input, context or reference at their end.
+    """Return by measure the mean gain of P(good) when outputs repeat their input, context or reference at their end.
 
-    The highest gain of the three texts counts, of the first :data:`PROBED` examples. Where an example has no output
-    yet, the input of the example after it stands for one. Errors as in
+    The first :data:`PROBED` examples are used. The highest gain of the three texts counts. If an example has no output
+    yet, the input of the next example is used as its output. Errors as in
     :func:`~askance.agents.checks.computed_verdicts`.
     """
     some = examples[:PROBED]
@@ -48,7 +48,7 @@ def with_text(example: Example, text: str) -> Example:
 
 
 def paid_for(measures: Sequence[ComputedMeasure], examples: Sequence[Example]) -> dict[str, float]:
-    """Return the gain of the measures that pay for repeating, by their ids."""
+    """Return the gain of the measures that reward repeating, by their ids."""
     return {name: gain for name, gain in repeating_gains(measures, examples).items() if gain > PAYS}
 
 
@@ -58,7 +58,7 @@ def paid_for_said(gains: Mapping[str, float]) -> str:
 
 
 def _good(measures: Sequence[ComputedMeasure], examples: Sequence[Example]) -> dict[tuple[str, str], float]:
-    """P(good) by measure and example, where it is defined."""
+    """Return P(good) by measure and example, where it is defined."""
     named = {each.id: each for each in measures}
     verdicts = computed_verdicts(list(measures), examples, "")
     return {

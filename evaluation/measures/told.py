@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ...prompts.examples import Example
 
 MOST_CASES = 3
-"""Outputs that are shown of one measure."""
+"""Most outputs that are shown for one measure."""
 
 
 @dataclass(frozen=True)
 class MeasuredCase:
-    """An output that people did not pass, with what a measure says of it."""
+    """An output that people did not pass, with a measure's number."""
 
     example: str
     told: str
@@ -33,7 +33,7 @@ class MeasuredCase:
 
 
 def told_of(measure: ComputedMeasure, value: float, passed: float | None) -> str:
-    """Return a measure's number in words; ``passed`` is the mean of the outputs that people passed, where known."""
+    """Return a measure's number in words; ``passed`` is the mean number of the outputs that people passed, if known."""
     kind = MEASURES.get(measure.name)
     name = measure.name.rpartition(":")[2] if kind is None else kind.told.format(measure.against)
     beside = "" if passed is None else f", others that passed {passed:.2f}"
@@ -47,11 +47,11 @@ def cases_of(
     passed: Mapping[str, bool],
     most: int = MOST_CASES,
 ) -> list[MeasuredCase]:
-    """Return the outputs that people did not pass and that the measure speaks against most.
+    """Return the outputs that people did not pass, those with the measure's worst P(good) first.
 
     Args:
         measure: With its curve or range.
-        examples: With their outputs, by id; one that is not there is not shown.
+        examples: With their outputs, by id; an example that is missing here is not shown.
         values: The measure's numbers by example.
         passed: Whether people passed an output, by example.
         most: Outputs at most.
@@ -64,7 +64,7 @@ def cases_of(
 
 
 def passed_by(wanted: Mapping[str, float]) -> dict[str, bool]:
-    """Return whether people liked each output as much as they did on average; ``wanted`` are scores by example."""
+    """Return whether each output has at least the mean score; ``wanted`` are people's scores by example."""
     mean = sum(wanted.values()) / max(len(wanted), 1)
     return {name: score >= mean for name, score in wanted.items()}
 
@@ -85,6 +85,6 @@ def cases_by_measure(
     values: Mapping[str, Mapping[str, float]],
     wanted: Mapping[str, float],
 ) -> dict[str, list[MeasuredCase]]:
-    """Return the cases of each measure, by its id; as :func:`cases_of` and :func:`passed_by`."""
+    """Return the :func:`cases_of` each measure, by its id; :func:`passed_by` says which outputs passed."""
     passed = passed_by(wanted)
     return {each.id: cases_of(each, examples, values.get(each.id, {}), passed) for each in measures}

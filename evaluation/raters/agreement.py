@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from ...prompts.human_feedback import Labels
 
 Ratings = Mapping[str, Sequence[float | None]]
-"""Ratings by rater, one an output."""
+"""Ratings by rater, one for each output; None without a rating."""
 MOST_STEPS = 11
 """Ratings with more different values than this are numbers, and have no kappa."""
 MOST_PAIRS = 45
-"""Pairs of raters that are compared one by one, those with the most outputs in common: all pairs of ten raters."""
+"""Most pairs of raters that are compared, those with the most common outputs: enough for all pairs of ten raters."""
 APART = 0.5
-"""Share of the scale: two ratings of an output that are further apart contradict each other."""
+"""Two ratings of an output contradict each other if they are further apart than this share of the scale."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class OneRater:
     """Outputs with a rating."""
     mean: float
     leniency: Statistic
-    """Own rating less the mean of the others' on the same outputs, on the scale of the data."""
+    """Mean of the own rating less the other raters' mean on the same outputs, on the scale of the data."""
     with_the_rest: Statistic
     """Spearman's correlation with the mean of the others."""
 
@@ -78,15 +78,16 @@ class TwoRaters:
 
 @dataclass(frozen=True)
 class OpposedRatings:
-    """An output that raters say opposite things about: a case to talk about."""
+    """An output whose ratings contradict each other: a case to talk about."""
 
     example: str
     ratings: Mapping[str, float]
-    """By rater; ``True`` and ``False`` are labels."""
+    """Ratings by rater; ``True`` and ``False`` are labels."""
     apart: float
     """Largest difference between two ratings, as a share of the scale; more than :data:`APART`."""
     comments: Sequence[Mapping[str, Any]]
-    """Each comment (``text``) with its ``rater``, where known, and the raters ``against`` whose rating it stands."""
+    """Each comment (``text``), its ``rater`` if known, and ``against``: the raters whose ratings contradict that
+    rater's."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,14 @@ class RatersOn:
     outputs: int
     """Outputs with two ratings or more."""
     raters_per_output: float
-    """Raters of an output on average, over the outputs that anybody rated."""
+    """Mean number of raters of an output, over the outputs that anybody rated."""
     kind: str
     """``labels``, ``steps`` of a scale, or ``numbers``."""
     fleiss_kappa: Statistic | None
-    """Fleiss' kappa, over the outputs that everybody rated; None of numbers."""
+    """Fleiss' kappa, over the outputs that everybody rated; None for numbers."""
     alpha: Mapping[str, Statistic]
-    """Krippendorff's alpha by level of measurement; of labels all levels are the same, and ``nominal`` stands alone."""
+    """Krippendorff's alpha by level of measurement. All levels are the same for labels, so these have ``nominal``
+    alone."""
     one_rater: Statistic
     """Spearman's correlation of one rater with another."""
     ceiling: Statistic
@@ -110,10 +112,10 @@ class RatersOn:
     raters: Sequence[OneRater]
     pairs: Sequence[TwoRaters] = ()
     contradictions: Sequence[OpposedRatings] = ()
-    """The furthest apart first."""
+    """Contradictory outputs, those with the ratings furthest apart first."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in results; without Fleiss' kappa where there is none."""
+        """Return the row for results, without Fleiss' kappa if there is none."""
         row = fields_dict(self)
         return row if self.fleiss_kappa else {name: each for name, each in row.items() if name != "fleiss_kappa"}
 
@@ -124,14 +126,14 @@ class RaterAgreement(Shown):
 
     examples: int
     dimensions: Mapping[str, RatersOn]
-    """By dimension; with several also :data:`ALL`, their mean."""
+    """Agreement by dimension; with several dimensions also :data:`ALL`, their mean."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the agreement for ``--json``."""
         return {"examples": self.examples, "rater_agreement": self.by_dimension()}
 
     def by_dimension(self) -> dict[str, Any]:
-        """``rater_agreement`` of a result file."""
+        """Return ``rater_agreement`` of a result file."""
         return {name: each.to_dict() for name, each in self.dimensions.items()}
 
     def _view(self) -> View:
@@ -141,7 +143,7 @@ class RaterAgreement(Shown):
 def agreement_of_raters(
     examples: Sequence[Example], dimensions: Sequence[str], resampling: Resampling
 ) -> RaterAgreement | None:
-    """The raters' agreement on the dimensions that two raters or more rated; None where there is none.
+    """Return the raters' agreement on the dimensions that two raters or more rated; None without such dimensions.
 
     The groups of ``resampling`` belong to the examples.
     """
@@ -156,7 +158,7 @@ def agreement_of_raters(
 
 
 def ceiling_of(columns: Ratings, resampling: Resampling) -> dict[str, Any] | None:
-    """One rater with another and the ceiling alone, as in ``rater_agreement``; None where no output has two ratings."""
+    """Return one rater with another and the ceiling, as in ``rater_agreement``; None if no output has two ratings."""
     counts = _counts(columns)
     if not (counts > 1).any():
         return None
@@ -170,13 +172,13 @@ def ceiling_of(columns: Ratings, resampling: Resampling) -> dict[str, Any] | Non
 
 
 def _counts(columns: Ratings) -> NDArray[np.int64]:
-    """How many raters rated each output."""
+    """Count the raters of each output."""
     given = zip(*columns.values(), strict=True)
     return np.array([sum(each is not None for each in ratings) for ratings in given], dtype=np.int64)
 
 
 def _means(several: Sequence[Ratings]) -> dict[str, list[float | None]]:
-    """Each rater's mean over dimensions, each in [0, 1] of its own range; none where one rating is missing."""
+    """Return each rater's mean over dimensions, each scaled to [0, 1] by its range; None where a rating is missing."""
     scaled: list[dict[str, Any]] = []
     for columns in several:
         table = as_table(list(columns.values())).T
@@ -188,7 +190,7 @@ def _means(several: Sequence[Ratings]) -> dict[str, list[float | None]]:
 
 
 def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampling: Resampling) -> RatersOn:
-    """The agreement on one dimension; ``name`` is None for the mean over dimensions."""
+    """Return the agreement on one dimension; ``name`` is None for the mean over dimensions."""
     raters, counts = list(columns.values()), _counts(columns)
     given = [each for column in raters for each in known_ratings(column)]
     values = sorted(set(map(float, given)))
@@ -222,7 +224,7 @@ def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampl
 
 
 def pairs_together(columns: Ratings, *also: Sequence[float | None]) -> list[tuple[str, str]]:
-    """Pairs of raters with enough outputs in common that ``also`` have a value; those with the most first."""
+    """Return pairs of raters with enough common outputs that have a value in all ``also``; the most outputs first."""
     together = {
         (one, other): sum(None not in row for row in zip(columns[one], columns[other], *also, strict=True))
         for one, other in combinations(columns, 2)
@@ -232,7 +234,7 @@ def pairs_together(columns: Ratings, *also: Sequence[float | None]) -> list[tupl
 
 
 def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRaters]:
-    """The agreement of every pair; none where ratings are numbers."""
+    """Return the agreement of every pair; none for numbers."""
     if kind == "numbers":
         return []
     steps = steps_of(columns)
@@ -277,7 +279,7 @@ def rater_agreement(
     seed: int = 42,
     resamples: int = 2000,
 ) -> RaterAgreement:
-    """How far several raters of the same outputs agree; no model is asked.
+    """Measure how far several raters of the same outputs agree; no model is asked.
 
     Args:
         data: JSONL or CSV file, or rows, with ``raters``, or lists of ratings in ``human``.

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 ALL = "all dimensions"
 """Name of the mean over the dimensions, each brought to [0, 1]."""
 BETWEEN, PERFECT = "one rater with another", "a perfect judge"
-"""Columns beside figures against people."""
+"""Names of the columns beside agreement with people."""
 MOST_CASES = 10
-"""Contradictions in a terminal; results have them all."""
+"""Most contradictions in a terminal; results have them all."""
 MOST_QUOTED = 160
-"""Characters of a comment."""
+"""Most characters of a quoted comment."""
 
 
 def agreement_view(data: Mapping[str, Any]) -> View:
@@ -52,7 +52,7 @@ CAPTIONS = {
 
 
 def alpha_rows(found: Mapping[str, Any]) -> Rows:
-    """One row a dimension."""
+    """Return one row per dimension."""
     return [
         {
             "dimension": name,
@@ -67,7 +67,7 @@ def alpha_rows(found: Mapping[str, Any]) -> Rows:
 
 
 def ceiling_cells(found: Mapping[str, Any], dimension: str) -> dict[str, Figure]:
-    """Cells beside a figure against people on a dimension; none where one person rated."""
+    """Return cells beside the agreement with people on a dimension; none if one person rated."""
     row = found.get(dimension)
     if row is None:
         return {}
@@ -75,7 +75,7 @@ def ceiling_cells(found: Mapping[str, Any], dimension: str) -> dict[str, Figure]
 
 
 def ceiling_of_all(found: Mapping[str, Any]) -> dict[str, Figure]:
-    """Cells beside a figure of the mean over all dimensions; none where not all of them have several raters."""
+    """Return cells beside the mean over all dimensions; none if not all of them have several raters."""
     return ceiling_cells(found, ALL if len(found) > 1 else next(iter(found), ""))
 
 
@@ -114,7 +114,7 @@ def _pair_rows(found: Mapping[str, Any]) -> Rows:
 
 
 def case_rows(found: Mapping[str, Any]) -> Rows:
-    """The contradictions of all dimensions, with what each rater gave and wrote; the furthest apart first."""
+    """Return the contradictions of all dimensions, with each rater's rating and comment; the furthest apart first."""
     cases = [(name, each) for name, row in found.items() for each in row["contradictions"]]
     return [
         {
@@ -137,9 +137,9 @@ def _comment(comment: Mapping[str, Any]) -> str:
 
 
 def beside(found: Mapping[str, Any], dimension: str | None = None) -> str:
-    """One rater with another and the ceiling, in brackets behind a figure against people; empty where nothing is known.
+    """Return the agreement of one rater with another and the ceiling, in brackets; empty if it is not known.
 
-    Without a ``dimension`` it is the mean of all.
+    Without a ``dimension`` these are the figures of the mean over all dimensions.
     """
     row = found.get(ALL if dimension is None and ALL in found else dimension or next(iter(found), ""))
     if row is None or row["one_rater"]["value"] is None:
@@ -150,7 +150,7 @@ def beside(found: Mapping[str, Any], dimension: str | None = None) -> str:
 
 
 def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence a dimension: one rater with another, and what a judge could reach."""
+    """Yield one sentence per dimension: one rater's agreement with another, and what a judge could reach."""
     for name, row in found.items():
         said = f"{name}: one rater agrees with another at Spearman {Figure.of(row['one_rater'])}"
         if row["ceiling"]["value"] is None:
@@ -167,7 +167,7 @@ def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def labels_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence a dimension of labels: how far two people agree, beside a judge's pass or fail with them."""
+    """Yield one sentence per dimension with labels: how far two people agree, beside a judge's agreement with them."""
     for name, row in found.items():
         pairs = (
             [each for each in row["pairs"] if each["agreed"]["value"] is not None] if row["kind"] == "labels" else []
@@ -182,14 +182,14 @@ def labels_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def combined_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence a dimension whose labels were combined by another rule than the mean."""
+    """Yield one sentence per dimension whose labels were combined by another rule than the mean."""
     for name, row in found.items():
         if (how := row.get("combined")) and how["rule"] != "mean":
             yield f"{name}: labels that taught are combined by {how['rule']}: {how['reason']}"
 
 
 def cases_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence a dimension on which raters contradict each other: on how many outputs."""
+    """Yield one sentence per dimension on which raters contradict each other: on how many outputs."""
     for name, row in found.items():
         if cases := row["contradictions"]:
             against = sum(bool(comment["against"]) for each in cases for comment in each["comments"])

@@ -1,9 +1,9 @@
-"""Comment coverage: the share of people's comments on whose output some criterion of a judge finds a fault.
+"""Comment coverage: the share of people's comments whose output has a fault by some criterion of a judge.
 
-An area under the curve says how well outputs are ranked, and not whether the judge sees what people complain about.
-One vague question that speaks against every output would cover all comments, so the share stands beside chance: the
-share of all outputs on which a criterion finds a fault. It is the mean over all ways to permute the outputs, with the
-criteria flagging as often and as much together as they do.
+An area under the curve says how well outputs are ranked, and not whether the judge sees what people complain about. One
+vague question that speaks against every output would cover all comments. So the share is compared with chance: the
+share of all outputs in which a criterion finds a fault. Chance is the mean over all permutations of the outputs, in
+which the criteria find as many faults, and as many together.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class CommentCoverage:
     """Shares of the comments on rejected outputs, each in [0, 1], with 95 % intervals."""
 
     seen: Statistic
-    """Share of the comments on whose output some criterion finds a fault; ``n`` counts the comments."""
+    """Share of the comments whose output has a fault by some criterion; ``n`` counts the comments."""
     chance: float | None
-    """The share that as many faults would have if they were spread over the outputs at random."""
+    """Share of comments if as many faults were spread over the outputs at random."""
     gain: Statistic
-    """The first less the second."""
+    """``seen`` less ``chance``."""
     criteria: int | None = None
-    """Criteria that were looked at, where that is not said elsewhere."""
+    """Number of criteria, if it is not said elsewhere."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``comment_coverage`` in ``result.json``."""
+        """Return ``comment_coverage`` of ``result.json``."""
         row = statistic_dict(self.seen) | {"chance": self.chance, "gain": statistic_dict(self.gain)}
         return row if self.criteria is None else row | {"criteria": self.criteria}
 
@@ -63,9 +63,9 @@ def comment_coverage(
     Args:
         examples: Examples that taught the criteria nothing.
         found: Whether some criterion finds a fault, by example id; an example that is not there is left out.
-        targets: People's scores. An output is rejected that they like less than most of these.
+        targets: People's scores. An output whose score is below the mean is rejected.
         resampling: Draws the outputs, or whole documents, of ``examples`` for the intervals.
-        criteria: How many criteria were looked at, where that is to be said.
+        criteria: Number of criteria, if it is to be reported.
     """
     wanted = {each.id: targets.overall(each.id) for each in examples}
     known = [value for value in wanted.values() if value is not None]
@@ -129,5 +129,5 @@ def _of(found: Statistic, comments: int) -> Statistic:
 
 
 def covered_criteria(questions: Iterable[Question], ids: Collection[str] | None = None) -> dict[str, Question]:
-    """Return the criteria that count, by id: those with a weight, and of these only ``ids`` where they are given."""
+    """Return the criteria with a weight, by id; if ``ids`` are given, these only."""
     return {each.id: each for each in questions if each.weight > 0 and (ids is None or each.id in ids)}

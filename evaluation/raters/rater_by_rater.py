@@ -1,9 +1,9 @@
-"""Raters one by one: does the judge agree with one more than with another (``--by-rater``), and one label of several.
+"""Raters one by one: the judge's agreement with each (``--by-rater``), and one label from several raters.
 
-A judge is held beside each rater as they are with each other. A label is made of several raters' by majority, by mean,
-or by a model of the raters (METHOD part 7). The rule is chosen by the prediction of a rater left out: it combines the
-others' ratings, and the result is correlated with the ratings of this one. The mean stays unless another rule is better
-beyond noise.
+The judge is compared with each rater as the raters are with each other. Several raters' labels are combined by
+majority, by mean, or by a model of the raters (METHOD part 7). The rule is chosen by predicting a rater who is left
+out: the rule combines the other raters' ratings, and the result is correlated with this rater's. The mean stays unless
+another rule is better beyond noise.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def rater_rows(
     *,
     lower_is_better: bool = False,
 ) -> dict[str, Any]:
-    """By dimension, the judge beside each rater, and pairs of raters beside the judge.
+    """Return by dimension the judge compared with each rater, and pairs of raters by their nearness to the judge.
 
-    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order. Of a scale on which
-    ``lower_is_better`` the ratings are turned round. Dimensions with one rater are left out.
+    ``scores``, ``examples`` and the groups of ``resampling`` are in the same order. With ``lower_is_better`` the sign
+    of ratings is turned, except of labels. Dimensions with one rater are left out.
     """
     found = {}
     for dimension in targets.dimensions:
@@ -74,9 +74,9 @@ def _are_labels(columns: Ratings) -> bool:
 
 
 def _beside(said: Column, rater: str, columns: Ratings, resampling: Resampling) -> dict[str, Any]:
-    """One rater: the judge's correlation, the mean of other single raters', and the difference on the same outputs.
+    """Return the judge's correlation with a rater, the other raters' mean one, and the difference on the same outputs.
 
-    Outputs count that the judge, this rater and another one rated.
+    An output counts if the judge, this rater and another one rated it.
     """
     table = as_table([said, columns[rater], *(own for name, own in columns.items() if name != rater)])
     there = ~np.isnan(table)
@@ -106,7 +106,7 @@ def _beside(said: Column, rater: str, columns: Ratings, resampling: Resampling) 
 
 
 def _pairs(said: Column, columns: Ratings, resampling: Resampling) -> list[dict[str, Any]]:
-    """Every pair: how much better the judge agrees with the first than with the second, on what both rated."""
+    """Return for each pair how much better the judge agrees with the first than with the second, on common outputs."""
     pairs = pairs_together(columns, said)
     # enough swaps that the smallest p-value passes after the adjustment
     sampling = replace(resampling, resamples=max(resampling.resamples, int(2 * len(pairs) / LEVEL)))
@@ -119,7 +119,7 @@ def _pairs(said: Column, columns: Ratings, resampling: Resampling) -> list[dict[
 
 
 def by_rater_rows(found: Mapping[str, Any]) -> Rows:
-    """One row a rater, from the ``by_rater`` of a result."""
+    """Return one row per rater, from the ``by_rater`` of a result."""
     return [
         {
             **({"dimension": name} if len(found) > 1 else {}),
@@ -157,7 +157,7 @@ def by_rater_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A difference the other way round."""
+    """Turn the sign of a difference and its interval."""
     low, high = (None if row[end] is None else -row[end] for end in ("high", "low"))
     return {**row, "value": -row["value"], "low": low, "high": high}
 
@@ -165,16 +165,16 @@ def _turned(row: Mapping[str, Any]) -> dict[str, Any]:
 Rule = Literal["mean", "majority", "model"]
 RULES: tuple[Rule, ...] = ("mean", "majority", "model")
 MOST_VALUES = 11
-"""A model of raters is of a few steps: with more different ratings it is not tried."""
+"""Most different ratings with which the model of raters is tried."""
 LEAST = 0.01
 """Gain in Spearman below which the mean stays."""
 _ROUNDS = 50
 _SHARED = 5.0
-"""Ratings that what all raters do together counts for in what one rater does."""
+"""Weight, in ratings, of all raters' common rates in the rates of one rater."""
 
 
 def combine(columns: Ratings, rule: Rule) -> list[float | None]:
-    """One rating of each output, on the scale of the ratings; None where nobody rated it.
+    """Return one combined rating of each output, on the scale of the ratings; None where nobody rated it.
 
     ``majority`` is the rating that most raters gave, the mean of those that tie. ``model`` is the expected rating under
     Dawid and Skene's model (Applied Statistics 28, 1979): each rater takes a true step for others at rates of its own.
@@ -193,7 +193,7 @@ def combine(columns: Ratings, rule: Rule) -> list[float | None]:
 
 
 def _by_model(table: NDArray[np.float64]) -> list[float | None]:
-    """Dawid and Skene by EM; a rater's rates are drawn towards those of all raters together."""
+    """Fit Dawid and Skene's model by EM; a rater's rates are drawn towards the common rates of all raters."""
     values = np.unique(table[~np.isnan(table)])
     votes = (table[:, :, np.newaxis] == values).astype(np.float64)  # outputs, raters, steps
     rated = votes.sum(axis=(1, 2)) > 0
@@ -201,6 +201,7 @@ def _by_model(table: NDArray[np.float64]) -> list[float | None]:
     belief /= belief.sum(axis=1, keepdims=True)
     for _ in range(_ROUNDS):
         confused = np.einsum("ik,irl->rkl", belief[rated], votes[rated])
+        # smoothed, and most of all towards the true step
         together = confused.sum(axis=0) + np.eye(len(values)) + 0.1
         together /= together.sum(axis=1, keepdims=True)
         rates = confused + _SHARED * together
@@ -213,20 +214,20 @@ def _by_model(table: NDArray[np.float64]) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Combination:
-    """The rule that combines the raters of one dimension, and why it is that one."""
+    """The rule that combines the raters of one dimension, and why it was chosen."""
 
     rule: Rule
     reason: str
     left_out: Mapping[Rule, Statistic]
-    """By rule: Spearman's correlation with a rater left out, the mean over raters; empty where none was tried."""
+    """Spearman's correlation with a rater left out, by rule, the mean over raters; empty if no rule was tried."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
+        """Return the row for ``result.json``."""
         return fields_dict(self)
 
 
 def choose(columns: Ratings, resampling: Resampling) -> Combination:
-    """The rule that best predicts a rater left out; the mean unless another is better beyond noise."""
+    """Choose the rule that best predicts a rater left out; the mean unless another is better beyond noise."""
     raters = {name: list(each) for name, each in columns.items()}
     most = max((len(known_ratings(row)) for row in zip(*raters.values(), strict=True)), default=0)
     if most < 3:
@@ -261,8 +262,8 @@ def choose(columns: Ratings, resampling: Resampling) -> Combination:
 
 
 def combined_ratings(examples: Sequence[Example], rules: Mapping[str, Rule]) -> dict[str, dict[str, float]]:
-    """By dimension and example id, the combined rating of examples that somebody rated; dimensions whose rule is the
-    mean are left out."""
+    """Return the combined rating of rated examples, by dimension and example id. Dimensions whose rule is the mean are
+    left out."""
     found = {}
     for dimension, rule in rules.items():
         if rule != "mean":

@@ -1,5 +1,5 @@
-"""Ordinal labels of people: their steps, and a judge's thresholds between them. A score reaches a step from its
-threshold on.
+"""People's ordinal labels: their steps, and a judge's thresholds between them. A score from a threshold on reaches the
+upper step.
 
 A threshold between two steps is fitted like the threshold of pass and fail
 (:func:`~askance.stats.pass_fail.fit_threshold`): the label is whether people's rating is nearer to the upper step, or
@@ -36,12 +36,12 @@ _ROUNDING = 1e-9
 
 
 class StepThresholds(BaseModel):
-    """Steps of people's ratings on one dimension, with the scores from which on a judge reaches each further one."""
+    """Steps of people's ratings on one dimension, with the scores from which a judge reaches each further step."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     of: str
-    """The dimension."""
+    """The rated dimension."""
     values: tuple[float, ...]
     """Steps from the worst to the best, on the scale of the data."""
     thresholds: tuple[float, ...]
@@ -59,32 +59,32 @@ class StepThresholds(BaseModel):
         return self
 
     def step(self, score: float | None) -> float | None:
-        """The step of a score; None without one."""
+        """Return the step of a score; None without one."""
         place = places([score], self.thresholds)[0]
         return None if place is None else self.values[place]
 
 
 def units(values: Sequence[float]) -> list[float]:
-    """Steps from worst to best, in [0, 1]."""
+    """Map steps, from worst to best, to [0, 1]."""
     worst, best = values[0], values[-1]
     return [(each - worst) / (best - worst) for each in values]
 
 
 def between(steps: Sequence[float]) -> list[float]:
-    """The middles between neighbouring steps, which ascend in [0, 1]."""
+    """Return the middles between neighbouring steps, which ascend in [0, 1]."""
     return [(low + high) / 2 for low, high in pairwise(steps)]
 
 
 def places(scores: Column, thresholds: Sequence[float]) -> list[int | None]:
-    """The place of each score's step, from 0 for the worst; None where there is no score."""
+    """Return the place of each score's step, from 0 for the worst; None without a score."""
     values = np.asarray(scores, dtype=np.float64)
     step_places = np.searchsorted(np.asarray(thresholds), values + _ROUNDING, side="right")
     return [None if np.isnan(score) else int(place) for score, place in zip(values, step_places, strict=True)]
 
 
 def steps_of_people(examples: Sequence[Example], targets: Targets, scale: Scale | None) -> tuple[float, ...] | None:
-    """The steps that people rated on, from worst to best; None where they gave labels, numbers on no few steps, or
-    ratings on several dimensions."""
+    """Return the steps that people rated on, from worst to best. None for labels, for ratings on several dimensions,
+    and for numbers with too few or too many steps."""
     if targets.kind != "human" or len(targets.dimensions) != 1:
         return None
     given = [each for example in examples for each in known_ratings(example.human.get(targets.dimensions[0], ()))]
@@ -105,8 +105,8 @@ def steps_of_people(examples: Sequence[Example], targets: Targets, scale: Scale 
 def fitted_steps(
     scores: Sequence[ExampleScore], examples: Sequence[Example], targets: Targets, values: Sequence[float]
 ) -> tuple[StepThresholds, dict[str, Any]]:
-    """The thresholds that development examples suggest, and what ``result.json`` says of them; ``scores`` and
-    ``examples`` are in the same order."""
+    """Fit thresholds to development examples; return them and their row of ``result.json``. ``scores`` and ``examples``
+    are in the same order."""
     judged, wanted = _scored(scores, targets)
     thresholds, reason = fit_steps(judged, wanted, units(values), documents(examples))
     kept = StepThresholds(of=targets.dimensions[0], values=tuple(values), thresholds=thresholds)
@@ -118,10 +118,10 @@ def fitted_steps(
 def fit_steps(
     scores: Column, ratings: Column, steps: Sequence[float], groups: Sequence[Hashable] | None = None
 ) -> tuple[tuple[float, ...], str | None]:
-    """Fit thresholds between ``steps``, which ascend in [0, 1] as ratings do; none is below the one before.
+    """Fit thresholds between ``steps``, which ascend in [0, 1] as ratings do; no threshold is below the one before.
 
-    Also returns why one of them is not fitted, and lies in the middle between its steps; None where all are. Raises
-    InputError where the columns do not match.
+    A threshold that cannot be fitted lies in the middle between its steps. Also returns why, or None if all are fitted.
+    Raises InputError if the columns do not match.
     """
     rated = np.asarray(ratings, dtype=np.float64)
     fitted_thresholds, reasons = [], []
@@ -135,26 +135,26 @@ def fit_steps(
 
 
 def _scored(scores: Sequence[ExampleScore], targets: Targets) -> tuple[list[float | None], list[float | None]]:
-    """The judge's scores and the wanted ones."""
+    """Return the judge's scores and the wanted ones."""
     return [targets.score(each) for each in scores], [targets.overall(each.example) for each in scores]
 
 
 def figures_of_steps(
     scores: Sequence[ExampleScore], targets: Targets, steps: StepThresholds, resampling: Resampling
 ) -> dict[str, Any]:
-    """How far the judge's steps are people's, as in result files."""
+    """Return the agreement of the judge's steps with people's, as in result files."""
     figures = step_figures(*_scored(scores, targets), units(steps.values), steps.thresholds, resampling)
     return dict(record_dict(figures))
 
 
 @dataclass(frozen=True, slots=True)
 class StepFigures:
-    """A judge's steps beside people's."""
+    """Agreement of a judge's steps with people's."""
 
     agreed: Statistic
     """Share of examples with the same step."""
     within_one: Statistic
-    """Share with the same step or the next one."""
+    """Share of examples with the same step or a neighbouring one."""
     kappa: Statistic
     """Cohen's kappa with quadratic weights."""
 
@@ -162,8 +162,8 @@ class StepFigures:
 def step_figures(
     scores: Column, ratings: Column, steps: Sequence[float], thresholds: Sequence[float], resampling: Resampling = USUAL
 ) -> StepFigures:
-    """Agreement of the steps of scores with the steps of people's ratings. A mean rating belongs to the nearest step,
-    halves up.
+    """Return the agreement of scores' steps with the steps of people's ratings. A mean rating belongs to the nearest
+    step, halves up.
 
     Raises InputError where the columns do not match.
     """
@@ -176,12 +176,12 @@ def step_figures(
 
 
 def form_of_step(name: str) -> str:
-    """How a figure is written."""
+    """Return the number format of a figure."""
     return ".3f" if name == "kappa" else ".1%"
 
 
 def steps_line(found: Mapping[str, Any]) -> str:
-    """The figures in a sentence; without people's ratings, how many steps there are."""
+    """Put the figures into a sentence; without people's ratings only the range of the steps."""
     ends = f"steps from {found['values'][0]:g} to {found['values'][-1]:g}, kept with the judge"
     if "kappa" not in found:
         return ends
