@@ -1,1 +1,1 @@
-"""A place to label: outputs on a local page, the most telling first, saved as people go."""
+"""Labelling of outputs on a local page: the most informative outputs first, each label saved at once."""

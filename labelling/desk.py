@@ -1,4 +1,4 @@
-"""The desk at which one rater labels: what is on it, what was said, and the labelled data that come of it."""
+"""The desk at which one rater labels: the outputs to label, the labels so far, and the labelled data."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .next_output import WORDS, Queue
 
 @dataclass(frozen=True)
 class RaterCount:
-    """The count of one rater's labels so far."""
+    """Counts of one rater's labels so far."""
 
     labelled: int
-    """Outputs with a label, an answer or a comment."""
+    """Number of outputs with a label, an answer or a comment."""
     passed: int
-    """Outputs in the better half of the steps, for ordinal labels."""
+    """Number of outputs that passed; with ordinal labels, those in the better half of the steps."""
     failed: int
     answers: int
-    """To single questions."""
+    """Number of answers to single questions."""
     comments: int
     skipped: int
 
 
 class Desk:
-    """Asks, keeps what is said in a file that only grows, and knows the labelled data."""
+    """Chooses the outputs to label, keeps labels in a file that only grows, and makes the labelled data."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Desk:
         questions: Sequence[Question],
         steps: LabelSteps | None = None,
     ) -> None:
-        """``examples`` are all of the data; those without an output are kept and not asked about. ``file`` is open.
-        ``queue`` is made for those with an output, in their order. ``steps`` are those of an ordinal label; None for
-        pass or fail."""
+        """Set up the desk. ``examples`` are the whole data; examples without an output are kept, but not labelled.
+        ``file`` is open. ``queue`` was made for the examples with an output, in their order. ``steps`` are the steps of
+        an ordinal label; None for pass or fail."""
         self.examples = examples
         self.asked = [each for each in examples if each.output is not None]
         self.said = AllSaid.of(entries)
@@ -64,22 +64,22 @@ class Desk:
         self.steps = steps
         self._file, self._queue = file, queue
         self._known = {dimension, *(each.id for each in questions)}
-        """The outputs that are asked about here; labels of any other stay as they are."""
+        """The dimension and question ids that are labelled here; labels on any other name stay as they are."""
         self._places = {each.id: place for place, each in enumerate(self.asked)}
         self._texts = {each.id: texts_of(each) for each in self.asked}
         self._rows: dict[str, str] = {}
         self._named = False
         self._back: str | None = None
-        """The example that was taken back last, and is asked about again."""
+        """Id of the example whose label was taken back last; it is shown again."""
 
     def seat(self, rater: str) -> Desk:
-        """This desk with another rater at it: whatever is said at either is known at both."""
+        """Return this desk for another rater; both desks share all labels."""
         other = copy(self)
         other.rater, other._back = rater, None
         return other
 
     def as_now(self) -> Desk:
-        """A copy that later labels do not change, for figures that take a while."""
+        """Return a copy that later labels do not change, for figures that take a while."""
         other = copy(self)
         other.said = AllSaid({name: [*each] for name, each in self.said.history.items()}, {**self.said.drafts})
         return other
@@ -87,9 +87,9 @@ class Desk:
     # what is asked
 
     def next(self) -> tuple[Example, Why] | None:
-        """The output that is asked about, and why; None where this rater has labelled all of them. One that was taken
-        back comes first, then those that nobody has labelled, then those that others have, then those that were
-        skipped."""
+        """Return the next output to label, and why; None if this rater has labelled all outputs. An output whose label
+        was taken back comes first, then outputs that nobody has labelled, then those of other raters, then skipped
+        ones."""
         mine = self._done()
         if self._back is not None:
             draft = self.draft(self._back)
@@ -105,7 +105,7 @@ class Desk:
         return self.asked[place], why
 
     def _done(self) -> dict[str, Entry]:
-        """This rater's entries on outputs that are done; a label on another dimension alone leaves an output open."""
+        """Return this rater's entries on finished outputs. An output with a label on another dimension only is open."""
         return {
             name: each
             for name, each in self.said.standing(self.rater).items()
@@ -114,21 +114,21 @@ class Desk:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Whether each asked output has a label, whoever gave it; shape (outputs,)."""
+        """Whether each output has a label of any rater; shape (outputs,)."""
         theirs = self._labels()
         return np.array(
             [self.dimension in each.human or bool(theirs.get(each.id)) for each in self.asked], dtype=np.bool_
         )
 
     def _labels(self, *, blind: bool = False) -> dict[str, list[Entry]]:
-        """By example, the entries that hold a label on the dimension."""
+        """Return the entries with a label on the dimension, by example."""
         entries = self.entries(blind=blind)
         found = {name: [each for each in theirs if self.dimension in each.human] for name, theirs in entries.items()}
         return {name: theirs for name, theirs in found.items() if theirs}
 
     def entries(self, *, blind: bool = False) -> dict[str, list[Entry]]:
-        """By example, the raters' labels, answers and comments as they stand, this rater's among them. ``blind`` leaves
-        out an example that this rater has not labelled: raters do not see each other's labels before."""
+        """Return the current labels, answers and comments of all raters, by example. ``blind`` leaves out examples that
+        this rater has not labelled yet: raters do not see each other's labels before their own."""
         mine, found = self.labelled_by(self.rater), dict[str, list[Entry]]()
         for rater in self.said.raters:
             for name, entry in self.said.standing(rater).items():
@@ -137,12 +137,12 @@ class Desk:
         return found
 
     def labelled_by(self, rater: str) -> set[str]:
-        """Ids of the examples with a label, an answer or a comment of a rater."""
+        """Return the ids of the examples with a label, an answer or a comment of a rater."""
         return {name for name, entry in self.said.standing(rater).items() if entry.kind == "label"}
 
     def people(self, *, blind: bool = False) -> list[float | None]:
-        """People's label of each asked output: 1 for pass, 0 for fail, by majority; None where there is none or a tie.
-        Of ordinal labels the better half of the steps passes, by their mean. ``blind`` is that of :meth:`entries`."""
+        """Return people's label of each output, by majority: 1 for pass, 0 for fail, None without labels or for a tie.
+        With ordinal labels, a mean in the better half of the steps passes. ``blind`` is as in :meth:`entries`."""
         theirs = self._labels(blind=blind)
         found: list[float | None] = []
         for each in self.asked:
@@ -153,17 +153,17 @@ class Desk:
         return found
 
     def at_random(self) -> NDArray[np.bool_]:
-        """Whether each asked output was labelled because it was drawn at random."""
+        """Return whether each output was labelled because it was drawn at random; shape (outputs,)."""
         drawn = {name for name, theirs in self._labels().items() if any(each.why == "random" for each in theirs)}
         return np.array([each.id in drawn for each in self.asked], dtype=np.bool_)
 
     def said_first(self) -> list[str]:
-        """Ids of the outputs with a label that was given here, in the order in which it was given."""
+        """Return the ids of the outputs that were labelled here, in the order of their first labels."""
         times = {name: min(each.time for each in theirs) for name, theirs in self._labels().items()}
         return sorted(times, key=lambda name: times[name])
 
     def count(self) -> RaterCount:
-        """This rater's labels."""
+        """Count this rater's labels."""
         mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
         labels = [half(float(each.human[self.dimension]), self.steps) for each in mine if self.dimension in each.human]
         return RaterCount(
@@ -176,14 +176,15 @@ class Desk:
         )
 
     def draft(self, example: str) -> Entry | None:
-        """This rater's unfinished label of an output."""
+        """Return this rater's unfinished label of an output; None without one."""
         return self.said.drafts.get((self.rater, example))
 
     # what is said
 
     def save(self, example: str, human: Mapping[str, bool | float], comment: str, *, kind: str = "label") -> None:
-        """Keep what this rater says of an output; when this returns it is on the disk. Raises InputError where there is
-        no such output or question, or nothing is said. Raises AskanceError where it could not be written."""
+        """Save this rater's label, draft or skip of an output; when this returns, it is on the disk. Raises InputError
+        if there is no such output or question, a value is wrong, or the label is empty. Raises AskanceError if it could
+        not be written."""
         if example not in self._places:
             raise InputError(f"There is no output '{example}' in the data.")
         for name in human:
@@ -203,14 +204,14 @@ class Desk:
             why = next((each.why for each in self.said.history.get(self.rater, ()) if each.example == example), "file")
         earlier = self.said.standing(self.rater).get(example)
         others = {name: each for name, each in earlier.human.items() if name not in self._known} if earlier else {}
-        if kind == "skip":  # what was said of it in another session stands
+        if kind == "skip":  # labels on other dimensions, and the comment, stay
             human, comment = {}, earlier.comment if earlier else ""
         self._add(kind, example, why, {**others, **human}, comment.strip())
         if kind != "draft" and self._back == example:
             self._back = None
 
     def undo(self) -> bool:
-        """Take back this rater's last label or skip, which is asked about again; False where there is none."""
+        """Take back this rater's last label or skip; its output is shown again. Returns False if there is none."""
         mine = self.said.history.get(self.rater)
         if not mine:
             return False
@@ -221,7 +222,7 @@ class Desk:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is anything to take back."""
+        """Whether this rater has a label or skip to take back."""
         return bool(self.said.history.get(self.rater))
 
     def _add(self, kind: str, example: str, why: Why, human: Mapping[str, Any], comment: str) -> None:
@@ -235,8 +236,8 @@ class Desk:
     # what comes of it
 
     def to_jsonl(self) -> str:
-        """The labelled data: all examples, each rater's labels and comments after those that were there before. Raters
-        have names there as soon as there are several, or some in the data have."""
+        """Return the labelled data: all examples, with the labels and comments given here after those of the data.
+        Raters are named as soon as there are several, or the data name raters."""
         named = len(self.said.raters) > 1 or any(column(self.examples, "raters"))
         standing = [(rater, self.said.standing(rater)) for rater in self.said.raters]
         if named != self._named:
@@ -255,12 +256,12 @@ class Desk:
         return "".join(self._rows[each.id] for each in self.examples)
 
     def item(self) -> dict[str, Any] | None:
-        """The output that is asked about, as the page gets it."""
+        """Return the next output to label in the form for the page; None if there is none."""
         asked = self.next()
         return None if asked is None else self.shown(asked[0]) | {"why": WORDS[asked[1]]}
 
     def shown(self, example: Example) -> dict[str, Any]:
-        """An example with what this rater said of it, as the page gets it."""
+        """Return an example with this rater's label and comment in the form for the page."""
         draft = self.draft(example.id) or self.said.standing(self.rater).get(example.id)
         return shown_texts(example) | {
             "human": {name: said for name, said in draft.human.items() if name in self._known} if draft else {},
@@ -269,20 +270,20 @@ class Desk:
 
 
 def shown_texts(example: Example) -> dict[str, Any]:
-    """The id, the texts and the images of an example, as the page gets them."""
+    """Return the id, the texts and the images of an example in the form for the page."""
     shown = {name: getattr(example, name) for name in ("id", "input", "context", "output", "reference")}
     images = {name: found for name, text in shown.items() if (found := pictures_of(text))}
     return shown | ({"images": images} if images else {})
 
 
 def majority(ratings: Sequence[float]) -> bool | None:
-    """The majority of ratings (0 or 1); None where there are none, or as many on each side."""
+    """Return the majority of ratings (0 or 1); None without ratings, or for a tie."""
     return half(sum(ratings) / len(ratings), None) if ratings else None
 
 
 def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool = False) -> Example:
-    """The example with what raters said of it, one entry a rater; ``named`` keeps their names. A rater with a name who
-    rated in the data already says it anew."""
+    """Add raters' entries, one per rater, to the example; ``named`` keeps their names. With names, an entry replaces
+    the ratings that the same rater has in the data."""
     if not entries:
         return example
     if not named:

@@ -1,4 +1,4 @@
-"""How far the judge agrees with people so far, and how many labels the acceptance test of ``align`` needs."""
+"""The judge's agreement with people so far, and the number of labels that the acceptance test of ``align`` needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_POINTS = 200
 
 
 def enough_for(desk: Desk, opinions: Opinions | None, gain: float) -> Enough:
-    """How many labels the acceptance test needs, by what is known so far."""
+    """Estimate how many labels the acceptance test needs, from the labels and the judge's scores so far."""
     people = desk.people()
     known = [each for each in people if each is not None]
     start = None
@@ -37,11 +37,13 @@ def enough_for(desk: Desk, opinions: Opinions | None, gain: float) -> Enough:
 
 
 def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
-    """How far the judge's verdicts agree with people's; None without a judge, or as long as no output has both. ``all``
-    is of every labelled output, ``random`` of those that were drawn at random, which stand for all outputs; ``passed``
-    and ``failed`` are the true positive and true negative rate; ``curve`` is ``all`` as the labels came in;
-    ``questions`` are those that people answered. Outputs of one document are not taken for independent in any of
-    them."""
+    """Measure the judge's agreement with people's labels; None without a judge, or if no output has both. Intervals
+    respect that outputs of one document are not independent.
+
+    ``all`` covers every labelled output. ``random`` covers the outputs that were drawn at random, which stand for all
+    outputs. ``passed`` and ``failed`` are the true positive and the true negative rate. ``curve`` is ``all`` after each
+    label. ``questions`` covers the questions that people answered.
+    """
     if opinions is None:
         return None
     judge, people = opinions.judges[0], desk.people()
@@ -68,7 +70,7 @@ def agreement(desk: Desk, opinions: Opinions | None) -> dict[str, Any] | None:
 
 
 def agreement_line(found: dict[str, Any] | None) -> str | None:
-    """The agreement in a sentence for a terminal; None where there is nothing to say."""
+    """Return the agreement in a sentence for a terminal; None if there is no agreement to report."""
     if found is None:
         return None
     every, drawn = found["figures"]["all"], found["figures"]["random"]
@@ -95,7 +97,7 @@ def _share(desk: Desk, hits: Column, among: NDArray[np.bool_]) -> Statistic:
 
 
 def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
-    """``[labels, share, low, high]`` after each label that was given here, at most :data:`MOST_POINTS` of them."""
+    """Return ``[labels, share, low, high]`` as the labels were given here, at :data:`MOST_POINTS` points at most."""
     places = {each.id: place for place, each in enumerate(desk.asked)}
     came = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
     known, groups = [hits[place] for place in came], documents(desk.asked)
@@ -109,7 +111,7 @@ def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
 
 
 def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
-    """On how many outputs the judge's answer to a question is people's, of each question that people answered."""
+    """Return, for each question that people answered, the share of outputs on which the judge gives the same answer."""
     rows = []
     resampling = Resampling(documents(desk.asked))
     said_here = desk.entries()
@@ -130,17 +132,17 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
 
 
 POWER = 0.8
-"""Chance that a gain that is there passes the test."""
+"""Probability that a real gain passes the test."""
 START = 0.3
-"""Spearman of the judge before, where it is not known."""
+"""Assumed Spearman of the judge before the gain, if it is not known."""
 ALIKE = 0.5
-"""Correlation of the two judges' scores among outputs with the same label."""
+"""Assumed correlation of the two judges' scores among outputs with the same label."""
 BALANCE = (0.1, 0.9)
-"""A pass rate beyond these counts as these."""
+"""Limits of the pass rate; a rate beyond counts as the nearer limit."""
 BEST = 0.98
-"""Share of the largest Spearman that there can be, up to which a gain counts as possible."""
+"""Share of the largest possible Spearman up to which a gain counts as possible."""
 FEWEST_KNOWN = 20
-"""Labels from which on their own pass rate, and the judge's own Spearman, are taken."""
+"""Number of labels from which on their own pass rate, and the judge's own Spearman, are used."""
 _SIZE, _TRIALS, _SEED = 120, 1_000, 42
 
 _NORMAL = NormalDist()
@@ -148,26 +150,26 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class Enough:
-    """How many labels it takes, and what is assumed."""
+    """The number of labels that the acceptance test needs, and the assumptions behind it."""
 
     wanted: int
-    """Labelled outputs, those of validation and test among them."""
+    """Number of labelled outputs, including those of validation and test."""
     labelled: int
     gain: float
-    """In Spearman."""
+    """The gain to be found, in Spearman."""
     start: float
     pass_rate: float
     has_room: bool = True
-    """Whether a judge can be better than this one by so much."""
+    """Whether any judge can be better than the present one by this gain."""
 
     @property
     def more(self) -> int:
-        """Labels that are still to come."""
+        """Number of labels that are still missing; 0 if no judge can be better by this gain."""
         return max(0, self.wanted - self.labelled) if self.has_room else 0
 
     @property
     def sentence(self) -> str:
-        """The number of labels that it takes, in words."""
+        """The number of labels that are needed, in words."""
         if not self.has_room:
             return (
                 f"the judge is so near to people (Spearman {self.start:.2f}) that none can be better by {self.gain:g}"
@@ -191,21 +193,24 @@ class Enough:
 
 
 def enough(labelled: int, passed: int, *, gain: float, start: float | None = None) -> Enough:
-    """How many labels let the paired one-sided acceptance test find a gain with :data:`POWER`.
+    """Compute how many labels let the paired one-sided acceptance test find a gain with :data:`POWER`.
 
-    Scores are normal among passed and among failed outputs (the binormal model), shifted so that Spearman is ``start``
-    before and ``start + gain`` after, and correlated by :data:`ALIKE` within each. The spread of the difference of
-    Spearman is measured on simulated data and falls with the root of the number of examples; the test is that of
-    :func:`~askance.stats.differences.paired_difference`. ``passed`` are those of the ``labelled`` outputs; ``gain`` and
-    ``start``, of the judge before where it is known, are in Spearman.
+    Scores are normal among passed and among failed outputs (the binormal model). They are shifted so that Spearman is
+    ``start`` before and ``start + gain`` after, and the two judges' scores are correlated by :data:`ALIKE` within each
+    group. The spread of the difference of Spearman is measured on simulated data; it falls with the root of the number
+    of examples. The test is :func:`~askance.stats.differences.paired_difference`.
+
+    Of the ``labelled`` outputs, ``passed`` were passed. ``gain`` and ``start`` are in Spearman; ``start`` is that of
+    the present judge, if known.
     """
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])
-    most = BEST * math.sqrt(3 * rate * (1 - rate))  # of a judge that tells all passed from all failed outputs
+    most = BEST * math.sqrt(3 * rate * (1 - rate))  # the Spearman of a judge that separates all passed from all failed
     before = max(0.0, START if start is None else round(start, 2))
     if before + gain > most:
         return Enough(0, labelled, gain, before, rate, has_room=False)
     level, (development, validation, _) = _acceptance()
+    # the rate (and the Spearman above) are rounded, so that the cache of _spread is hit more often
     spread = _spread(round(rate, 2), shift_of(before, rate), shift_of(before + gain, rate))
     reach = _NORMAL.inv_cdf(1 - level) + _NORMAL.inv_cdf(POWER)
     tested = math.ceil((reach * spread / gain) ** 2)
@@ -213,21 +218,22 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
 
 
 def _acceptance() -> tuple[float, tuple[float, float, float]]:
-    """The level and the split of ``align`` as they are by default."""
+    """Return the default level and split of ``align``."""
     defaults = AlignOptions.model_fields
     return defaults["alpha"].default, defaults["split"].default
 
 
 def shift_of(spearman: float, pass_rate: float) -> float:
-    """How far apart, in standard deviations, scores of passed and failed outputs are for this Spearman with the labels.
-    With a label Spearman is (2 AUC - 1) √(3 p (1 - p)), and AUC is Φ(shift / √2)."""
+    """Return the distance, in standard deviations, between the mean scores of passed and failed outputs that gives this
+    Spearman with the labels."""
+    # with a label, Spearman is (2 AUC - 1) √(3 p (1 - p)), and AUC is Φ(shift / √2)
     area = (1 + spearman / math.sqrt(3 * pass_rate * (1 - pass_rate))) / 2
     return math.sqrt(2) * _NORMAL.inv_cdf(min(max(area, 1e-6), 1 - 1e-6))
 
 
 @cache
 def _spread(rate: float, before: float, after: float) -> float:
-    """Standard deviation of the difference of Spearman on n examples, times √n."""
+    """Simulate the standard deviation of the difference of Spearman on n examples, times √n."""
     rng = np.random.default_rng(_SEED)
     labels = np.zeros(_SIZE)
     labels[: max(1, round(rate * _SIZE))] = 1
@@ -240,7 +246,7 @@ def _spread(rate: float, before: float, after: float) -> float:
 
 
 def _spearman(scores: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spearman of each row of scores, without ties, with the labels."""
+    """Return Spearman of each row of scores with the labels; scores have no ties. Shapes (trials, n) and (n,)."""
     ranks = np.argsort(np.argsort(scores, axis=1), axis=1).astype(np.float64)
     ranks -= ranks.mean(axis=1, keepdims=True)
     centred = labels - labels.mean()

@@ -1,4 +1,4 @@
-"""Settings of ``label``, and the steps that the page offers for ordinal labels, in place of pass and fail."""
+"""Settings of ``label``, and the steps of ordinal labels, which the page offers in place of pass and fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..settings import Heading
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
 MOST_STEPS = 10
-"""Steps of a label at most: each has a key."""
+"""Most steps of a label, because each step needs a key."""
 
 
 class LabelOptions(BaseModel):
@@ -76,7 +76,7 @@ class LabelOptions(BaseModel):
 
 
 def plain_name(name: str) -> str:
-    """The name without spaces around it. Raises ValueError where it is empty, or has signs that cannot be read."""
+    """Return the name without spaces around it. Raises ValueError if it is empty, or cannot be printed."""
     if not name.strip() or not name.isprintable():
         raise ValueError("a name in plain signs is needed")
     return name.strip()
@@ -91,8 +91,8 @@ class LabelSteps:
 
     @classmethod
     def of(cls, scale: tuple[float, float] | None, words: Sequence[str] | None) -> LabelSteps | None:
-        """The words, or the whole numbers from the worst to the best of ``scale``; None where neither is given. Raises
-        InputError where the ends are no whole numbers, or there are too many steps."""
+        """Make steps of the ``words``, or of the whole numbers from the worst to the best of ``scale``; None if neither
+        is given. Raises InputError if the ends are not whole numbers, or there are too many steps."""
         if words is not None:
             values, names = [float(place) for place in range(1, len(words) + 1)], list(words)
         elif scale is not None:
@@ -111,7 +111,7 @@ class LabelSteps:
         return cls(tuple(values), tuple(names))
 
     def value(self, said: Any) -> float | None:
-        """The number of a step, given as a number or as a word in any case; None where it is none."""
+        """Return the number of a step, given as a number or as a word in upper or lower case; None for other values."""
         if isinstance(said, str):
             plain = [name.casefold() for name in self.names]
             word = said.strip().casefold()
@@ -120,8 +120,8 @@ class LabelSteps:
 
 
 def half(rating: float, steps: LabelSteps | None) -> bool | None:
-    """Whether a rating, or a mean of several, is in the better half of its steps; None in the middle. Without steps
-    ratings are labels, 0 and 1."""
+    """Whether a rating, or a mean of ratings, is in the better half of the steps; None in the middle. Without
+    ``steps``, ratings are labels, 0 and 1."""
     worst, best = (0.0, 1.0) if steps is None else (steps.values[0], steps.values[-1])
     middle = (worst + best) / 2
     return None if rating == middle else (rating > middle) == (best > worst)

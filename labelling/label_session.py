@@ -1,4 +1,4 @@
-"""Labelling while a page is served: raters at one desk, each label saved at once, the labelled data soon after."""
+"""Labelling while a page is served: raters share a desk; each label is saved at once, the labelled data soon after."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ logger = logging.getLogger(__name__)
 
 
 RaterName = Annotated[str, AfterValidator(plain_name), Field(max_length=80)]
-"""The name of a rater as the page gives it."""
+"""The name of a rater in a message of the page."""
 
 
 class Labeller(PageMessage):
-    """A message of the page: who labels, and outputs of which run."""
+    """A message of the page that names the rater, and the run whose outputs are labelled."""
 
     run: str = ""
     rater: RaterName | None = None
-    """The rater that the page was opened for where it is None."""
+    """The rater; None for the rater that the page was opened for."""
 
 
 class Said(Labeller):
-    """A message of the page: what a rater says of an output."""
+    """A message of the page with a rater's label and comment on an output."""
 
     example: str
     human: dict[str, StrictBool | StrictFloat | StrictInt] = Field(default_factory=dict)
@@ -54,30 +54,31 @@ class LabelSession:
     def __init__(
         self, desk: Desk, file: LabelsFile, target: Path, opinions: Opinions | None, gain: float, order: str = ""
     ) -> None:
-        """``target`` gets the labelled data; ``file`` is open. A judge's ``opinions`` say what is asked first."""
+        """``target`` is the file for the labelled data; ``file`` is open. ``opinions`` are the judges', for the
+        figures; ``order`` describes the order of the outputs in words."""
         self.desk, self.file, self.target, self.opinions, self.gain = desk, file, target, opinions, gain
         self.lock = Lock()
-        """Held while the desk changes or is read."""
+        """Held while the desk is changed or read."""
         self.order = order
-        """The order in which outputs are asked about, in words."""
+        """The order in which outputs are shown, in words."""
         self._seats = {desk.rater: desk}
         self._changed = file.path.exists()
         self.alone = False
-        """Whether nobody but the rater of the desk may label here."""
+        """Whether only the rater of the desk may label here."""
         self.problem: str | None = None
-        """Why the labelled data could not be written last time; the labels themselves are safe."""
+        """Why the last writing of the labelled data failed; the labels themselves are safe. None after a success."""
 
     def seat(self, rater: str | None) -> Desk:
-        """The desk with this rater at it, by default the one that it was opened for. InputError where another may not
-        label."""
+        """Return the desk of this rater, by default of the rater that it was opened for. Raises InputError if other
+        raters may not label here."""
         name = self.desk.rater if rater is None else rater
         if self.alone and name != self.desk.rater:
             raise InputError(f"rater: {self.desk.rater} alone labels here; another one begins with --rater.")
         return self._seats.setdefault(name, self.desk.seat(name))
 
     def say(self, action: str, said: Labeller) -> dict[str, Any]:
-        """Do what a rater does (``label``, ``draft``, ``skip``, ``undo``, or only look: ``state``); returns what the
-        page is to show. Raises as :meth:`.Desk.save` does."""
+        """Do a rater's action: ``label``, ``draft``, ``skip``, ``undo``, or ``state`` to only look. Returns the new
+        state for the page; empty for a draft. Raises as :meth:`seat` and :meth:`.Desk.save`."""
         with self.lock:
             desk = self.seat(said.rater)
             if action == "undo":
@@ -100,13 +101,13 @@ class LabelSession:
         }
 
     def about(self, desk: Desk) -> dict[str, Any]:
-        """Who labels what."""
+        """Return the rater, and the dimension, steps and questions that are labelled."""
         steps = [] if desk.steps is None else [*map(list, zip(desk.steps.names, desk.steps.values, strict=True))]
         questions = [{"id": each.id, "text": each.text} for each in desk.questions]
         return {"rater": desk.rater, "dimension": desk.dimension, "steps": steps, "questions": questions}
 
     def figures(self) -> dict[str, Any]:
-        """How many labels are missing, and how far the judge agrees with people."""
+        """Return how many labels are missing, and the judge's agreement with people."""
         with self.lock:
             desk = self.desk.as_now()
         needed = enough_for(desk, self.opinions, self.gain)
@@ -116,7 +117,7 @@ class LabelSession:
         }
 
     def write(self) -> None:
-        """Write the labelled data where labels have changed. Raises AskanceError where that fails; it is tried
+        """Write the labelled data if labels have changed. Raises AskanceError if that fails; the next call tries
         again."""
         with self.lock:
             if not self._changed:
@@ -137,8 +138,9 @@ def open_session(
     checklist: Checklist | None,
     opinions: Opinions | None,
 ) -> LabelSession:
-    """Open the labels file beside ``target`` and sit down; close its ``file`` in the end. Raises InputError where the
-    labels do not fit the data, or labelling did not make ``target``, and AskanceError where another process has it."""
+    """Open the labels file beside ``target`` and begin a session; the caller closes the session's ``file``. Raises
+    InputError if the labels do not fit the data, or labelling did not make ``target``, and AskanceError if another
+    process has the labels file."""
     steps = label_steps(examples, settings)
     if checklist is not None:
         _check_dimension(examples, checklist, settings.dimension)
@@ -153,7 +155,7 @@ def open_session(
         _check_entries(file.path, entries, settings.dimension, steps)
         questions = _single(checklist, settings.dimension)
         desk = Desk(examples, entries, file, queue, settings.rater, settings.dimension, questions, steps)
-        desk.to_jsonl()  # its rows are kept, so that later ones hold nobody up
+        desk.to_jsonl()  # fills the cache of rows, so that later calls are quick
     except BaseException:
         file.close()
         raise
@@ -161,9 +163,9 @@ def open_session(
 
 
 def outputs_of_run(run: Path) -> list[Example]:
-    """The outputs of the run in a directory, with the ``version`` of the prompt in their metadata. Labels and comments
-    in the run's data are left out: they are about other outputs. Raises InputError where it wrote none, or a file is
-    damaged."""
+    """Read the outputs of the run in a directory, with the prompt's ``version`` in their metadata. Labels and comments
+    of the run's data are left out, because they are about other outputs. Raises InputError if the run wrote no outputs,
+    or a file is damaged."""
     directory = RunDirectory(run)
     command, file = directory.read_config()["config"].get("command"), run / OUTPUTS_FILE
     if not file.is_file():
@@ -183,12 +185,12 @@ def outputs_of_run(run: Path) -> list[Example]:
 
 
 def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:
-    """The steps of the label; None where it is pass or fail. Refuses to mix labels with scores on a scale."""
+    """Return the steps of the label; None for pass or fail. Raises InputError if the data's ratings do not fit them."""
     steps = LabelSteps.of(settings.human_scale, settings.label_scale)
     rated = [(each, known_ratings(each.human.get(settings.dimension, ()))) for each in examples]
     labels = are_labels(rating for _, ratings in rated for rating in ratings)
     if steps is not None and labels and settings.human_scale is None:
-        return None  # the words are those of another dimension
+        return None  # the words belong to another dimension
     for each, ratings in rated:
         odd = [rating for rating in ratings if isinstance(rating, bool) or rating not in steps.values] if steps else []
         if odd:
@@ -207,7 +209,7 @@ def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSte
 
 
 def _check_entries(path: Path, entries: Sequence[Entry], dimension: str, steps: LabelSteps | None) -> None:
-    """Refuse to go on with steps where pass and fail were given before, or the other way round."""
+    """Raise InputError if earlier labels are pass or fail and the new ones would be steps, or the reverse."""
     for each in entries:
         said = each.human.get(dimension)
         if said is not None and isinstance(said, bool) is (steps is not None):
@@ -220,7 +222,8 @@ def _check_entries(path: Path, entries: Sequence[Entry], dimension: str, steps: 
 
 
 def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimension: str) -> None:
-    """Refuse to label on the whole where other commands would go by another dimension, that people rated before."""
+    """Raise InputError if people already rated a dimension of the checklist and ``dimension`` is not one of them: other
+    commands would not read the new labels."""
     rated = [each for each in human_dimensions(examples, checklist) if each in checklist.dimensions]
     if rated and dimension not in checklist.dimensions:
         raise InputError(
@@ -230,7 +233,7 @@ def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimensio
 
 
 def _single(checklist: Checklist | None, dimension: str) -> list[Question]:
-    """The questions that can be answered one by one: a name that is a dimension too means the dimension."""
+    """Return the questions that can be answered one by one; an id that is also a dimension means the dimension."""
     if checklist is None:
         return []
     return [each for each in checklist.asked if each.id not in (*checklist.dimensions, "overall", dimension)]

@@ -1,7 +1,6 @@
-"""The raters' labels, one line a time, in a file that only grows; the labelled data are made of it.
+"""The raters' labels, one per line, in a file that only grows; the labelled data are made of it.
 
-Files of several raters may be put together, one after the other: the lines of each rater stand in their order, and that
-is all that counts.
+Files of several raters may be joined end to end: only the order of each rater's own lines counts.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ from .label_options import LabelSteps
 logger = logging.getLogger(__name__)
 
 Why = Literal["disagreement", "uncertain", "untested", "random", "spread", "file", "skipped"]
-"""Why an output was asked about."""
+"""The reason why an output was shown to the rater."""
 BEGINNING = b'{"example": "'
-"""The beginning of every line that is written here."""
+"""The beginning of every line that askance writes into the file."""
 MOST_COMMENT = 100_000
-"""Characters of one comment."""
+"""Most characters of one comment."""
 
 
 class Entry(BaseModel):
-    """One rater's label of one output, or that the last one is taken back."""
+    """One rater's label, skip or draft of one output, or an undo of the last one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     example: str = Field(min_length=1)
     rater: str = Field(min_length=1)
     texts: str
-    """Hash of what was looked at (:func:`texts_of`): a label is of these texts and no others."""
+    """Hash of the texts that the rater saw (:func:`texts_of`); the label holds for these texts only."""
     time: str
     why: Why
     kind: Literal["label", "skip", "draft", "undo"] = "label"
-    """A draft is not finished and counts for nothing yet; an undo takes back this rater's last label or skip."""
+    """A ``draft`` is unfinished and does not count yet; an ``undo`` takes back this rater's last label or skip."""
     human: dict[str, StrictBool | float | str] = {}
-    """Dimension to pass (true) or fail, or to a step as a number or word; question id to yes (true) or no."""
+    """Dimension to pass (true) or fail (false), or to a step as a number or word; question id to yes (true) or no."""
     comment: str = Field("", max_length=MOST_COMMENT)
 
     @field_validator("comment")
@@ -61,29 +60,29 @@ class Entry(BaseModel):
 
 
 def texts_of(example: Example) -> str:
-    """A hash of what a rater looks at."""
+    """Hash the texts that a rater sees: input, context and output."""
     return sha256(json.dumps([example.input, example.context, example.output]).encode()).hexdigest()[:16]
 
 
 @dataclass
 class AllSaid:
-    """The entries that were not taken back."""
+    """All entries that were not taken back."""
 
     history: dict[str, list[Entry]] = field(default_factory=dict)
-    """By rater: labels and skips in their order, without those that were taken back."""
+    """Rater to labels and skips, in order, without those that were taken back."""
     drafts: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    """By rater and example: what was begun and not finished."""
+    """(Rater, example) to the unfinished label."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> AllSaid:
-        """The state after these entries."""
+        """Return the state after these entries."""
         said = cls()
         for each in entries:
             said.add(each)
         return said
 
     def add(self, entry: Entry) -> None:
-        """Take in one more entry; an undo of nothing changes nothing."""
+        """Add an entry; an undo without a label or skip before it changes nothing."""
         mine, pair = self.history.setdefault(entry.rater, []), (entry.rater, entry.example)
         if entry.kind == "undo":
             if mine:
@@ -94,11 +93,11 @@ class AllSaid:
             self.drafts[pair] = entry
         else:
             mine.append(entry)
-            if entry.kind == "label":  # what was begun of a skipped output is there when it comes again
+            if entry.kind == "label":  # a skipped output keeps its draft until it is shown again
                 self.drafts.pop(pair, None)
 
     def standing(self, rater: str) -> dict[str, Entry]:
-        """The last thing that a rater said of each output, by example id, in the order in which it was said."""
+        """Return a rater's last entry on each output, by example id, in the order of these entries."""
         found: dict[str, Entry] = {}
         for each in self.history.get(rater, ()):
             found.pop(each.example, None)
@@ -107,22 +106,22 @@ class AllSaid:
 
     @property
     def raters(self) -> list[str]:
-        """The raters who gave a label, by name."""
+        """Sorted names of the raters with a label or a skip."""
         return sorted(name for name, mine in self.history.items() if mine)
 
 
 class LabelsFile:
-    """The file, held by one process from :meth:`open` to :meth:`close`."""
+    """The file of labels; one process holds it from :meth:`open` to :meth:`close`."""
 
     def __init__(self, path: Path) -> None:
-        """The file need not exist yet."""
+        """Name the file; it need not exist yet."""
         self.path = path
         self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
 
     def open(self) -> list[Entry]:
-        """Take the file for this process, and read it; a last line that was torn by a kill is cut off, and said. Raises
-        AskanceError where another process has it, or it cannot be written. Raises InputError, which names the line,
-        where one is damaged."""
+        """Lock the file for this process, and read it. A last line that a kill has torn is cut off, with a warning.
+        Raises AskanceError if another process has the file, or it cannot be written. Raises InputError, which names the
+        line, if a line is damaged."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -142,18 +141,19 @@ class LabelsFile:
             raise
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock on the file."""
         self._lock.release()
 
     def append(self, entry: Entry) -> None:
-        """Write one entry; when this returns it is on the disk. AskanceError where not; the file is as it was."""
+        """Write one entry; when this returns, it is on the disk. Raises AskanceError if that fails; the file is then
+        unchanged."""
         try:
             append_line(self.path, entry.model_dump(exclude_defaults=True))
         except OSError as error:
             raise self._unwritable(error) from None
 
     def _mend_end(self) -> None:
-        """See that the file ends with a whole line."""
+        """Make the file end with a whole line: cut off a torn line, or add a missing line end."""
         try:
             data = self.path.read_bytes()
             torn = data[data.rfind(b"\n") + 1 :]
@@ -163,7 +163,7 @@ class LabelsFile:
                 json.loads(torn)
             except (ValueError, RecursionError):
                 if not BEGINNING.startswith(torn[: len(BEGINNING)]):
-                    return  # none of ours: what reads it says so
+                    return  # not written by us: the reader reports it
                 logger.warning("%s: the last line was torn when it was written, and is left out.", self.path)
                 os.truncate(self.path, len(data) - len(torn))
             else:
@@ -177,7 +177,7 @@ class LabelsFile:
 
 
 def with_numbers(path: Path, entries: Iterable[Entry], steps: LabelSteps | None) -> list[Entry]:
-    """The entries with the words of ordinal labels as numbers. Raises InputError where a word is no step."""
+    """Replace the words of ordinal labels in the entries by numbers. Raises InputError if a word is not a step."""
     found = []
     for number, each in enumerate(entries, 1):
         words = {name: said for name, said in each.human.items() if isinstance(said, str)}
@@ -193,8 +193,8 @@ def with_numbers(path: Path, entries: Iterable[Entry], steps: LabelSteps | None)
 
 
 def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Example]) -> list[Entry]:
-    """The entries that are about these examples as they are; others stay in the file, which is said. Raises InputError
-    where none of them is about an example of the data."""
+    """Return the entries on these examples with their present texts; a warning counts the others, which stay in the
+    file. Raises InputError if there are entries, but none is about an example of the data."""
     texts = {each.id: texts_of(each) for each in examples}
     entries = list(entries)
     known = [each for each in entries if each.example in texts]

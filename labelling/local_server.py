@@ -1,4 +1,5 @@
-"""A server of pages for this machine alone: a key in every address, no other site, no script but the pages' own."""
+"""A server of pages for this machine only: every address holds a key, other sites are refused, and only the pages' own
+scripts run."""
 
 from __future__ import annotations
 
@@ -35,22 +36,22 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-"""Content types of the files of a page, by their ending."""
+"""Ending of a page's file to its content type."""
 
 
 class PageMessage(BaseModel):
-    """A message of a page; one with other fields is refused."""
+    """A message of a page; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def new_token() -> str:
-    """A token that makes the address one that nobody guesses."""
+    """Make a random token, so that nobody can guess the address."""
     return secrets.token_urlsafe(24)
 
 
 def guarded_application(token: str, most_bytes: int) -> web.Application:
-    """An application without routes yet, which answers its own pages alone: every path begins with ``token``."""
+    """Make an application without routes that answers only its own pages: every path must begin with ``token``."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -66,7 +67,7 @@ def guarded_application(token: str, most_bytes: int) -> web.Application:
 
 
 def page_files(package: str, pages: Mapping[str, str]) -> Handler:
-    """A handler of the files in a package's folder ``page``: pages by the path's ``{file}``, and their styles and
+    """Make a handler for the files in a package's folder ``page``: ``pages`` by the path's ``{file}``, and styles and
     scripts."""
     folder = files(package).joinpath("page")
 
@@ -82,7 +83,8 @@ def page_files(package: str, pages: Mapping[str, str]) -> Handler:
 
 
 def add_read(app: web.Application, name: str, make: Callable[..., Any], fields: Sequence[str] = ()) -> None:
-    """Answer ``api/NAME`` by what ``make``, in a thread, gives of these fields of the query; a missing one is empty."""
+    """Answer ``api/NAME`` with the result of ``make``, called in a thread with these fields of the query; a missing
+    field is an empty text."""
 
     async def read(request: web.Request) -> web.StreamResponse:
         return await answered(lambda: make(*(request.query.get(each, "") for each in fields)))
@@ -91,7 +93,7 @@ def add_read(app: web.Application, name: str, make: Callable[..., Any], fields: 
 
 
 def add_query(app: web.Application, name: str, record: type[Message], make: Callable[[Message], Any]) -> None:
-    """Answer ``api/NAME`` by what ``make``, in a thread, gives of the query as a record."""
+    """Answer ``api/NAME`` with the result of ``make``, called in a thread with the query as a ``record``."""
 
     async def read(request: web.Request) -> web.StreamResponse:
         return await answered(lambda: make(record.model_validate(dict(request.query))))
@@ -100,7 +102,7 @@ def add_query(app: web.Application, name: str, record: type[Message], make: Call
 
 
 def add_act(app: web.Application, name: str, record: type[Message], do: Callable[[Message], Any]) -> None:
-    """Answer the messages to ``api/NAME``, which are JSON, by what ``do``, in a thread, gives."""
+    """Answer JSON messages to ``api/NAME`` with the result of ``do``, called in a thread with the message."""
 
     async def act(request: web.Request) -> web.StreamResponse:
         if request.content_type != "application/json":
@@ -114,8 +116,8 @@ def add_act(app: web.Application, name: str, record: type[Message], do: Callable
 async def answered(
     make: Callable[[], Any], answer: Callable[[Any], web.StreamResponse] = web.json_response, *, failed: int = 500
 ) -> web.StreamResponse:
-    """The answer made of what ``make``, in a thread, gives; what is wrong is said in words. ``failed`` is the status
-    where askance could not do it. An act that failed (507), as on a full disk, is logged too."""
+    """Return ``answer`` of the result of ``make``, which runs in a thread; an error becomes an answer in words.
+    ``failed`` is the status for an AskanceError. With the status 507 of an act, as on a full disk, it is logged too."""
     try:
         return answer(await asyncio.to_thread(make))
     except ValidationError as error:
@@ -129,12 +131,13 @@ async def answered(
 
 
 def problem(status: int, text: str) -> web.Response:
-    """An answer that says what is wrong."""
+    """Make an answer with an error message."""
     return web.Response(status=status, text=json.dumps({"error": text}), content_type="application/json")
 
 
 async def serve(app: web.Application, token: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; ``ready`` is told the address. Raises AskanceError where the port is taken."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; ``ready`` is called with the address. Raises AskanceError if the port is
+    taken."""
     stop = asyncio.Event()
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
@@ -156,14 +159,14 @@ async def serve(app: web.Application, token: str, port: int, ready: Callable[[st
 
 
 def _refusal(request: web.Request, token: str) -> web.Response | None:
-    """Why a request is not answered; None where it is from the page. The host must be this machine's name, as another
-    site's may lead here (DNS rebinding); a browser says from which site a request comes, and only the page itself may
-    send any."""
+    """Return the refusal of a request; None for a request of the page itself."""
+    # another site's name may lead here (DNS rebinding), so the host must be this machine's name
     transport = request.transport
     port = transport.get_extra_info("sockname")[1] if transport is not None else 0
     hosts = (f"{LOOPBACK}:{port}", f"localhost:{port}")
     if request.host not in hosts:
         return problem(403, f"This page is at {hosts[0]} alone. Through a tunnel: the same port at both ends.")
+    # a browser says which site sends a request; only the page itself may
     origin = request.headers.get("Origin")
     if origin is not None and origin != f"http://{request.host}":
         return problem(403, "Another site may not use this page.")

@@ -1,4 +1,4 @@
-"""The choice of the output that is asked about next, and the judges' opinions that decide it."""
+"""The choice of the next output to label, and the judges' opinions that decide it."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ _JUDGE_SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class JudgeOpinion:
-    """One judge's, example by example."""
+    """One judge's scores and answers on the examples."""
 
     name: str
     scores: Cells
-    """In [0, 1], NaN where verdicts are missing; shape (examples,)."""
+    """Scores in [0, 1], NaN if verdicts are missing; shape (examples,)."""
     threshold: float
     """The score from which on an output passes."""
     answers: Cells
-    """1 where the answer to a question speaks for the output, 0 where against it, NaN where there is none; shape
-    (examples, questions)."""
+    """1 for an answer that speaks for the output, 0 for one against it, NaN without an answer; shape (examples,
+    questions)."""
     p_good: Cells
-    """P(the answer that speaks for the output); same shape."""
+    """P(the answer that speaks for the output); shape (examples, questions)."""
 
     @property
     def passed(self) -> Cells:
-        """1 where the output passes, 0 where not, NaN where there is no score."""
+        """1 if the output passes, 0 if it fails, NaN without a score; shape (examples,)."""
         return np.where(np.isnan(self.scores), np.nan, passes(np.nan_to_num(self.scores), self.threshold))
 
 
 @dataclass(frozen=True)
 class Opinions:
-    """The opinions of all judges; the first is the judge whose agreement is shown."""
+    """The opinions of all judges; the agreement of the first judge is shown."""
 
     checklist: Checklist
     judges: tuple[JudgeOpinion, ...]
 
     @property
     def disagreement(self) -> Cells | None:
-        """How far judges are apart on each output, in [0, 1]; None for a single judge. Half for different verdicts,
-        half for the distance of their scores; 0 where fewer than two have a score."""
+        """Disagreement of the judges on each output, in [0, 1]; None for a single judge. Half of it is for different
+        verdicts, half for the distance of the scores; 0 if fewer than two judges have a score."""
         if len(self.judges) < 2:
             return None
         passed, scores = (np.vstack([getattr(each, name) for each in self.judges]) for name in ("passed", "scores"))
@@ -75,8 +75,8 @@ class Opinions:
 
     @property
     def doubt(self) -> Cells:
-        """How unsure the judge is of each output, in [0, 1]. Half for how near its score is to the threshold, half for
-        how near to one half the P(yes) of the questions are that it answered; 0 where it has no score."""
+        """Uncertainty of the first judge about each output, in [0, 1]; 0 without a score. Half of it is the nearness of
+        the score to the threshold, half the mean nearness of the answered questions' P(yes) to one half."""
         judge = self.judges[0]
         reach = max(judge.threshold, 1 - judge.threshold)
         near = 1 - np.abs(judge.scores - judge.threshold) / reach
@@ -92,11 +92,13 @@ def load_opinions(
     examples: Sequence[Example],
     dimension: str,
 ) -> tuple[Checklist | None, Opinions | None]:
-    """The checklist, and what judges said of these examples; None where there is none. ``given`` are directories of
-    runs, ``judge.yaml`` files, and files of verdicts. Of a judge the verdicts that its run kept are taken, and those in
-    the files that are by its model and prompt; others in the files are of further judges. ``checklist`` is needed where
-    no judge brings one. Raises InputError where a file is wrong, or no verdict in it is about one of the examples and
-    questions."""
+    """Return the checklist, and the judges' opinions of these examples; None for either that does not exist.
+
+    ``given`` are directories of runs, ``judge.yaml`` files, and files of verdicts. A judge gets the verdicts that its
+    run kept, and those of its model and prompt in the files. Other verdicts in the files belong to further judges.
+    ``checklist`` is needed if no judge brings one. Raises InputError if a file is wrong, or none of its verdicts is
+    about one of the examples and questions.
+    """
     kept: list[KeptJudge] = []
     verdicts: list[Verdict] = []
     files: list[Path] = []
@@ -135,9 +137,9 @@ def load_opinions(
         for each in verdicts
         if each.model is not None and each.example in ids and each.question in questions
     }
-    for verdict in verdicts:  # a file's verdict takes the place of the run's
+    for verdict in verdicts:  # files come after runs: a file's verdict replaces the run's
         if verdict.example in ids and verdict.question in questions:
-            for name, mine in by_judge.items():  # what code decided goes with every judge that has the prompt
+            for name, mine in by_judge.items():  # computed verdicts go to every judge with this prompt
                 if verdict.model in (None, name[0]) and verdict.prompt == name[1]:
                     mine[verdict.example, verdict.question, verdict.replicate] = verdict
     known = {(judge.model, judge.prompt.hash): judge for judge in reversed(kept)}
@@ -166,7 +168,7 @@ def load_opinions(
 
 
 def verdicts_of_run(path: Path, judge: KeptJudge) -> list[Verdict]:
-    """The verdicts of the judge that a run kept: those of its last version, read by the judge's calibration."""
+    """Read the verdicts that a run kept of its judge: those of the last version, with the judge's calibration."""
     files = sorted((path if path.is_dir() else path.parent).glob("verdicts/[0-9]*-*.jsonl"))
     last = [each for each in files if each.name.split("-")[0] == files[-1].name.split("-")[0]]
     found = [
@@ -206,13 +208,13 @@ def _opinion(
 
 
 SHARE_AT_RANDOM = 1 / 3
-"""Share of the outputs that are drawn at random beside chosen ones: only they tell how well the judge does on all."""
+"""Share of outputs that are drawn at random beside chosen ones: only these show how well the judge does on all."""
 SEEN_OFTEN = 3
-"""Labelled outputs on which the judge gave an answer to a question, from which on that answer counts as tested."""
+"""An answer to a question counts as tested if the judge gave it on this many labelled outputs."""
 MOST_SPREAD = 200
-"""Outputs that are spread out; what comes after them is drawn at random."""
+"""Most outputs that are spread out; the outputs after them come at random."""
 MOST_COMPARED = 5_000
-"""Outputs that are compared with each other for that."""
+"""Most outputs that are compared with each other to spread them out."""
 SIGNALS: dict[Why, str] = {
     "disagreement": "the judges disagree",
     "uncertain": "the judge is unsure",
@@ -225,18 +227,20 @@ WORDS: dict[Why, str] = {
     "file": "next in the file",
     "skipped": "skipped before",
 }
-"""Why an output is asked about, as the page says it."""
+"""Reason why an output is shown to its words on the page."""
 
 Places = NDArray[np.intp]
 
 
 class Queue:
-    """Says which output comes next; the same labels always lead to the same output. A fixed share of the outputs, drawn
-    by a hash of seed and id, is asked about in random order and for no other reason: they are a random sample of all,
-    whatever is chosen beside them."""
+    """Chooses the next output to label; the same labels always lead to the same output.
+
+    A fixed share of the outputs, drawn by a hash of seed and id, is only ever shown in random order. These outputs are
+    a random sample of all, whichever others are chosen.
+    """
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:
-        """Prepare the order; raises InputError where it needs judges that are not there."""
+        """Prepare the order. Raises InputError if the order needs judges that are not given."""
         self.order: Order = ("spread" if opinions is None else "informative") if order == "auto" else order
         self._opinions = opinions
         self._chance = np.array([_chance(seed, each.id) for each in examples])
@@ -263,8 +267,9 @@ class Queue:
         return f"outputs first on which {named}; every third is drawn at random, to tell how well the judge does on all"
 
     def pick(self, open_places: Places, labelled: NDArray[np.bool_], asked: dict[Why, int]) -> tuple[int, Why]:
-        """The next output and why. ``open_places`` are positions of the outputs that may be asked about, at least one;
-        ``labelled`` says which outputs have a label, shape (examples,)."""
+        """Return the next output's position, and the reason. ``open_places`` are the positions of the outputs that may
+        be shown, at least one; ``labelled`` says which outputs have a label, shape (examples,); ``asked`` counts the
+        rater's outputs so far by reason."""
         if not self._signals:
             why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
             return int(open_places[np.argmin(self._rank[open_places])]), why
@@ -272,12 +277,13 @@ class Queue:
         chosen = open_places[~self._at_random[open_places]]
         at_random = asked.get("random", 0)
         others = sum(count for why, count in asked.items() if why != "random")
+        # a drawn output is due if it keeps the drawn share at a third at most; 1e-9 allows for rounding
         turn = (at_random + 1) / (at_random + others + 1) <= SHARE_AT_RANDOM + 1e-9
         if len(drawn) and (turn or not len(chosen)):
             return int(drawn[np.argmin(self._chance[drawn])]), "random"
         values = np.vstack([signal(labelled)[chosen] for signal in self._signals.values()])
         total = values.sum(axis=0)
-        best = int(np.lexsort((self._chance[chosen], -total))[0])
+        best = int(np.lexsort((self._chance[chosen], -total))[0])  # the hash decides ties
         why = list(self._signals)[int(values[:, best].argmax())]
         return int(chosen[best]), why
 
@@ -296,7 +302,8 @@ class Queue:
         return {each: signal for each, signal in signals.items() if order in ("informative", each)}
 
     def _untested(self, labelled: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Share of the questions whose answer on an output is one that too few labelled outputs have, in [0, 1]."""
+        """Return, for each output, the share of questions, in [0, 1], on which too few labelled outputs have its
+        answer."""
         assert self._opinions is not None
         answers = self._opinions.judges[0].answers
         known = answers[labelled]
@@ -312,15 +319,15 @@ def _chance(seed: int, name: str) -> float:
 
 
 def _spread(texts: Sequence[str], rank: Places) -> Places:
-    """Ranks by which each of the first outputs is the one least like all before it, by its words."""
+    """Return ranks in which each of the first outputs is, by its words, the least similar to all outputs before it."""
     order = np.argsort(rank)
     among = order[:MOST_COMPARED]
     words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in among]
     vectors = embedder("words").embed(words)
-    first = int(np.argmax(vectors @ vectors.mean(axis=0)))
+    first = int(np.argmax(vectors @ vectors.mean(axis=0)))  # the most typical output
     chosen, nearest = [first], vectors @ vectors[first]
     while len(chosen) < min(MOST_SPREAD, len(among)):
-        nearest[chosen[-1]] = np.inf
+        nearest[chosen[-1]] = np.inf  # never chosen again
         far = int(np.argmin(nearest))
         chosen.append(far)
         nearest = np.maximum(nearest, vectors @ vectors[far])

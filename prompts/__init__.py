@@ -1,1 +1,1 @@
-"""Records and texts: what is asked, of what, and what came back. Imports nothing above."""
+"""Records and texts: examples, questions, prompts and verdicts. Imports nothing from the rooms above."""

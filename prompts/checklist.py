@@ -1,4 +1,4 @@
-"""The checklist: atomic yes/no questions by dimension, in a file people like to edit."""
+"""The checklist: atomic yes/no questions by dimension, in a file that people can edit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 READY = ("global",)
 """Checklists that come with askance: ``prompts/checklists/NAME.yaml``."""
 ID_WORDS = 6
-"""Words of a question that make its id, where it has none."""
+"""Number of a question's first words that make its id, if it has none."""
 _ONE_WORD = re.compile(r"""[^\s"'`*_.,:;!?()\[\]{}<>/|\\#$]{1,40}""")
 
 
@@ -59,10 +59,10 @@ AnswerPair = Annotated[tuple[str, str], BeforeValidator(_two_words)]
 
 
 class Checklist(BaseModel):
-    """Criteria of one task, grouped by their dimension: questions that a model is asked, checks and measures that code
+    """Criteria of one task, grouped by dimension: questions that a model answers, and checks and measures that code
     computes.
 
-    :attr:`questions` are all of them, :attr:`asked`, :attr:`checks` and :attr:`measures` the three kinds.
+    :attr:`questions` holds all criteria; :attr:`asked`, :attr:`checks` and :attr:`measures` hold the three kinds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
@@ -73,16 +73,16 @@ class Checklist(BaseModel):
     checks: tuple[ComputedCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
     """The criteria that code decides."""
     measures: tuple[ComputedMeasure, ...] = Field(default=(), exclude_if=lambda measures: not measures)
-    """The criteria that are a number."""
+    """The criteria that code computes as a number."""
     section_weights: dict[str, dict[str, Weight]] = Field(default_factory=dict)
-    """By section (or data set): the weight of every question there, in place of the questions' own."""
+    """Section (or data set) to the weight of every question there, in place of the questions' own weights."""
     answers: AnswerPair | None = Field(default=None, exclude_if=lambda answers: answers is None)
     """The words for yes and no that the judge is told to answer with; None: yes and no."""
 
     @model_validator(mode="before")
     @classmethod
     def _by_kind(cls, data: Any) -> Any:
-        """Sort what code computes out of the questions of a caller; beside it there need be no questions."""
+        """Move checks and measures out of the caller's questions. Beside these, there need be no questions."""
         if isinstance(data, dict) and (data.get("checks") or data.get("measures")) and "questions" not in data:
             return {**data, "questions": ()}
         questions = data.get("questions") if isinstance(data, dict) else None
@@ -101,7 +101,7 @@ class Checklist(BaseModel):
     @field_validator("asked", mode="before")
     @classmethod
     def _plain_questions(cls, questions: Any) -> Any:
-        """Questions that are texts alone get ids made from their words."""
+        """Give an id, made of its first words, to each question that is a plain text."""
         if isinstance(questions, dict) and all(isinstance(each, str) for each in questions.values()):
             return [{"id": name, "text": text} for name, text in questions.items()]
         if not isinstance(questions, (list, tuple)) or not any(isinstance(each, str) for each in questions):
@@ -155,7 +155,7 @@ class Checklist(BaseModel):
         return (*self.checks, *self.measures)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """The checklist with other values of some fields; ``questions`` are criteria of all kinds."""
+        """Return the checklist with some fields changed; ``questions`` may hold criteria of all kinds."""
         if update is not None and "questions" in update:
             others = {name: value for name, value in update.items() if name != "questions"}
             update = {**others, **_split(update["questions"])}
@@ -163,11 +163,11 @@ class Checklist(BaseModel):
 
     @property
     def asked_alone(self) -> Checklist | None:
-        """The checklist with what a model is asked alone; None where nothing is."""
+        """The checklist with only the questions that a model answers; None if none of them has a weight."""
         return self.of(self.asked)
 
     def of(self, criteria: Sequence[Question]) -> Checklist | None:
-        """The checklist with some of its criteria alone, in sections too; None where there are none with a weight."""
+        """Return the checklist with only these criteria, also in its sections; None if none of them has a weight."""
         ids = {each.id for each in criteria}
         if len(ids) == len(self.questions):
             return self
@@ -186,21 +186,20 @@ class Checklist(BaseModel):
 
     @property
     def faults(self) -> dict[str, Question]:
-        """The questions, by id, to which yes speaks against the output."""
+        """The questions whose yes speaks against the output, by id."""
         return {question.id: question for question in self.questions if question.is_fault}
 
     def question(self, question_id: str) -> Question:
-        """The question with this id. Raises KeyError where there is none."""
+        """Return the question with this id. Raises KeyError if there is none."""
         found = next((each for each in self.questions if each.id == question_id), None)
         if found is None:
             raise KeyError(f"the checklist has no question '{question_id}'")
         return found
 
     def section_of(self, metadata: Mapping[str, Any]) -> str | None:
-        """The section whose weights belong to an example, by its ``section`` and ``dataset``; None for the rest.
+        """Return the section whose weights an example uses, by its ``section`` and ``dataset``; None without one.
 
-        The weights of a section of the example's data set (``DATASET/SECTION``) come first, then those of the section,
-        then those of the data set.
+        The name ``DATASET/SECTION`` is tried first, then the section, then the data set.
         """
         if not self.section_weights:
             return None
@@ -210,14 +209,14 @@ class Checklist(BaseModel):
         return next((name for name in names if name in self.section_weights), None)
 
     def weights(self, section: str | None = None) -> dict[str, float]:
-        """The weight of every question, in a section or, for None, elsewhere."""
+        """Return the weight of every question in a section; None stands for examples without a section."""
         if section is not None:
             return self.section_weights[section]
         return {question.id: question.weight for question in self.questions}
 
 
 def _split(criteria: Iterable[Question]) -> dict[str, tuple[Question, ...]]:
-    """Criteria by their kind, each in their order."""
+    """Divide criteria by kind; each kind keeps its order."""
     criteria = tuple(criteria)
     return {
         "asked": tuple(each for each in criteria if not isinstance(each, Computed)),
@@ -234,11 +233,11 @@ def _refuse_twice(criteria: Sequence[Question], what: str, seen: set[str]) -> No
 
 
 def load_checklist(path: str | Path | Checklist, *, remarks: bool = True) -> Checklist:
-    """Read a checklist from YAML or JSON, or one of the ready ones by its name; one that is a checklist already stays.
+    """Read a checklist from YAML or JSON, or a ready one by its name; a :class:`Checklist` is only checked.
 
-    A name that is no file is looked for among the ready checklists (``READY``). ``remarks``: warn of questions that yes
-    or no does not answer; not for a run's own copy of a file that was read before. Raises InputError, which names the
-    file and the question or line at fault.
+    A name that is not a file is looked up among the ready checklists (``READY``). ``remarks``: whether to warn of
+    questions that yes or no does not answer; off for a run's own copy of a file that was read before. Raises
+    InputError, which names the file and the wrong question or line.
     """
     if isinstance(path, Checklist):
         return asking(path, "checklist")
@@ -263,7 +262,7 @@ def load_checklist(path: str | Path | Checklist, *, remarks: bool = True) -> Che
 
 
 def _no_questions_said(checklist: Checklist) -> str | None:
-    """A sentence on the questions that yes or no does not answer; None where there is none."""
+    """Return a sentence on the questions that yes or no does not answer; None if there are none."""
     found = [(number, each) for number, each in enumerate(checklist.asked, 1) if not asks_yes_or_no(each.text)]
     if not found:
         return None
@@ -276,7 +275,7 @@ def _no_questions_said(checklist: Checklist) -> str | None:
 
 
 def found_in(checklist: Checklist, folder: Path) -> Checklist:
-    """The checklist, the functions of whose checks and measures are looked for in a directory first."""
+    """Return the checklist; its checks and measures look for their functions in ``folder`` first."""
     if not checklist.computed:
         return checklist
     computed = tuple(each.found_in(folder) for each in checklist.computed)
@@ -284,12 +283,12 @@ def found_in(checklist: Checklist, folder: Path) -> Checklist:
 
 
 SCHEMA_CHECK = "schema"
-"""Id of the check that a schema of its own, ``--schema``, becomes."""
+"""Id of the check that is made of a separate schema (``--schema``)."""
 
 
 def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, Any] | None) -> Checklist | None:
-    """The checklist with a check that outputs follow a JSON schema, given as a file or as an object. Raises InputError
-    where there is no such file, it is no JSON schema, or the checklist has a criterion of that id."""
+    """Add a check that outputs follow a JSON schema, given as a file or an object. Raises InputError if the file does
+    not exist, it is not a JSON schema, or the checklist has a criterion with the id :data:`SCHEMA_CHECK`."""
     if schema is None:
         return checklist
     is_file = isinstance(schema, (str, Path))
@@ -310,8 +309,8 @@ def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, A
 def refuse_computed(
     checklist: Checklist, what: str, kinds: Sequence[Literal["checks", "measures"]] = ("checks", "measures")
 ) -> Checklist:
-    """The checklist, if it has no checks and no measures; ``what`` cannot use them is the beginning of the error.
-    Raises InputError, which names them, where it has some."""
+    """Return the checklist if it has no checks and no measures. Raises InputError, which names them, if it has some;
+    ``what``, the beginning of the message, says who cannot use them."""
     for kind in kinds:
         if names := ", ".join(each.id for each in getattr(checklist, kind)):
             raise InputError(f"{what}, and the checklist has {kind} ({names}): leave them out of it here.")
@@ -319,8 +318,7 @@ def refuse_computed(
 
 
 def asking(checklist: Checklist, name: str) -> Checklist:
-    """The checklist, where each of its questions asks something; ``name`` is used in errors. Raises InputError where a
-    question is blank."""
+    """Return the checklist if no question is blank; ``name`` is used in errors. Raises InputError if one is blank."""
     for number, question in enumerate(checklist.questions, 1):
         if not question.text.strip():
             raise InputError(
@@ -331,13 +329,13 @@ def asking(checklist: Checklist, name: str) -> Checklist:
 
 
 def is_ready(path: str | Path) -> bool:
-    """Whether this is the name of a ready checklist and of no file."""
+    """Whether this is the name of a ready checklist and not of a file."""
     return str(path) in READY and not Path(path).is_file()
 
 
 def parse_checklist(text: str, name: str) -> Checklist:
-    """Read a checklist from the text of a YAML or JSON file; ``name`` is used in errors. Raises InputError where the
-    text is no checklist."""
+    """Read a checklist from the text of a YAML or JSON file; ``name`` is used in errors. Raises InputError if the text
+    is not a checklist."""
     data = _parse_json(text, name)
     if not data:
         data = read_texts(text, name, "checklist")
@@ -353,7 +351,7 @@ def parse_checklist(text: str, name: str) -> Checklist:
 
 
 def _parse_json(text: str, name: str) -> Any:
-    """Read a JSON file; YAML reads most of JSON, but no tabs. None: it is none."""
+    """Read a JSON text; None if it is not JSON. The YAML reader would read most of JSON, but not tabs."""
     try:
         return json.loads(text, object_pairs_hook=once_each)
     except (json.JSONDecodeError, RecursionError):
@@ -363,7 +361,7 @@ def _parse_json(text: str, name: str) -> Any:
 
 
 def dump_checklist(checklist: Checklist) -> str:
-    """Write a checklist as YAML with one block a question, defaults left out."""
+    """Write a checklist as YAML with one block per question; defaults are left out."""
     answers = {} if checklist.answers is None else {"answers": list(checklist.answers)}
     blocks = [dump_texts({"task": checklist.task, **answers})]
 

@@ -13,23 +13,23 @@ from .errors import InputError
 
 Row = dict[str, Any]
 LONGEST_CELL = 2**31 - 1
-"""Characters in a CSV cell; the csv module's own limit is shorter than many a document."""
+"""Most characters in a CSV cell; the csv module's own limit is shorter than many documents."""
 HEADER_CHARS = 2**16
-"""So much of a CSV file is looked at for its separator."""
+"""Characters at the beginning of a CSV file that are read to find its separator."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 CSV_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-"""With the separator that is expected."""
+"""Suffixes of CSV files, with the expected separator."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
 def csv_rows(
     path: Path, file: Any, suffix: str, as_text: Collection[str], say: Callable[[str], None] | None = None
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a CSV file that is open, each with its line.
+    """Yield the rows of an open CSV file, each with its line number.
 
-    The separator is the one that the header has most of, quoted names aside; ``sep=;`` in the first line, as Excel
-    writes it, names it. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``. Raises
-    InputError where it is not valid CSV, or JSON Lines, or a row has cells beyond the header.
+    The separator is the most frequent one in the header, without quoted names. A first line ``sep=;``, which Excel
+    writes, names it instead. Cells that hold JSON objects or arrays are parsed, except in the columns ``as_text``.
+    Raises InputError if the file is not valid CSV or is JSON Lines, or a row has cells beyond the header.
     """
     csv.field_size_limit(LONGEST_CELL)
     beginning = file.read(HEADER_CHARS)
@@ -69,8 +69,7 @@ def csv_rows(
 
 
 def _has_escapes(file: Any, form: Mapping[str, Any]) -> bool:
-    """Whether a table cannot be read as it is, but could where a backslash stands before quotes, as Spark writes
-    them."""
+    """Whether a table can only be read if a backslash escapes quotes, as Spark writes them."""
     start = file.tell()
     if not any('\\"' in line for line in iter(file.readline, "")):
         return False
@@ -89,7 +88,8 @@ def _has_escapes(file: Any, form: Mapping[str, Any]) -> bool:
 def rows_of_cells(
     where: str, records: Iterable[tuple[int, Sequence[Any]]], read: Callable[[str, Any, str], Any]
 ) -> Iterator[tuple[int, Row]]:
-    """Rows of the cells under a header, each with its number; without the empty ones."""
+    """Yield the rows under a header, each with its number; empty rows are left out. Raises InputError if two columns
+    have the same name, or a row has cells beyond the header."""
     header: list[str] | None = None
     for number, cells in records:
         if all(is_empty(cell) for cell in cells):
@@ -104,7 +104,7 @@ def rows_of_cells(
                 continue
             if place >= len(header):
                 raise InputError(f"{where} {number}: more cells than the header has columns.")
-            name = header[place] or f"column {place + 1}"  # without a name, as the index of a data frame
+            name = header[place] or f"column {place + 1}"  # no name: e.g. the index of a data frame
             row[name] = read(name, cell, f"{where} {number}, column '{name}'")
         yield number, row
 
@@ -115,7 +115,7 @@ def is_empty(cell: Any) -> bool:
 
 
 def parsed(value: str) -> Any:
-    """The object or array that a cell holds as JSON, else its text."""
+    """Return the object or array that a cell holds as JSON, else its text."""
     if value[:1] in "{[":
         try:
             return json.loads(value)
@@ -125,7 +125,7 @@ def parsed(value: str) -> Any:
 
 
 def told_apart(names: Iterable[str], where: str) -> None:
-    """Refuse columns of one name: a row would hold one of them alone."""
+    """Raise InputError if two columns have the same name, because a row could hold only one of them."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -1,4 +1,4 @@
-"""Errors a user can act on. Every message is a sentence: what was wrong, where, what to do."""
+"""Errors that a user can act on. Every message is a sentence: what was wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AskanceError(Exception):
     exit_code = 1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As it is, also where it is made of more than its message: it may come from a process on another machine."""
+        """Pickle the error even if its constructor takes more than the message: it may come from another machine."""
         return _with_args, (type(self), self.args), vars(self)
 
 
@@ -27,13 +27,13 @@ def _with_args(kind: type[AskanceError], args: tuple[Any, ...]) -> AskanceError:
 
 
 class InputError(AskanceError):
-    """Bad input or usage: names the file, line and field where there is one."""
+    """Bad input or usage; the message names the file, line and field if there is one."""
 
     exit_code = 2
 
 
 class MissingExtraError(AskanceError):
-    """A part of askance that is installed separately is not there."""
+    """A package that is installed separately, as an extra, is missing."""
 
     exit_code = 2
 
@@ -45,8 +45,8 @@ class MissingExtraError(AskanceError):
 
 
 def import_optional(module: str, extra: str, package: str, hint: str = "") -> Any:
-    """A module of a package that comes with an extra. Raises MissingExtraError where the package is not installed, and
-    the error of an import within it where that fails."""
+    """Import a module of a package that comes with an extra. Raises MissingExtraError if the package is not installed.
+    An import that fails inside the package raises its own error."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -56,7 +56,7 @@ def import_optional(module: str, extra: str, package: str, hint: str = "") -> An
 
 
 class BudgetExceededError(AskanceError):
-    """A cap on calls, tokens or money was reached; what was bought so far is kept."""
+    """A cap on calls, tokens or money was reached; the answers bought so far are kept."""
 
     exit_code = 3
 
@@ -67,10 +67,10 @@ class BudgetExceededError(AskanceError):
 
 
 class UnapprovedError(AskanceError):
-    """Sentences would enter a prompt that nobody has agreed to. They are in the message; nothing was written."""
+    """Nobody has agreed to the sentences that would enter a prompt. The message holds them; nothing was written."""
 
     def __init__(self, message: str, *, what: str = "") -> None:
-        """``what`` names the thing to agree to, where there are several."""
+        """``what`` names the thing to agree to, if there are several."""
         super().__init__(message)
         self.what = what
 
@@ -82,12 +82,12 @@ class CoverageError(AskanceError):
 
 
 def as_typed(path: object) -> str:
-    """A path as a command line takes it: one with a blank in it is quoted."""
+    """Return a path as a shell takes it: a path with a blank in it is quoted."""
     return shlex.quote(str(path))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the closest known name, or one that begins so, or an empty string."""
+    """Return `` Did you mean 'x'?`` for the closest known name, or one that begins so; else an empty text."""
     by_lower_case = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
     if not close and len(name) > 2:
@@ -96,12 +96,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def like_named(path: str | Path) -> str:
-    """Return `` Did you mean 'x'?`` for the file beside a missing one whose name is closest, or an empty string.
-
-    A directory that is there, and lacks what was looked for in it, is not proposed for itself.
-    """
+    """Return `` Did you mean 'x'?`` for the closest name beside a missing file, else an empty text."""
     missing = Path(path)
     try:
+        # a directory that exists but lacks the wanted file must not be proposed for itself
         beside = [each.name for each in missing.parent.iterdir() if each.name != missing.name]
     except OSError:
         return ""
@@ -110,8 +108,8 @@ def like_named(path: str | Path) -> str:
 
 @contextmanager
 def shown_from(path: object, what: str) -> Iterator[None]:
-    """While what a file of askance's own holds is shown: a value that cannot be there is the file's mistake. Raises
-    InputError, which names the file, with the error that it comes from as its cause."""
+    """Blame the file for errors that come up while the content of one of askance's own files is shown. Raises
+    InputError, which names the file, with the original error as its cause."""
     try:
         yield
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
@@ -122,7 +120,7 @@ def shown_from(path: object, what: str) -> Iterator[None]:
 
 
 def not_text(path: str | Path, encoding: str = "utf-8-sig", hint: str = "") -> InputError:
-    """The error for a file that cannot be decoded: its first line with a wrong byte, then ``hint``."""
+    """Return the error for a file that cannot be decoded. It names the first line with a wrong byte, then ``hint``."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with Path(path).open("rb") as file:
@@ -153,11 +151,11 @@ _YAML_HINTS = {
     "but got '?'": " Put a text with a question mark in quotes where it stands between braces or brackets.",
     "mapping values are not allowed": " Put a text with a colon and a blank in it in quotes.",
 }
-"""Advice by what the reader says; both are usual where questions are written."""
+"""Message of the YAML reader to advice; both mistakes are common in files of questions."""
 
 
 def not_yaml(name: object, error: Exception) -> InputError:
-    """The error where a YAML reader failed with ``error``: the line and the problem, without a drawing."""
+    """Return the error for a YAML reader that failed with ``error``: the line and the problem, without the excerpt."""
     mark = getattr(error, "problem_mark", None)
     line = f", line {mark.line + 1}" if mark else ""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"

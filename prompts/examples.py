@@ -1,4 +1,4 @@
-"""Examples that a judge looks at, with the scores that people gave them."""
+"""Examples that a judge scores, with people's own scores."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _label_or_number(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 
 Rating = Annotated[float, WrapValidator(_label_or_number)]
-"""A number, or a label: ``True`` and ``False`` stay what they are."""
+"""A rating: a number, or a label. ``True`` and ``False`` are not turned into numbers."""
 Ratings = tuple[Rating | None, ...]
 Sendable = Annotated[str, AfterValidator(sendable)]
 
 
 class Example(BaseModel):
-    """One item: input x, output y and, where people rated it, their scores."""
+    """One item: input x, output y and, if people rated it, their scores."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -92,24 +92,24 @@ class Example(BaseModel):
     input: Text
     """The generator's input: a document, a dialogue, an instruction."""
     output: Text | None = None
-    """The text that is judged; None where a generator is still to make it."""
+    """The text that is judged; None as long as no generator has written it."""
     context: Text | None = None
     reference: Text | None = None
     system: Sendable | None = None
-    """Which system made the output, for system-level correlations."""
+    """The system that made the output, for system-level correlations."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     human: dict[str, Ratings] = Field(default_factory=dict)
-    """Dimension, or question id, to ratings, one a rater (None: this one gave none): numbers on the scale of the data,
-    or labels as ``True`` and ``False``, which count as 1 and 0."""
+    """Ratings by dimension or question id, one per rater; None for a rater who gave none. Numbers are on the scale of
+    the data. Labels are ``True`` and ``False``, which count as 1 and 0."""
     raters: tuple[Sendable, ...] = ()
-    """The name of the rater at each place of the lists in ``human``, empty text where one has no name; empty where no
-    rater has one. In files it is an object: name to ``human`` and ``comment``."""
+    """Names of the raters, one for each place in the lists of ``human``: an empty text for a rater without a name, an
+    empty tuple if no rater has one. Files hold an object instead: name to ``human`` and ``comment``."""
     comment: tuple[Comment, ...] = ()
     """People's remarks on the output."""
 
     @property
     def has_more_than_output(self) -> bool:
-        """Whether there is anything that the output was made from, or is held against."""
+        """Whether the example has an input, a context or a reference that is not blank."""
         return any(text and text.strip() for text in (self.input, self.context, self.reference))
 
     @field_validator("metadata", mode="before")
@@ -157,7 +157,7 @@ class Example(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _unknown_fields_are_metadata(cls, value: Any) -> Any:
-        """Keep columns that are not ours under ``metadata``, where nothing reads them by accident."""
+        """Move columns that are not ours into ``metadata``, where nothing reads them by accident."""
         if not isinstance(value, dict):
             return value
         raters = value.get("raters")
@@ -185,36 +185,37 @@ class Example(BaseModel):
         return self
 
     def human_score(self, dimension: str) -> float | None:
-        """Mean rating on one dimension, on the scale of the data; None where nobody rated it."""
+        """Return the mean rating on one dimension, on the scale of the data; None if nobody rated it."""
         return mean_rating(self.human, dimension)
 
     def human_answer(self, question: str) -> float | None:
-        """People's mean answer to a question, by its id, 1 for yes and 0 for no; None where nobody gave one."""
+        """Return people's mean answer to the question with this id, 1 for yes and 0 for no; None if nobody answered."""
         return self.human_score(question)
 
 
 def mean_rating(human: Mapping[str, Ratings], dimension: str) -> float | None:
-    """Mean of an example's ratings on one dimension; never beyond them, whatever the rounding."""
+    """Return the mean of an example's ratings on one dimension, never beyond the ratings; None without any."""
     ratings = known_ratings(human.get(dimension, ()))
+    # rounding could carry the mean beyond the ratings
     return min(max(sum(ratings) / len(ratings), min(ratings)), max(ratings)) if ratings else None
 
 
 _FIELDS = tuple(Example.model_fields)
 _TEXTS, _OTHERS = _FIELDS[1:5], _FIELDS[5:-1]
-"""Fields that are long and rarely wanted, and fields that are short; the id and the comments are held apart."""
+"""The long fields, which are rarely read, and the short fields. The id and the comments are stored apart."""
 _texts, _others = itemgetter(*_TEXTS), itemgetter(*_OTHERS)
 _PLACES = {field: place for place, field in enumerate(_OTHERS)}
 _HEAD = Struct("<BQI")
-"""Before what is short: a number for the fields that were given, and where the texts are and how long."""
+"""Header before an example's short fields: number of the set of given fields, start and length of its texts."""
 _set = object.__setattr__
 
 
 class ExampleTable(Sequence[Example]):
-    """Examples as bytes: some 100 each in memory, and the texts of many in a file, where an :class:`Example` takes 700
-    to 1,400.
+    """Examples packed as bytes: about 100 bytes each in memory, with most texts of a large table in a temporary file.
+    An :class:`Example` object takes 700 to 1,400 bytes.
 
-    It is read as a list of examples would be; each is made when it is asked for. What is asked of all of them is a
-    ``column``.
+    Reads like a list: each example is built on access. ``column`` reads one field of all examples without building
+    them.
     """
 
     def __init__(self, examples: Iterable[Example] = ()) -> None:
@@ -225,14 +226,14 @@ class ExampleTable(Sequence[Example]):
         self._whole: list[Example] = []
         self._given: list[set[str]] = []
         self.without_output = 0
-        """Rows of the source that were left out, as they have no output."""
+        """Number of rows of the source that were left out because they have no output."""
         self.has_structure = False
-        """Whether a text was made of messages, a list or an object."""
+        """Whether any text was made of messages, a list or an object."""
         for example in examples:
             self.append(example)
 
     def append(self, example: Example) -> None:
-        """Take one more; one with comments, or with metadata that are no JSON, stays as it is."""
+        """Add an example. An example with comments, or with metadata that is not JSON, is kept as an object."""
         if (given := example.model_fields_set) not in self._given:
             self._given.append(given)
         self._ids.append(example.id)
@@ -241,7 +242,7 @@ class ExampleTable(Sequence[Example]):
         self.has_structure |= type(in_bytes) is list
         try:
             if example.comment or type(example) is not Example:
-                raise ValueError
+                raise ValueError  # kept as an object, as is one that marshal refuses
             others, texts = marshal.dumps(_others(fields)), marshal.dumps(in_bytes)
         except ValueError:
             self._whole.append(example)
@@ -251,7 +252,7 @@ class ExampleTable(Sequence[Example]):
             self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + others
 
     def only(self, places: Iterable[int]) -> ExampleTable:
-        """A table of the examples at these places, in this order."""
+        """Return a table of the examples at these places, in this order."""
         part = copy(self)
         part._ids, part._starts = [], array("q")
         for place in places:
@@ -260,7 +261,7 @@ class ExampleTable(Sequence[Example]):
         return part
 
     def column(self, field: str) -> Iterator[Any]:
-        """The values of a field, one an example."""
+        """Return the values of a field, one per example."""
         if field == "id":
             return iter(self._ids)
         read, place = (self._long, _TEXTS.index(field)) if field in _TEXTS else (self._short, _PLACES.get(field))
@@ -320,25 +321,25 @@ def load_examples(
 ) -> ExampleTable:
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
-    A row whose output is empty is left out, with a warning that says how many are, unless no output is needed. One
-    without an id is called after a hash of its texts. Where a column ``rater`` stands beside ``id``, each row is what
-    one rater said, and the rows of one id are one example.
+    Rows without an output are left out, and a warning says how many, unless ``need_output`` is False. A row without an
+    id gets a hash of its texts as its id. If there is a column ``rater`` beside ``id``, each row holds the ratings of
+    one rater, and the rows with the same id form one example.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face
             hub, a pandas or polars data frame, or rows (a ``datasets.Dataset`` iterates as such).
-        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` maps a plain
-            column to the human dimension ``D``, ``rater`` names the column of raters where each row is one rater's,
-            ``comment.D`` one to the comments on it; these may be several, one a
-            rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``. Where one dimension alone has several, the
-            columns' names are the raters'.
+        fields: Renames columns: our name to the column's name, e.g. ``{"output": "summary"}``. ``human.D`` names the
+            column of scores on dimension ``D``, and ``comment.D`` the column of comments on it. Both may name several
+            columns, one per rater: ``{"human.overall": ["anna", "ben"]}`` or ``"anna,ben"``. If only one dimension has
+            several columns, their names become the raters' names. ``rater`` names the column of raters, if each row is
+            one rater's.
         limit: Keep only the first ``limit`` examples.
         need_output: Whether every example must have an output to judge.
-        labels: Further words that people's labels are in, e.g. ``{"good": ["fine"], "bad": ["poor"]}``; those under
-            ``none`` are no label.
+        labels: More words for people's labels, e.g. ``{"good": ["fine"], "bad": ["poor"]}``; a word under ``none``
+            counts as no label.
         label_scale: Words from worst to best, which count as 1, 2 and so on.
-        remarks: Whether to log a warning of what was found out about the file, of rows that are left out, of labels
-            that contradict each other and of very long comments.
+        remarks: Whether to log warnings about the file's form, left-out rows, labels that contradict each other, and
+            very long comments.
 
     Raises:
         InputError: Names the file, line and field of the first problem.
@@ -402,7 +403,7 @@ def load_examples(
 
 
 def _one_an_output(rows: Iterator[tuple[str, Any]], fields: FieldMap, human: HumanValues) -> Iterator[tuple[str, Any]]:
-    """The rows; of a long table of ratings an example for each output."""
+    """Yield the rows; for a long table of ratings, yield one example per output."""
     first = next(rows, None)
     if first is None:
         return
@@ -417,14 +418,14 @@ def _one_an_output(rows: Iterator[tuple[str, Any]], fields: FieldMap, human: Hum
 
 
 def _is_empty_path(row: Mapping[str, Any], path: str) -> bool:
-    """Whether the last part of a path stands in a row, with nothing in it."""
+    """Whether a row has the last part of a path as a key, even with an empty value."""
     head, dot, last = path.rpartition(".")
     inner = at(row, head) if dot else row
     return isinstance(inner, Mapping) and any(str(name).casefold() == last.casefold() for name in inner)
 
 
 def _with_numbers_turned(examples: ExampleTable, human: HumanValues) -> ExampleTable:
-    """The examples with 0 and 1 as the labels that they were said to be, on dimensions that have nothing else."""
+    """Replace 0 and 1 by the labels that the user gave for them, on dimensions with no other numbers."""
     if not human.of_numbers:
         return examples
     names = labelled(examples.column("human"))
@@ -448,7 +449,7 @@ def _say_what_was_missing(name: str, unnamed: Counter[str], human: HumanValues) 
 
 
 def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None:
-    """Refuse a field map that names a column in which no row has anything."""
+    """Raise InputError if a field map names a column that is empty in all rows."""
     for ours, given in fields.items():
         for wanted in columns_of(ours, given, filled):
             if wanted not in filled:
@@ -459,14 +460,14 @@ def _check_all_were_there(name: str, fields: FieldMap, filled: set[str]) -> None
 
 
 def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> None:
-    """Log a warning of rows that were left out, and of what is odd about people's labels and comments."""
+    """Log warnings about left-out rows, contradicting labels, long comments, and unnamed beside named raters."""
     if empty:
         few = names_text([where.rpartition(", ")[2] for where in empty])
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         of = len(empty) + len(examples)
         logger.warning("%s: %d of %d rows %s no output and %s left out (%s).", name, len(empty), of, have, are, few)
     may_contradict = labelled(column(examples, "human"))
-    # texts by their hash, so that those of a large file are not held twice
+    # hashes of the texts, so that the texts of a large file are not held twice
     rated = [
         (each.id, hash((each.input, each.context, each.output)), each.human)
         for each in (examples if may_contradict else ())
@@ -485,7 +486,7 @@ def _remark(name: str, examples: Sequence[Example], empty: Sequence[str]) -> Non
 def _example(
     source: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str, unnamed: Counter[str]
 ) -> Example:
-    """The example of a row."""
+    """Make the example of a row."""
     row = renamed(source, fields, human, where)
     if "input" not in row:
         raise InputError(f"{where}: {missing('input', source, fields)}")
@@ -497,10 +498,10 @@ def _example(
 
 
 def human_dimensions(examples: Iterable[Example], checklist: Checklist | None = None) -> list[str]:
-    """Dimensions that at least one example was rated on, in order of first appearance.
+    """Return the dimensions that at least one example was rated on, in order of first appearance.
 
-    Without a ``checklist`` everything that people rated is one; with it the ids of its questions are none, unless they
-    are the name of a dimension of it too, or ``overall``.
+    Without a ``checklist``, every rated name is a dimension. With one, the ids of its questions are left out, unless an
+    id is also ``overall`` or the name of one of its dimensions.
     """
     rated = list(dict.fromkeys(dimension for human in column(examples, "human") for dimension in human))
     if checklist is None:
@@ -510,16 +511,16 @@ def human_dimensions(examples: Iterable[Example], checklist: Checklist | None = 
 
 
 def answered_questions(examples: Iterable[Example], checklist: Checklist) -> list[str]:
-    """Ids of the questions of a checklist that people answered on at least one example, in the order of the checklist.
+    """Return the ids of a checklist's questions that people answered on at least one example, in checklist order.
 
-    A name that is a dimension of the checklist as well (or ``overall``) means the dimension.
+    A name that is also a dimension of the checklist (or ``overall``) means the dimension.
     """
     rated = {name for human in column(examples, "human") for name in human}
     return [name for name in _only_questions(checklist) if name in rated]
 
 
 def without_answers(example: Example, checklist: Checklist) -> Example:
-    """The example with people's scores on dimensions alone, without their answers to the questions of a checklist."""
+    """Return the example without people's answers to the questions of a checklist; scores on dimensions stay."""
     answers = _only_questions(checklist)
     if not any(name in answers for name in example.human):
         return example
@@ -532,18 +533,18 @@ def _only_questions(checklist: Checklist) -> dict[str, None]:
 
 
 def named_document(metadata: Mapping[str, Any]) -> str | None:
-    """The document that an example's metadata name; None where they name none, which null and an empty text do not."""
+    """Return the document that an example's metadata names; None if the entry is missing, null or an empty text."""
     name = metadata.get("document")
     return None if name is None or name == "" else str(name)
 
 
 def document_of(example: Example) -> str:
-    """The unit that is never divided between parts: an example's document, or itself."""
+    """Return the unit that is never divided between parts of the data: the example's document, else its id."""
     return named_document(example.metadata) or example.id
 
 
 def documents(examples: Sequence[Example]) -> list[str] | None:
-    """The document of each example, where several examples share one; None where none do."""
+    """Return the document of each example, or its id without one; None if no two examples share a document."""
     ids, metadata = column(examples, "id"), column(examples, "metadata")
     names = [named_document(each) or name for name, each in zip(ids, metadata, strict=True)]
     return names if len(set(names)) < len(names) else None

@@ -1,7 +1,7 @@
-"""Which column of somebody's table is which of our fields, and rows with their columns renamed accordingly.
+"""The map from our fields to the columns of a table, and rows with their columns renamed.
 
-A long table has a row for each output and rater, as spreadsheets and labelling tools export them; its rows are put
-together by output.
+A long table has a row for each output and rater, as spreadsheets and labelling tools export it. Its rows are grouped by
+output.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .tables import as_written, plain
 TEXTS = ("id", "input", "output", "context", "reference", "system")
 FIELDS = (*TEXTS, "metadata", "human", "raters", "comment")
 NESTED = ("human", "metadata", "raters", "comment")
-"""Fields whose parts a field map can name."""
+"""Fields whose parts a field map can name, such as ``human.NAME``."""
 SEVERAL = ("human", "comment")
-"""Fields that several columns can hold: one a rater."""
+"""Fields that can have several columns, one per rater."""
 
 _OF_RATER = re.compile(r"(?P<rater>.+?)\.(?:human\.(?P<human>.+)|comment(?:\.(?P<comment>.+))?)")
 
 Columns = str | Sequence[str]
-"""A column's name, or a path such as ``inputs.question``; for human scores and comments also several, in a list or with
-commas between them."""
+"""A column's name, or a path such as ``inputs.question``. Human scores and comments may have several columns, as a list
+or with commas between them."""
 FieldMap = Mapping[str, Columns]
-"""Our name to the column's."""
+"""Our name to the column or columns."""
 
 
 def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
-    """Turn ``["output=summary", ...]`` into a field map; several columns for one field of human scores or comments add
-    up. Raises InputError where a pair is not of the form ``ours=column``, or a field that has one column only is named
+    """Turn ``["output=summary", ...]`` into a field map; a field of human scores or comments may be named several
+    times. Raises InputError if a pair is not of the form ``ours=column``, or a field with a single column is named
     twice."""
     mapping: dict[str, str | tuple[str, ...]] = {}
     for pair in pairs:
@@ -59,7 +59,7 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
-    """Raise InputError where a map names a field that is not ours, or several columns for one that has one."""
+    """Raise InputError if a map names a field that is not ours, or several columns for a field with a single column."""
     for ours, given in fields.items():
         name, dot, part = ours.partition(".")
         if name not in known:
@@ -81,7 +81,8 @@ def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
 
 
 def columns_of(ours: str, given: Columns, row: Iterable[str]) -> tuple[str, ...]:
-    """The columns of a field: ``anna,ben`` is two of them for human scores and comments, unless one is called so."""
+    """Return the columns of a field. For human scores and comments, ``anna,ben`` means two columns, unless the row has
+    a column of that name."""
     if ours.partition(".")[0] not in SEVERAL:
         return _listed(given)
     there = set(row)
@@ -94,12 +95,11 @@ def _listed(given: Columns) -> tuple[str, ...]:
 
 
 def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str) -> dict[str, Any]:
-    """A row with its columns renamed and its values as an example has them; null is the same as a field that is not
-    there.
+    """Rename the columns of a row to our fields, and turn its values into those of an example; null counts as missing.
 
-    A column that is called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. In a row
-    without an id or input of just this name, columns are found in any case. Raises InputError where a text cannot be
-    made of what stands where one is wanted, or as :meth:`HumanValues.read`.
+    A column called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. If the row lacks a
+    column with the exact name ``id`` or ``input``, columns are found in upper or lower case. Raises InputError if a
+    value cannot be turned into the text of its field, or as :meth:`HumanValues.read`.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     loose = any(name not in row and name not in fields for name in ("id", "input"))
@@ -115,12 +115,12 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
     several = [ours for ours, columns in sources.items() if ours.startswith("human.") and len(columns) > 1]
     for ours, columns in sources.items():
         values = [at(row, column) for column in columns]
-        if several == [ours] and not any(isinstance(each, (list, tuple)) for each in values):  # the columns are people
+        if several == [ours] and not any(isinstance(each, (list, tuple)) for each in values):  # a column is a person
             if len(values) > values.count(None):
                 for column, value in zip(columns, values, strict=True):
                     put(found, f"raters.{column}.{ours}", [value], several=False)
             continue
-        if not (ours.partition(".")[0] == "human" and len(columns) > 1):  # whose places are raters
+        if not (ours.partition(".")[0] == "human" and len(columns) > 1):  # there, a place is a rater
             values = [value for value in values if value is not None]
         if len(values) > values.count(None):
             put(found, ours, values, several=len(columns) > 1)
@@ -133,7 +133,7 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
 
 
 def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
-    """Texts of what stands where one is wanted, and of numbers that are ids."""
+    """Turn the values of text fields, and ids that are numbers, into texts."""
     for ours in TEXTS[1:]:
         if human.texts_in_json and isinstance(row.get(ours), str):
             row[ours] = without_marks(row[ours])
@@ -154,13 +154,13 @@ def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
 
 
 def id_of_texts(row: Mapping[str, Any], fields: Iterable[str] = TEXTS[1:], prefix: str = "example") -> str:
-    """An id for a row without one: a hash of its texts."""
+    """Make an id for a row without one: a hash of its texts."""
     texts = json.dumps([row.get(field) for field in fields], default=str)
     return f"{prefix}-{sha256(texts.encode()).hexdigest()[:12]}"
 
 
 def numbered_id(name: str, taken: Counter[str]) -> str:
-    """Return the id of the next row whose texts have this hash: the first keeps it, others get ``-2``, ``-3``, …"""
+    """Return the id of the next row with this hash of its texts: the first keeps it, others get ``-2``, ``-3``, …"""
     taken[name] += 1
     return name if taken[name] == 1 else f"{name}-{taken[name]}"
 
@@ -171,7 +171,7 @@ def _is_ours_with_a_dot(name: object) -> bool:
 
 
 def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:
-    """Put a field's values where they belong in a row that is being made."""
+    """Put the values of a field, such as ``human.NAME``, at its place in a row that is being made."""
     name, _, part = ours.partition(".")
     if name == "raters" and (of_one := _OF_RATER.fullmatch(part)):
         said = dict(row.get(name, {}))
@@ -199,7 +199,7 @@ def _number(value: Any) -> Any:
 
 
 def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
-    """Say that a row has nothing for one of our fields, and what could be meant, or that its cell is empty."""
+    """Return a sentence that a row lacks one of our fields or has an empty cell, with the column that may be meant."""
     column = next(iter(columns_of(field, fields.get(field, field), row)))
     mapped = f" (field map: {field}={column})" if field in fields else ""
     if column in row:
@@ -217,7 +217,7 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
 
 
 def _paths(row: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """The columns of a row, and the paths within those that are objects, the outer first."""
+    """Yield the columns of a row, then the paths within columns that are objects."""
     yield from (
         f"{before}{name}" for name, value in row.items() if value is not None and not isinstance(value, Mapping)
     )
@@ -227,13 +227,13 @@ def _paths(row: Mapping[str, Any], before: str = "") -> Iterator[str]:
 
 
 RATER = "rater"
-"""The column with the rater's name, and our name of it in a field map."""
+"""The usual column of the raters' names, and its name in a field map."""
 LABELS = ("label", "score", "rating")
-"""Columns that are the rating of the whole where no field map names one, the likelier first."""
+"""Columns that hold the rating of the whole output if no field map names one, the likeliest first."""
 
 
 def is_long(row: Any, fields: FieldMap) -> bool:
-    """Whether a source is a long table, by its first row: it has a rater's name beside the output's id."""
+    """Whether a source is a long table: its first row has a rater's name beside the output's id."""
     if not isinstance(row, Mapping):
         return False
     return RATER in fields or (RATER in row and "raters" not in row and str(fields.get("id", "id")) in row)
@@ -241,28 +241,28 @@ def is_long(row: Any, fields: FieldMap) -> bool:
 
 @dataclass
 class _Output:
-    """Content of the rows of one output."""
+    """The content of all rows of one output."""
 
     where: str
     row: dict[str, Any]
-    """Its texts, and the other columns of its first row."""
+    """The output's texts, and the other columns of its first row."""
     said: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By rater: ``human`` and ``comment``."""
+    """Rater to ``human`` and ``comment``."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The row of each rating, by rater and dimension."""
+    """(Rater, dimension) to the place of the row with the rating."""
 
 
 def by_output(
     rows: Iterable[tuple[str, Any]], fields: FieldMap, human: HumanValues
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield one row an output, in our names, with what each rater said under ``raters``.
+    """Yield one row per output, with our names, and with each rater's ratings and comments under ``raters``.
 
-    The texts stand in the first row of an output, and in later ones too or not at all. The same rating or comment twice
-    counts once. The field ``rater`` of the map names the column of raters.
+    The first row of an output holds its texts; later rows may repeat or omit them. A repeated rating or comment counts
+    once. The field ``rater`` of the map names the column of raters.
 
     Raises:
-        InputError: A rater rated one output twice, differently; an output has other texts than before; a rater or an id
-            is missing; or the map names a column that is nowhere. Names the file, line and field.
+        InputError: A rater gave one output two different ratings; an output has other texts than before; a rater or an
+            id is missing; or the map names a column that no row has. Names the file, line and field.
     """
     column = str(fields.get(RATER, RATER))
     found: dict[str, _Output] = {}
@@ -314,7 +314,7 @@ def _add(
 
 
 def _rate(output: _Output, where: str, rater: str, dimension: str, given: Any) -> None:
-    """Note a rating. Raises InputError where the rater gave another one before."""
+    """Record a rating. Raises InputError if the rater gave a different one before."""
     rating = given[0] if isinstance(given, (list, tuple)) and len(given) == 1 else given
     mine = output.said[rater]["human"]
     before = mine.setdefault(dimension, rating)

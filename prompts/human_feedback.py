@@ -1,6 +1,6 @@
 """People's labels of an output, and the comments that give their reasons.
 
-A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it can still be told from a score on a scale.
+A label is kept as ``True`` or ``False``, which count as 1 and 0, so that it stays different from a score on a scale.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .formatting import names_text
 from .text import sendable, sentences, shorten
 
 PAIRS = {"pass": "fail", "yes": "no", "good": "bad", "accept": "reject", "true": "false"}
-"""Words that are understood in any case: the one that speaks for an output, and its opposite."""
+"""Known words for labels, in upper or lower case: the word that speaks for an output, and its opposite."""
 MEANINGS = dict.fromkeys(PAIRS, True) | dict.fromkeys(PAIRS.values(), False)
 SIDES = {"good": True, "bad": False, "none": None}
-"""Sides that ``--labels`` gives words for; ``none`` is no label."""
+"""Sides that ``--labels`` gives words for; ``none`` means no label."""
 PAIR_SIDES = ("a", "b", "tie")
-"""And of pairs, which output is preferred."""
+"""Sides of a pair: which output is preferred."""
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
-"""Words that stand where nobody gave anything, in any case."""
+"""Words for a missing value, in upper or lower case."""
 _COUNTED = re.compile(
     r"(?P<number>[-+]?\d+(?:\.\d+)?)\s*(?:(?:/|out of|of)\s*(?P<top>\d+(?:\.\d+)?)|stars?|points?|(?P<percent>%|percent))",
     re.IGNORECASE,
@@ -34,14 +34,14 @@ _COUNTED = re.compile(
 _STARS = re.compile("([★⭐]+)☆*")
 
 Labels = Mapping[str, Sequence[str]]
-"""Further words by the side of ``SIDES`` that they are on."""
+"""Side, of ``SIDES``, to more words for it."""
 Ratings = Mapping[str, Sequence[float | None]]
-"""Dimension to ratings, one a rater."""
+"""Dimension to ratings, one per rater."""
 
 
 def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
-    """Further words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
-    words. Raises InputError where it is written otherwise, or a word is a number or on both sides."""
+    """Parse more words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
+    words. Raises InputError if the form is wrong, a word is a number other than 0 and 1, or a word is on two sides."""
     found: dict[str, tuple[str, ...]] = {}
     for side, word in _pairs(given):
         if side not in (*SIDES, *PAIR_SIDES):
@@ -66,8 +66,8 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
 
 
 def parse_label_scale(given: Any) -> tuple[str, ...] | None:
-    """Words for a scale, from worst to best, from a list or a text with commas between them. Raises InputError where
-    there are fewer than two, or one stands there twice."""
+    """Parse the words of a scale, from worst to best, from a list or a text with commas. Raises InputError if there are
+    fewer than two words, or a word is there twice."""
     words = given.split(",") if isinstance(given, str) else given
     if words is None or words == ():
         return None
@@ -101,18 +101,17 @@ def _pairs(given: Any) -> Iterable[tuple[str, Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is none: null, NaN, nothing in a text or list, or a word that says so."""
+    """Whether a value is missing: null, NaN, an empty text or list, or a word of :data:`MISSING`."""
     if isinstance(value, str):
         return _plain(value) in MISSING
     return value is None or (isinstance(value, float) and value != value) or value in ([], ())
 
 
 class HumanValues:
-    """The meaning of people's values in one source: its words, words on a scale, shares such as 4/5, and what is
-    missing."""
+    """Reads people's values of one source: labels, words on a scale, shares such as 4/5, and missing values."""
 
     def __init__(self, labels: Labels | None = None, scale: Sequence[str] | None = None) -> None:
-        """The further words of ``labels``, and the words of a ``scale`` from worst to best, which count from 1."""
+        """``labels`` are more words for labels; ``scale`` are words from worst to best, which count from 1."""
         given = {_plain(word): side for side, words in (labels or {}).items() for word in words}
         self._meanings: dict[str, float | None] = {_plain(word): at for at, word in enumerate(scale or (), 1)}
         self._meanings |= {word: SIDES[side] for word, side in given.items() if side in SIDES}
@@ -122,17 +121,17 @@ class HumanValues:
             for word in words
             if word in self._meanings and self._meanings[word] is not None
         }
-        """The sides that 0 and 1 stand for on a dimension of labels, where that was said."""
+        """The labels that 0 and 1 stand for on a dimension of labels, if the user named them."""
         self.missing: Counter[str] = Counter()
-        """How often each word, or other sign of nothing, was met."""
+        """How often each word or other sign of a missing value was found."""
         self.texts_in_json = False
-        """Whether the source's texts went through JSON once too often."""
+        """Whether the texts of the source were encoded as JSON twice."""
         self._tops: dict[str, tuple[float, str]] = {}
 
     def read(self, human: Any, where: str) -> Any:
-        """A row's ``human`` with numbers and labels for what is known; anything else is left for the record to check.
+        """Replace the known values in a row's ``human`` by numbers and labels; the record checks all other values.
 
-        A list of objects, one a rater, becomes an object of lists. Raises InputError where a dimension has shares of
+        A list of objects, one per rater, becomes an object of lists. Raises InputError if a dimension has shares of
         different wholes, such as 4/5 and 8/10.
         """
         if isinstance(human, (list, tuple)) and human and all(isinstance(each, Mapping) for each in human):
@@ -144,7 +143,7 @@ class HumanValues:
         for name, value in human.items():
             several = isinstance(value, (list, tuple)) and len(value) > 0
             self.missing["null"] += sum(each is None for each in value) if several else 0
-            # a rater who gave nothing keeps the place
+            # a rater who gave nothing keeps a place in the list
             values = [self._value(each, str(name), where) for each in (value if several else [value])]
             if len(values) > values.count(None):
                 found[name] = values if several else values[0]
@@ -176,8 +175,8 @@ class HumanValues:
 
 
 def number_with_whole(text: str) -> tuple[float, float | None] | None:
-    """The number in ``4/5``, ``80 %``, ``4 stars`` or ``★★★☆``, and the whole where it is said; None for other
-    texts."""
+    """Return the number in ``4/5``, ``80 %``, ``4 stars`` or ``★★★☆``, and the whole if the text names it; None for
+    other texts."""
     if stars := _STARS.fullmatch(text.replace("\ufe0f", "").strip()):
         return float(len(stars[1])), None
     if (share := _COUNTED.fullmatch(text.strip())) is None:
@@ -186,8 +185,8 @@ def number_with_whole(text: str) -> tuple[float, float | None] | None:
 
 
 def rating_of(value: Any, name: str) -> float:
-    """One rater's number, or label as ``True`` or ``False``, on the dimension or question ``name``. Raises ValueError
-    where it is neither."""
+    """Return one rater's number, or label as ``True`` or ``False``; ``name`` is the dimension or question. Raises
+    ValueError if the value is neither."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -208,7 +207,7 @@ def _label(word: str, name: str) -> bool:
         raise ValueError(f"'{name}' must be a number or a label, not the text '{word}'")
     if is_number(word.replace(",", ".", 1)):
         raise ValueError(f"'{name}': '{word}' is no number; write it with a point, or several raters as a list: [4, 5]")
-    word = word.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be said
+    word = word.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be printed
     known = ", ".join(f"{good}/{bad}" for good, bad in PAIRS.items())
     raise ValueError(
         f"'{name}': '{shorten(word, 40)}' is no label that is known ({known}); say what your words mean with "
@@ -230,12 +229,12 @@ def is_number(text: str) -> bool:
 
 
 def known_ratings(ratings: Iterable[float | None]) -> list[float]:
-    """The ratings, without the places of raters who gave none."""
+    """Return the ratings without the empty places of raters who gave none."""
     return [each for each in ratings if each is not None]
 
 
 def are_labels(ratings: Iterable[float]) -> bool:
-    """Whether ratings are labels: at least one is, and what else there is is 0 or 1."""
+    """Whether the ratings are labels: at least one is a label, and all others are 0 or 1."""
     ratings = list(ratings)
     return any(isinstance(each, bool) for each in ratings) and all(each in (0, 1) for each in ratings)
 
@@ -243,8 +242,8 @@ def are_labels(ratings: Iterable[float]) -> bool:
 def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "human.") -> None:
     """Refuse a dimension that has labels in one place and scores on a scale in another.
 
-    ``rated`` are the places of examples with their ratings; ``prefix`` is put in front of a dimension, to name its
-    field. Raises InputError, which names both places.
+    ``rated`` are the places of examples, with their ratings. ``prefix`` and the dimension make the name of the field.
+    Raises InputError, which names both places.
     """
     labels: dict[str, str] = {}
     numbers: dict[str, tuple[str, float]] = {}
@@ -265,7 +264,7 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
 
 
 def labelled(rated: Iterable[Ratings]) -> set[str]:
-    """The dimensions all of whose ratings are labels, or 0 or 1."""
+    """Return the dimensions whose ratings are all labels, 0 or 1."""
     names: set[str] = set()
     scored: set[str] = set()
     for human in rated:
@@ -276,10 +275,10 @@ def labelled(rated: Iterable[Ratings]) -> set[str]:
 
 
 def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple[str, str, str]]:
-    """Labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
+    """Find labels that contradict each other: ``(dimension, id, id)`` for each output that is labelled both ways.
 
-    ``rated`` are an example's id, what was judged in it, and its ratings. Labels, or ratings that are all 0 or 1, are
-    compared; of several raters the majority counts.
+    ``rated`` holds, for each example, its id, a key of its texts, and its ratings. Only dimensions whose ratings are
+    all labels, 0 or 1 are compared. The majority of an example's raters counts; a tie does not count.
     """
     labels = labelled(human for _, _, human in rated)
     found = []
@@ -296,7 +295,7 @@ def contradictions(rated: Sequence[tuple[str, Hashable, Ratings]]) -> list[tuple
 
 
 def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str | None:
-    """Contradictions of labels in a sentence; None where there are none."""
+    """Return a sentence on labels that contradict each other; None if there are none."""
     found = contradictions(rated)
     if not found:
         return None
@@ -311,26 +310,26 @@ def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str |
 LONG = 4_000
 """Characters from which a comment is called long."""
 MOST_TOLD = 600
-"""Characters of the comments on one question that a model is told."""
+"""Most characters of the comments on one question that a model is shown."""
 WHOLE = "overall"
-"""The name of the whole output, where it is no dimension of the checklist."""
+"""The name for the output as a whole, unless it is a dimension of the checklist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """One remark."""
+    """One person's remark on an output."""
 
     text: str
     about: str | None = None
-    """The dimension or the id of the question that it is about; None where it is about the output as a whole."""
+    """The dimension or the id of the question that the comment is about; None for the output as a whole."""
     rater: str | None = None
-    """The name of the person who wrote it, where that is known."""
+    """The name of the person who wrote the comment, if it is known."""
 
 
 def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
-    """Comments from a text, an object from dimension or question id to text (or texts), or a list of these.
+    """Read comments from a text, an object from dimension or question id to text (or texts), or a list of these.
 
-    Empty ones are dropped, and the space around a text is. Raises ValueError where it is none of these.
+    Empty comments and the space around a text are dropped. Raises ValueError for any other value.
     """
     if value is None:
         return ()
@@ -352,7 +351,7 @@ def read_comments(value: Any, about: str | None = None) -> tuple[Comment, ...]:
 
 
 def dump_comments(comments: Sequence[Comment]) -> Any:
-    """The simplest value from which :func:`read_comments` makes the same comments."""
+    """Return the simplest value from which :func:`read_comments` makes the same comments."""
     if not comments:
         return ()
     if len(comments) == 1 and comments[0].about is None:
@@ -364,9 +363,9 @@ def dump_comments(comments: Sequence[Comment]) -> Any:
 
 
 def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist) -> list[str]:
-    """The comments of an example that speak of one question: on itself first, then on its dimension, then on the whole.
+    """Return an example's comments on one question: first on the question, then on its dimension, then on the whole.
 
-    A name that is a dimension of the checklist and a question's id too means the dimension.
+    A name that is both a dimension of the checklist and a question's id means the dimension.
     """
     if not comments:
         return []
@@ -383,12 +382,12 @@ def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist
 
 
 def one_line(comment: str) -> str:
-    """A comment as it is shown and compared with others: every run of white space is one space."""
+    """Return a comment with every run of white space as one space, to show it or compare it with others."""
     return " ".join(comment.split())
 
 
 def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
-    """Comments in one line for a model: cut after the last sentence, or else word, that fits, with "…"."""
+    """Join comments in one line for a model; a long line is cut after the last sentence or word that fits ("…")."""
     lines = [one_line(comment) for comment in comments]
     ended = [line if line.endswith((".", "!", "?", "…")) else f"{line}." for line in lines]
     text = " ".join([*ended[:-1], *lines[-1:]])
@@ -403,9 +402,9 @@ def told(comments: Iterable[str], most_chars: int = MOST_TOLD) -> str:
 def stray_comments_said(
     comments: Mapping[str, Sequence[Comment]], checklist: Checklist, rated: Sequence[str] = ()
 ) -> str | None:
-    """Say that comments, by example id, are about something that nobody asks about; None where there are none.
+    """Return a sentence on comments, given by example id, about names that are not known; None if all names are known.
 
-    ``rated`` are names that are known beside the checklist's.
+    ``rated`` are names that are known beside those of the checklist.
     """
     known = {*checklist.dimensions, *(each.id for each in checklist.questions), WHOLE, *rated}
     stray = {each.about: example for example, given in comments.items() for each in given if each.about not in known}
@@ -420,7 +419,7 @@ def stray_comments_said(
 
 
 def long_comments_said(comments: Mapping[str, Sequence[Comment]]) -> str | None:
-    """Say which comments, by example id, are too long to be told whole; None where there are none."""
+    """Return a sentence on comments, given by example id, that are too long for a model; None if there are none."""
     found = [example for example, given in comments.items() if any(len(each.text) > LONG for each in given)]
     if not found:
         return None

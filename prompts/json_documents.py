@@ -1,4 +1,4 @@
-"""Rows of a JSON or YAML document that is not one object a line: a list, and what stands around or in place of one."""
+"""Rows of a JSON or YAML document that is not JSON Lines: a list, a list inside objects, or other forms of a table."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Row = dict[str, Any]
 _BEGIN = re.compile(r"[^\s,]")
 YAML_SUFFIXES = (".yaml", ".yml")
 DEEP = 3
-"""Objects around a list of rows."""
+"""Depth to which lists of rows are looked for in nested objects."""
 LOOKED_AT = 20
-"""Rows that tell whether texts are JSON."""
+"""Number of first rows that tell whether the texts are JSON."""
 
 
 class SeveralListsError(InputError):
-    """One JSON object has several lists of objects, and which has the rows is not said."""
+    """A JSON object has several lists of objects, and the user has not said which one holds the rows."""
 
     def __init__(self, said: str, parts: tuple[str, ...]) -> None:
         super().__init__(said)
         self.parts = parts
-        """The places of the lists."""
+        """The paths of the lists."""
 
 
 def at(value: Any, path: str) -> Any:
-    """The value of a row in a column, else in that column in another case, else at a path; None where nothing is there.
+    """Return the value in a column of a row, else in the same column in another case, else at a path; None without one.
 
-    A path is ``output.answer`` or ``messages.0.content``. In lists ``*`` takes every entry, ``:-1`` all but the last,
-    and ``name=tone`` the entries whose ``name`` is ``tone``; several values come as one flat list.
+    A path is ``output.answer`` or ``messages.0.content``. In a list, ``*`` takes every entry, ``:-1`` all but the last,
+    and ``name=tone`` the entries whose ``name`` is ``tone``. Several values are returned as one flat list.
     """
     if isinstance(value, Mapping):
         if path in value:
@@ -59,7 +59,7 @@ _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
 
 
 def _of_name(value: Mapping[str, Any], name: str) -> Any:
-    """The value of a name, else of the only name that is the same in another case."""
+    """Return the value of a name, else of the only name that is equal in another case."""
     if name in value:
         return value[name]
     alike = [each for each in value if str(each).casefold() == name.casefold()]
@@ -67,13 +67,13 @@ def _of_name(value: Mapping[str, Any], name: str) -> Any:
 
 
 def _cuts(path: str) -> Iterator[tuple[str, str]]:
-    """The two parts of a path at each of its points, the longest beginning first."""
+    """Return the two parts of a path, cut at each of its points; the longest first part comes first."""
     parts = path.split(".")
     return ((".".join(parts[:cut]), ".".join(parts[cut:])) for cut in range(len(parts) - 1, 0, -1))
 
 
 def _entries(value: Sequence[Any], head: str) -> list[Any] | None:
-    """The entries that ``*``, a slice or ``name=value`` takes of a list; None where it is no such part of a path."""
+    """Return the entries of a list that ``*``, a slice or ``name=value`` takes; None for any other part of a path."""
     if part := _SLICE.fullmatch(head):
         first, last = (int(each) if each else None for each in part.groups())
         return list(value[first:last])
@@ -86,14 +86,14 @@ def _entries(value: Sequence[Any], head: str) -> list[Any] | None:
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    """The values that are there, with those of lists in their place; messages stay together."""
+    """Flatten a list of values: None is dropped, and a list is replaced by its entries, but messages stay together."""
     given = [each for each in values if each is not None]
     lists = [list(each) if isinstance(each, list) and not messages_of(each) else [each] for each in given]
     return [each for part in lists for each in part]
 
 
 def document(text: str) -> list[Any]:
-    """The values of a JSON document, or of several in a row. Raises ValueError where it is not valid JSON."""
+    """Return the values of one or several JSON documents in a text. Raises ValueError if it is not valid JSON."""
     read, found, place = json.JSONDecoder(), [], 0
     while (begun := _BEGIN.search(text, place)) is not None:
         value, place = read.raw_decode(text, begun.start())
@@ -104,10 +104,11 @@ def document(text: str) -> list[Any]:
 def rows_of(
     path: Path, text: str, part: str, as_text: Collection[str], say: Callable[[str], None] | None
 ) -> Iterator[tuple[int, Row]]:
-    """The rows of a document, counted from 1. Raises InputError where it is not valid JSON or YAML, or holds no rows.
+    """Yield the rows of a document, counted from 1. Raises InputError if it is not valid JSON or YAML, or has no rows.
 
-    ``part`` is the place in it of the list of rows, such as ``results.results``; it is found out where it is empty. An
-    object that has one of the columns ``as_text`` is a row. ``say`` is told what was taken for the rows.
+    ``part`` is the path of the list of rows, such as ``results.results``; if it is empty, the list is searched for. An
+    object that has one of the columns ``as_text`` is a row. ``say`` is called with a sentence on the rows that were
+    found.
     """
     values = _values(path, text)
     whole = values[0] if len(values) == 1 else values
@@ -133,7 +134,7 @@ def _values(path: Path, text: str) -> list[Any]:
 
 
 def _entries_at(value: Any, part: str, outer: Row | None = None) -> Iterator[Any]:
-    """The rows at a place inside other rows, each with the other fields of those that it stands in."""
+    """Yield the rows at a path inside other rows; each row also gets the other fields of the outer rows."""
     if isinstance(value, list):
         for each in value:
             yield from _entries_at(each, part, outer or {})
@@ -148,12 +149,12 @@ def _entries_at(value: Any, part: str, outer: Row | None = None) -> Iterator[Any
 
 
 def _is_wrapped(entry: Row) -> bool:
-    """Whether this is a row as the Hugging Face hub's API answers it."""
+    """Whether this is a row in the form of the Hugging Face hub's API, wrapped in an object."""
     return isinstance(entry.get("row"), dict) and entry.keys() <= {"row", "row_idx", "truncated_cells"}
 
 
 def _of_object(path: Path, whole: Any, as_text: Collection[str], say: Callable[[str], None]) -> list[Any]:
-    """The rows in one object: by columns, by ids, the one list in it, or the object itself."""
+    """Return the rows in one object: a table by columns, rows by ids, the only list in it, or the object itself."""
     if not isinstance(whole, dict):
         raise InputError(f"{path}: a JSON object or a list of objects is needed, not {type(whole).__name__}.")
     names, table = whole.get("columns"), whole.get("data")
@@ -185,7 +186,7 @@ def _of_object(path: Path, whole: Any, as_text: Collection[str], say: Callable[[
 
 
 def _by_ids(whole: Row, as_text: Collection[str]) -> list[Any] | None:
-    """The rows of ``{"e1": {…}, "e2": {…}}``, each with a column of texts or all with the same names."""
+    """Return the rows of ``{"e1": {…}, "e2": {…}}`` if all have a column of texts or all have the same names."""
     rows = list(whole.values())
     if not rows or not all(isinstance(each, dict) for each in rows):
         return None
@@ -198,7 +199,7 @@ def _by_ids(whole: Row, as_text: Collection[str]) -> list[Any] | None:
 
 
 def _by_columns(whole: Row) -> list[Any] | None:
-    """The rows of ``{"input": {"0": …}, …}`` or ``{"input": […], …}``; None where it is no such table."""
+    """Return the rows of ``{"input": {"0": …}, …}`` or ``{"input": […], …}``; None for other objects."""
     columns = list(whole.values())
     if all(isinstance(each, dict) and each for each in columns):
         index = list(columns[0])
@@ -211,7 +212,7 @@ def _by_columns(whole: Row) -> list[Any] | None:
 
 
 def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of objects in an object, by their paths; messages are none."""
+    """Yield the lists of objects in an object, with their paths; lists of messages are left out."""
     for name, each in value.items():
         if isinstance(each, list) and each and all(isinstance(row, dict) for row in each) and not messages_of(each):
             yield f"{before}{name}", each
@@ -220,8 +221,8 @@ def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[st
 
 
 def without_marks(value: Any) -> Any:
-    """The value that a text holds as JSON, decoded twice where the first is a text that holds an object. A text that
-    holds no JSON is returned as it is."""
+    """Decode a text that holds JSON; if the result is a text that holds an object or list, decode it again. A text
+    without JSON is returned as it is."""
     try:
         inner = json.loads(value)
         return json.loads(inner) if isinstance(inner, str) and inner[:1] in ("{", "[") else inner
@@ -230,16 +231,16 @@ def without_marks(value: Any) -> Any:
 
 
 def looked_at(rows: Iterator[tuple[str, Any]], columns: Sequence[str]) -> tuple[bool, Iterator[tuple[str, Any]]]:
-    """Whether the texts of a source went through JSON once too often, and its rows from the first.
+    """Return whether the texts of a source were encoded as JSON twice, and all its rows again.
 
-    They did where in its first rows all that stands in the columns is JSON in a text, and a line break or mark is
-    escaped.
+    They were if, in the first rows, every value of the columns is a text that holds JSON, and at least one of them is a
+    quoted text with an escape.
     """
     first: list[tuple[str, Any]] = []
     problem: Exception | None = None
     try:
         first += islice(rows, LOOKED_AT)
-    except Exception as error:  # it is raised where it was met
+    except Exception as error:  # raised again at the same row
         problem = error
 
     def again() -> Iterator[tuple[str, Any]]:

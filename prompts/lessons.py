@@ -1,9 +1,9 @@
 """Disagreements, the lessons drawn from them, the edits that carry them into a prompt, and a guard against injection.
 
-Judged texts and comments are written by others, and a note-taker may be talked into repeating what they order. A lesson
-says what to look for or what to write; one that decides in advance, or speaks to somebody else, is refused
-(:func:`foreign_order`). Its words are English ones: in other languages the fences, the acceptance test and the reader
-of the accepted sentences are what is left.
+Judged texts and comments are written by others, and a note-taker may be talked into repeating their orders. A lesson
+says what to look for or what to write. A lesson that decides in advance, or speaks to another role, is refused
+(:func:`foreign_order`). This guard knows English words only. In other languages the fences, the acceptance test and the
+person who reads the accepted sentences remain.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Disagreement(BaseModel):
     example: str
     question: str
     target: bool
-    """Answer of the judge that is being improved."""
+    """The answer of the judge that is being improved."""
     reference: bool
-    """Right answer, according to the source (or to people)."""
+    """The right answer, according to the source (or to people)."""
     gap: float
-    """How far apart their P(yes) are beyond each one's mean on this question, in [-2, 2]; positive in the direction of
-    the disagreement. At most 0 where one judge being more lenient than the other explains it all."""
+    """Difference of the two P(yes), each relative to its judge's mean on this question, in [-2, 2]; positive in the
+    direction of the disagreement. At most 0 if one judge's general leniency explains the disagreement."""
     target_p_yes: float | None = None
     reference_p_yes: float | None = None
 
@@ -38,7 +38,7 @@ class Disagreement(BaseModel):
 
 
 LessonStatus = Literal["new", "merged", "applied", "rejected", "retired", "removed"]
-"""``removed``: people took it out of a lesson memory, and it is not to be learned again."""
+"""``removed``: people took the lesson out of a lesson memory; it must not be learned again."""
 
 
 class Lesson(BaseModel):
@@ -49,27 +49,27 @@ class Lesson(BaseModel):
     id: str
     text: str = Field(min_length=1)
     direction: Literal["stricter", "more lenient"]
-    """Whether the target called good what the reference did not, or the reverse."""
+    """``stricter`` if the target called good what the reference did not, ``more lenient`` for the reverse."""
     dimension: str
     evidence: tuple[str, ...]
-    """Disagreement keys; their number is the lesson's support."""
+    """Keys of disagreements; their number is the lesson's support."""
     status: LessonStatus = "new"
     reason: str | None = None
-    """Why it has this status, e.g. what the acceptance test said when its edit was rejected."""
+    """Why the lesson has this status, e.g. the result of the acceptance test that rejected its edit."""
     kind: Literal["promptable", "computational"] = "promptable"
-    """A prompt can make a model attend to something; it cannot make it count, sort or keep a ratio."""
+    """A prompt can make a model attend to something; it cannot make a model count, sort or keep a ratio."""
     kind_reason: str | None = None
     requirement: str | None = None
-    """The question or check whose own words it states; None where a note-taker drew it from disagreements."""
+    """The question or check whose own words the lesson states; None if a note-taker drew it from disagreements."""
 
     @property
     def promptable(self) -> bool:
-        """Whether it may be written into a prompt."""
+        """Whether the lesson may be written into a prompt."""
         return self.kind == "promptable"
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was given up, until there is new evidence for it; for good where people removed it."""
+        """Whether the lesson was given up, until there is new evidence for it; for ever if people removed it."""
         return self.status in ("rejected", "retired", "removed")
 
     @property
@@ -79,7 +79,7 @@ class Lesson(BaseModel):
 
 
 class Edit(BaseModel):
-    """Exact old text to new text in a prompt, with the lessons that caused it."""
+    """A replacement of an exact old text by a new text in a prompt, with the lessons that caused it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -146,12 +146,12 @@ _KINDS = tuple(
 
 
 def foreign_order(text: str, ours: str = "") -> str | None:
-    """Why a lesson or an edit may not enter a prompt, with its words; None where it may.
+    """Say why a lesson or an edit may not enter a prompt, and quote the words; None if it may.
 
     Args:
-        text: What would enter a prompt.
-        ours: The user's own task, question or prompt. What stands there in the same words may be said, and approval and
-            roles may be spoken of where they are there at all.
+        text: The text that would enter a prompt.
+        ours: The user's own task, question or prompt. Its words are allowed literally. Words on approval and roles are
+            allowed if their longest word occurs in it at all.
     """
     known = ours.lower()
     for what, patterns, spared in _KINDS:

@@ -1,6 +1,6 @@
-"""Chat messages, and other values in which applications keep a text, as the text that a judge reads.
+"""Turns chat messages, and other values in which applications keep a text, into the text that a judge reads.
 
-Understood are messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised)
+It understands messages of OpenAI's two interfaces, Anthropic's content blocks, LangChain's messages (also serialised)
 and ShareGPT's ``from`` and ``value``.
 """
 
@@ -13,25 +13,25 @@ from typing import Any
 ROLES = {"human": "user", "ai": "assistant", "gpt": "assistant", "aimessagechunk": "assistant", "developer": "system"}
 """Other names of roles."""
 PLAIN_KEYS = ("output", "answer", "response", "text", "content", "result", "input", "question", "query", "prompt")
-"""Names under which applications keep the one text that matters; it is taken where nothing else is there."""
+"""Names under which applications keep the one text that matters; used if the object has no other value."""
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""Kinds of parts with what a model thought before it answered, which is no part of what it wrote."""
+"""Kinds of parts that hold a model's thoughts before its answer; they do not belong to the answer."""
 
 CONTENT_PARTS = frozenset({"text", "input_text", "output_text", "image", "image_url", "input_image"})
-"""Kinds of parts of which a list is one message's content."""
+"""Kinds of parts; a list of only these is the content of one message."""
 
 Message = tuple[str, str]
 """Role and text."""
 
 
 class StructuredText(str):
-    """A text that was made of messages, a list or an object, which it holds as its ``original``."""
+    """A text that was made of messages, a list or an object; ``original`` holds that value."""
 
     __slots__ = ("original",)
     original: Any
 
     def __new__(cls, text: str, original: Any = None) -> StructuredText:
-        """``original`` is what JSON can hold."""
+        """``original`` is a value that JSON can hold."""
         made = super().__new__(cls, text)
         made.original = original
         return made
@@ -41,7 +41,7 @@ class StructuredText(str):
 
 
 def fields_of(value: Any) -> tuple[str, Mapping[str, Any]] | None:
-    """Role and fields of one message, ``content`` and ``tool_calls`` among them; None where it is none."""
+    """Return the role and the fields (``content``, ``tool_calls`` and others) of one message; None for other values."""
     if not isinstance(value, Mapping):
         return None
     if isinstance(value.get("kwargs"), Mapping) and isinstance(value.get("id"), list) and value["id"]:  # LangChain
@@ -65,12 +65,12 @@ def fields_of(value: Any) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def calls_in(fields: Mapping[str, Any]) -> Any:
-    """Calls of tools that stand beside the content of a message; None or empty where there are none."""
+    """Return the calls of tools beside the content of a message; None or empty without any."""
     return fields.get("tool_calls") or (fields.get("additional_kwargs") or {}).get("tool_calls")
 
 
 def message_of(value: Any) -> Message | None:
-    """Role and text of one message; None where it is none."""
+    """Return the role and the text of one message; None if the value is not a message."""
     if (found := fields_of(value)) is None:
         return None
     role, fields = found
@@ -82,7 +82,7 @@ def message_of(value: Any) -> Message | None:
 
 
 def call_of(given: Any) -> tuple[str, str] | None:
-    """Name and arguments of one call of a tool; None where it has no name."""
+    """Return the name and the arguments (a text) of one call of a tool; None if it has no name."""
     call = given.get("function", given) if isinstance(given, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         return None
@@ -91,7 +91,7 @@ def call_of(given: Any) -> tuple[str, str] | None:
 
 
 def calls_text(calls: Any) -> str:
-    """Calls of tools: ``Calls weather({"city": "Bonn"})``, a line each; their JSON where one has no name."""
+    """Write calls of tools as text: one line ``Calls weather({"city": "Bonn"})`` each; JSON if one has no name."""
     found = [call_of(each) for each in (calls if isinstance(calls, list) else [calls])]
     if None in found:
         return json.dumps(calls, ensure_ascii=False)
@@ -99,7 +99,7 @@ def calls_text(calls: Any) -> str:
 
 
 def content_text(content: Any) -> str:
-    """A message's content as text. A part that is no text stands as its kind in brackets; thinking is left out."""
+    """Return a message's content as text. A part without text becomes its kind in brackets; thinking is left out."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -111,7 +111,7 @@ def content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """A part of a content as text."""
+    """Return a part of a message's content as text."""
     if not isinstance(part, Mapping):
         return json.dumps(part, ensure_ascii=False)
     for said in ("text", "refusal"):
@@ -126,7 +126,7 @@ def part_text(part: Any) -> str:
 
 
 def is_content(value: Any) -> bool:
-    """Whether a list holds the parts of one content, texts and images."""
+    """Whether a list holds the parts of one message's content: texts and images."""
     if not isinstance(value, (list, tuple)) or not value:
         return False
     return all(
@@ -135,7 +135,7 @@ def is_content(value: Any) -> bool:
 
 
 def messages_of(value: Any) -> list[Message] | None:
-    """The messages of a list of them; None where it is no such list, or empty."""
+    """Return the messages of a list of messages; None for other values and for an empty list."""
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and value:
         if len(value) == 1 and isinstance(value[0], list):  # LangChain logs a list of conversations
             return messages_of(value[0])
@@ -145,17 +145,17 @@ def messages_of(value: Any) -> list[Message] | None:
 
 
 def conversation(messages: Sequence[Message]) -> str:
-    """Messages as one text: a single one as it is, several as a paragraph each, with who says it."""
+    """Write messages as one text: a single message as it is; several as paragraphs that begin with the role."""
     if len(messages) == 1:
         return messages[0][1]
     return "\n\n".join(f"{role.capitalize()}: {text}" for role, text in messages)
 
 
 def text_of(value: Any) -> str | None:
-    """The text in a value that an application was given or gave; None where there is none.
+    """Return the text in the input or output of an application; None if it holds none.
 
-    A text is itself, messages are a conversation, an object with ``messages``, ``choices`` or a single text is that,
-    and any other object or list is its JSON.
+    A text stays as it is, and messages become a conversation. An object with ``messages``, ``choices`` or a single text
+    becomes the text of these. Any other object or list becomes JSON.
     """
     if value is None or value == "" or value == {} or value == []:
         return None
@@ -174,7 +174,7 @@ def text_of(value: Any) -> str | None:
 
 
 def inner_of(value: Mapping[str, Any]) -> Any:
-    """The value that an object is wrapped around; None where there is none."""
+    """Return the value that an object wraps; None if it wraps none."""
     if messages_of(value.get("messages")):
         return value["messages"]
     choices = value.get("choices")
@@ -193,18 +193,18 @@ def inner_of(value: Mapping[str, Any]) -> Any:
 
 
 def told(value: Any, *, passages: bool = False) -> Any:
-    """The text of a value by :func:`as_text`; it holds the value where that is messages, a list or an object. Raises
-    ValueError where a message has no content."""
+    """Return the text of a value by :func:`as_text`; for messages, a list or an object, as a :class:`StructuredText`.
+    Raises ValueError if a message has no content."""
     text = as_text(value, passages=passages)
     return StructuredText(text, value) if isinstance(text, str) and isinstance(value, (Mapping, list, tuple)) else text
 
 
 def as_text(value: Any, *, passages: bool = False) -> Any:
-    """A value that stands where a text is wanted, as text; None where nothing is there.
+    """Turn any value into text; None if the value is empty.
 
-    A text is itself and a number or truth value as JSON writes it. Messages are a transcript; texts in a list are
-    paragraphs, or as ``passages`` numbered; an object around one text that matters is that text, and any other object
-    or list is indented JSON. Raises ValueError where a message has no content.
+    A text stays as it is; a number or truth value becomes JSON. Messages become a transcript. Texts in a list become
+    paragraphs, numbered if they are ``passages``. An object around one text that matters becomes that text, and any
+    other object or list becomes indented JSON. Raises ValueError if a message has no content.
     """
     if isinstance(value, str):
         return value

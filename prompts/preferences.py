@@ -1,5 +1,5 @@
-"""Pairs of outputs of which people liked one better: as ``output_a``, ``output_b`` and ``preferred``, or as ``chosen``
-and ``rejected``, with texts or chat messages, as Hugging Face's TRL has them."""
+"""Pairs of outputs with people's preference: as ``output_a``, ``output_b`` and ``preferred``, or as ``chosen`` and
+``rejected``, with texts or chat messages, as in Hugging Face's TRL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIELDS = (
     "prompt chosen rejected scores_a scores_b"
 )
 KNOWN_FIELDS = tuple(_FIELDS.split())
-"""Ours that ``--field`` gives a column."""
+"""Our fields to which ``--field`` can give a column."""
 _SIDE = re.compile(
     r"(?:(?:model|outputs?|response|answer|assistant|option|completion|candidate|system)[ _-]?)?(a|b|1|2)(?:\.0)?"
 )
@@ -39,7 +39,7 @@ _HUMAN, _ASSISTANT = "\n\nHuman:", "\n\nAssistant:"
 
 
 class Preference(BaseModel):
-    """Two outputs for one input, and which one was preferred. Columns that are not ours are passed over."""
+    """Two outputs for one input, and the preferred one. Columns that are not ours are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -53,7 +53,7 @@ class Preference(BaseModel):
     group: str | None = None
     """Pairs of one group are never divided between learning and testing."""
     document: str | None = None
-    """Neither are those of one document, where no group is named."""
+    """Pairs of one document are never divided either, if no group is named."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     comment: tuple[str, ...] = ()
     """People's words on the pair; a text or a list of texts."""
@@ -62,7 +62,7 @@ class Preference(BaseModel):
 
     @property
     def comments(self) -> tuple[str, ...]:
-        """All that people wrote on the pair and on either output, each once."""
+        """People's comments on the pair and on either output, each once."""
         return tuple(dict.fromkeys((*self.comment, *self.comment_a, *self.comment_b)))
 
     @field_validator("comment", "comment_a", "comment_b", mode="before")
@@ -80,7 +80,7 @@ class Preference(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _labels_may_be_metadata(cls, row: Any) -> Any:
-        """Find ``section``, ``dataset``, ``group`` and ``document`` under ``metadata``, too."""
+        """Take ``section``, ``dataset``, ``group`` and ``document`` also from ``metadata``."""
         if not isinstance(row, dict):
             return row
         metadata = row.get("metadata")
@@ -90,7 +90,7 @@ class Preference(BaseModel):
 
 
 def document_in(row: Mapping[str, Any]) -> str | None:
-    """The document that a row names, under ``metadata`` or beside it; None where it names none."""
+    """Return the document that a row names, under ``metadata`` or beside it; None if it names none."""
     metadata = row.get("metadata")
     return named_document({"document": row.get("document"), **(metadata if isinstance(metadata, dict) else {})})
 
@@ -101,8 +101,8 @@ def has_chosen(row: Mapping[str, Any]) -> bool:
 
 
 def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    """A pair's row with our names for its columns and our words for what is preferred; what is not known stays as it
-    is. ``fields`` map our names to columns, or paths; ``labels`` are further words for ``a``, ``b`` and ``tie``."""
+    """Rename the columns of a pair's row to ours, and turn its preference into our word; unknown values stay.
+    ``fields`` maps our names to columns or paths; ``labels`` holds more words for ``a``, ``b`` and ``tie``."""
     found = dict(row)
     for ours, column in fields.items():
         if (value := at(row, str(column))) is not None:
@@ -118,7 +118,7 @@ def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: La
 
 
 def _know(row: dict[str, Any]) -> None:
-    """Give columns of usual names ours, where no column has it."""
+    """Copy columns with usual names to our names, if no column has our name yet."""
     usual = {str(name).casefold(): name for name in row if row[name] is not None}
     for name, given in list(usual.items()):
         if match := PAIR_OUTPUT.fullmatch(name):
@@ -139,22 +139,22 @@ def _know(row: dict[str, Any]) -> None:
 
 
 def _split_conversations(row: dict[str, Any]) -> None:
-    """The messages that both conversations begin with are the input."""
+    """Move the messages that both conversations begin with into the input."""
     a, b = row.get("output_a"), row.get("output_b")
     if isinstance(a, list) and messages_of(a) and isinstance(b, list) and messages_of(b) and (shared := _shared(a, b)):
         row |= {"input": a[:shared], "output_a": a[shared:], "output_b": b[shared:]}
 
 
 def _shared(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """The number of messages that two conversations begin with, of which each has one more."""
+    """Count the messages that two conversations begin with; the last message of each is never counted."""
     alike = takewhile(lambda both: both[0] == both[1], zip(one[:-1], other[:-1], strict=False))
     return sum(1 for _ in alike)
 
 
 def side_of(value: Any, row: Mapping[str, Any], labels: Labels) -> Any:
-    """``a``, ``b`` or ``tie``, for one of the usual ways to say so; anything else as it is.
+    """Return ``a``, ``b`` or ``tie`` for one of the usual words for it; any other value stays as it is.
 
-    Numbers count from 1, as 0 is the first in some sets and no preference in others.
+    Numbers count from 1, because 0 means the first output in some data sets, and no preference in others.
     """
     if value is None or isinstance(value, (list, dict)):
         return value
@@ -177,12 +177,12 @@ def side_of(value: Any, row: Mapping[str, Any], labels: Labels) -> Any:
 
 
 def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preference:
-    """The pair of a row; ``where`` is its place, for errors.
+    """Make the pair of a row; ``where`` is its place, for errors.
 
-    Which of ``chosen`` and ``rejected`` is a comes from a hash of the seed and the id, so that a judge cannot tell the
-    better output from its place. Without an id, the pair is called after a hash of its texts. A conversation that both
-    begin with is the input, after the ``prompt`` where that is another text. Raises InputError, which names the field
-    that is missing or wrong.
+    A hash of the seed and the id decides whether ``chosen`` or ``rejected`` is a, so that a judge cannot tell the
+    better output by its place. A pair without an id gets a hash of its texts. A conversation that both outputs begin
+    with becomes the input, after the ``prompt`` if that is another text. Raises InputError, which names the field that
+    is missing or wrong.
     """
     given = {name: value for name, value in row.items() if value is not None}
     if is_missing(given.get("id")):
@@ -212,7 +212,7 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
 
 
 def _with_sides(given: dict[str, Any], where: str) -> Preference:
-    """The pair of a row with ``output_a`` and ``output_b``."""
+    """Make the pair of a row with ``output_a`` and ``output_b``."""
     for name in ("input", "output_a", "output_b"):
         if name in given and not isinstance(given[name], str):
             try:
@@ -271,7 +271,7 @@ def _conversation(value: Any, side: str, where: str) -> list[Message]:
     messages = [("assistant", value)] if isinstance(value, str) else messages_of(value)
     if messages is None:
         try:
-            as_text(value)  # says which of several messages is none
+            as_text(value)  # its error names the message that is wrong
         except ValueError as error:
             raise InputError(f"{where}: field '{side}': {error}.") from None
         raise InputError(
@@ -282,7 +282,7 @@ def _conversation(value: Any, side: str, where: str) -> list[Message]:
 
 
 def _transcripts(chosen: str, rejected: str, where: str) -> tuple[str, str, str]:
-    """Input, chosen and rejected output of texts of ``Human:`` and ``Assistant:`` that begin alike."""
+    """Split two transcripts of ``Human:`` and ``Assistant:`` into shared input, chosen output and rejected output."""
     letters = enumerate(zip(chosen, rejected, strict=False))
     alike = next((place for place, (one, other) in letters if one != other), min(len(chosen), len(rejected)))
     cut = chosen[:alike].rfind(_ASSISTANT)

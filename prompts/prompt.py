@@ -1,7 +1,6 @@
-"""A prompt as text: its hash, its placeholders, its protected parts, what an edit may do to it, and how an example is
-put in.
+"""A prompt as text: its hash, placeholders and protected parts, the edits it allows, and how an example is put in.
 
-A judge's prompt shows the output; a generator's, P_G (BinEval §3.4), may not.
+A judge's prompt shows the output; a generator's prompt, P_G (BinEval §3.4), may not.
 """
 
 from __future__ import annotations
@@ -66,26 +65,26 @@ class Prompt:
 
     text: str
     shown: Shows | None = None
-    """Chooses the judged examples that a judge is shown before each output; they are no part of the text."""
+    """Chooses the judged examples that a judge sees before each output; they are not part of the text."""
     form: PromptForm | None = None
-    """The file that it came from and what its variables stand for; None: plain text with our own placeholders."""
+    """The file that the prompt came from, and the meaning of its variables; None: plain text with our placeholders."""
 
     @classmethod
     def of_messages(cls, messages: Iterable[Mapping[str, Any]]) -> Prompt:
-        """A prompt of chat messages (``role``, ``content``), with variables as in a file of them; InputError as
-        there."""
+        """Make a prompt of chat messages (``role``, ``content``), with variables as in a file of messages. Raises
+        InputError as :meth:`of_file`."""
         return cls.of_file(json.dumps(list(messages), ensure_ascii=False, indent=2), ".json", "the prompt")
 
     @classmethod
     def of_file(cls, text: str, suffix: str, name: str) -> Prompt:
-        """A prompt from the text of its file, with its variables unbound. InputError where it cannot be read."""
+        """Make a prompt from the text of its file, with unbound variables. Raises InputError if it cannot be read."""
         form = form_of(text, name, suffix, FIELDS[:4])
         return cls(form.text, form=form)
 
     @cached_property
     def hash(self) -> str:
-        """First 16 hexadecimal digits of the SHA-256 of the text, of the examples where some are shown, and of what the
-        variables stand for where they are not our own."""
+        """First 16 hexadecimal digits of a SHA-256. It covers the text, the shown examples if any, and the meaning of
+        the variables if they are not our own placeholders."""
         identity = self.text if self.shown is None else f"{self.text}\0{self.shown.record.model_dump_json()}"
         if self.foreign is not None:
             identity += f"\0{self.foreign.identity}"
@@ -93,21 +92,21 @@ class Prompt:
 
     @cached_property
     def placeholders(self) -> list[str]:
-        """Our names of what the variables stand for, in order, each once; a column is ``metadata.NAME``.
+        """The fields that the variables stand for, by our names, in order, each once; a column is ``metadata.NAME``.
 
-        In plain text they are names in single braces, and ``{{name}}`` is not one.
+        In plain text, a placeholder is a name in single braces; ``{{name}}`` is not one.
         """
         return list(dict.fromkeys(self._placeholders))
 
     @cached_property
     def protected(self) -> list[str]:
-        """Text between ``<!-- protect -->`` and ``<!-- /protect -->``, in order, and what no edit of this form may
-        touch."""
+        """Texts that no edit may touch: those between ``<!-- protect -->`` and ``<!-- /protect -->``, in order, then
+        the :attr:`fixed` spans."""
         return [*_PROTECTED.findall(self.text), *(self.text[start:end] for start, end in self.fixed)]
 
     @cached_property
     def fixed(self) -> list[tuple[int, int]]:
-        """Spans (start, end) that no edit may touch in a prompt that is no plain text; see :meth:`PromptForm.fixed`."""
+        """Spans (start, end) that no edit may touch; empty for plain text. See :meth:`PromptForm.fixed`."""
         return [] if self.foreign is None else self.foreign.fixed(self.text)
 
     @property
@@ -117,16 +116,16 @@ class Prompt:
 
     @cached_property
     def file_text(self) -> str:
-        """The file that holds this prompt, in the format that it came in."""
+        """The content of the prompt's file, in its original format."""
         return self.text if self.form is None else self.form.written(self.text)
 
     @property
     def suffix(self) -> str:
-        """The suffix of that file."""
+        """The suffix of the prompt's file."""
         return ".md" if self.form is None else self.form.suffix
 
     def as_written(self, text: str, kept: Collection[str] = PLACEHOLDERS) -> str:
-        """Words as they are written in this prompt; those of ``kept`` in braces stay placeholders."""
+        """Escape a text for the syntax of this prompt; names of ``kept`` in braces stay placeholders."""
         if self.foreign is None:
             return as_written(text, "braces", kept)
         return as_written(text, self.foreign.syntax, list(self.foreign.variables) if kept else [])
@@ -138,15 +137,15 @@ class Prompt:
 
     @cached_property
     def asks_yes_or_no(self) -> bool:
-        """Whether the text before ``{question}`` says already, in so many words, to answer yes or no.
+        """Whether the text before ``{question}`` already says literally to answer yes or no.
 
-        A prompt that says to answer in JSON, wherever, does not.
+        False for a prompt that says anywhere to answer in JSON.
         """
         parts = self.around_question
         return parts is not None and not orders_json(self.text) and orders_yes_or_no(parts[0])
 
     def asks_for(self, yes: str, no: str) -> bool:
-        """Whether the text before ``{question}`` says already to answer with these words, and none to answer in
+        """Whether the text before ``{question}`` already says to answer with these words. False if the prompt mentions
         JSON."""
         parts, either = self.around_question, rf"(?:{re.escape(yes)}|{re.escape(no)})"
         asked = rf"(?<!\w){either}\W+(?:\w+\W+)?{either}(?!\w)"
@@ -162,12 +161,11 @@ class Prompt:
 
     @cached_property
     def of_output_alone(self) -> Prompt:
-        """The prompt that shows nothing of an example but the output: without the paragraphs that show what it was made
-        from.
+        """The prompt without the paragraphs that show the input, the context or the reference.
 
-        Of a paragraph that shows the output or the question too, the lines that show something else are left out; where
-        they stand in one line, the prompt stays as it is. A heading (``News:``, ``# News``, ``**News**``) goes with
-        what it stands above, and so do the tags around it.
+        In a paragraph that also shows the output or the question, only the lines that show the other texts are removed.
+        If both stand in one line, the prompt stays unchanged. A heading (``News:``, ``# News``, ``**News**``) is
+        removed with the text below it, and so are the tags around that text.
         """
         if self.foreign is not None:
             shows_others = not OTHER_TEXTS.isdisjoint(self.placeholders) and not self.foreign.output_alone
@@ -176,11 +174,11 @@ class Prompt:
         return self if left == self.text else replace(self, text=left)
 
     def shows(self, name: str) -> bool:
-        """Whether a judge is shown this text of an example: one without placeholders is shown all of them."""
+        """Whether the prompt shows a judge this text of an example; a prompt without placeholders shows all texts."""
         return name in self.placeholders or not OURS.intersection(self.placeholders)
 
     def can_show_less_of(self, examples: Iterable[Example]) -> bool:
-        """Whether a judge is shown more of the examples than their outputs, and can be shown these alone."""
+        """Whether a judge sees more of the examples than their outputs, and could see the outputs alone."""
         shows_more = not OURS.intersection(self.placeholders) or self.of_output_alone is not self
         return shows_more and any(each.has_more_than_output for each in examples)
 
@@ -191,8 +189,8 @@ class Prompt:
         return [self.form.means(name) for name in self.form.variables_in(self.text)]
 
     def check(self, name: str = "the prompt") -> Prompt:
-        """Return this prompt if a judge can use it. Raises InputError where it is empty, has an unknown placeholder or
-        an unclosed protected part, or has placeholders but does not show the output."""
+        """Return this prompt if a judge can use it. Raises InputError if it is empty, has an unknown placeholder or an
+        unclosed protected part, or has placeholders but does not show the output."""
         self.check_text(PLACEHOLDERS, name)
         if OURS.intersection(self.placeholders) and "output" not in self.placeholders:
             raise InputError(f"{name}: the prompt has placeholders but no {{output}}, so nothing would be judged.")
@@ -203,7 +201,7 @@ class Prompt:
         return self
 
     def check_text(self, known: Sequence[str], name: str) -> None:
-        """Raise InputError where a prompt is empty, has a placeholder that is not ``known``, or an unclosed protected
+        """Raise InputError if the prompt is empty, has a placeholder that is not ``known``, or an unclosed protected
         part."""
         if not self.text.strip():
             raise InputError(f"{name}: the prompt is empty.")
@@ -218,9 +216,9 @@ class Prompt:
             raise InputError(f"{name}: a '<!-- protect -->' has no '<!-- /protect -->' (or the other way round).")
 
     def apply(self, edit: Edit) -> Prompt:
-        """Replace ``edit.old`` by ``edit.new``. Raises EditRefusedError where ``old`` does not occur exactly once,
-        nothing would change, or a placeholder, a protected part or the answer format would be lost or a new placeholder
-        made."""
+        """Replace ``edit.old`` by ``edit.new``. Raises EditRefusedError if ``old`` does not occur exactly once, nothing
+        would change or be left, a placeholder would be added or lost, or a protected part or the answer format would be
+        changed."""
         start = self.text.find(edit.old)
         if start == -1:
             raise EditRefusedError("the text to replace does not occur in the prompt")
@@ -244,15 +242,15 @@ class Prompt:
 
 
 def check_length(prompt: Prompt, max_chars: int | None) -> Prompt:
-    """Give the prompt back. Raises EditRefusedError where it is longer than ``max_chars``."""
+    """Return the prompt. Raises EditRefusedError if it is longer than ``max_chars``."""
     if max_chars is not None and len(prompt.text) > max_chars:
         raise EditRefusedError(f"the prompt would have {len(prompt.text)} characters, more than {max_chars}")
     return prompt
 
 
 def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
-    """Read and check a judge's prompt file; a prompt that is one already is checked. ``binding`` says what its
-    variables may stand for. Raises InputError where the file cannot be read or the prompt cannot be used."""
+    """Read and check a judge's prompt file, or check a :class:`Prompt`. ``binding`` says what its variables may stand
+    for. Raises InputError if the file cannot be read or the prompt cannot be used."""
     prompt, name = read_prompt(source, binding)
     return prompt.check(name)
 
@@ -260,8 +258,8 @@ def load_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prom
 def bound_prompts(
     prompts: Sequence[str | Path | Prompt], examples: Sequence[Example] | None, settings: ReadsExamples | None
 ) -> list[Prompt]:
-    """Judges' prompts with their variables bound to the examples; None: they are not there yet. Raises InputError where
-    a file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name."""
+    """Load judges' prompts and bind their variables to the examples; ``examples`` is None before they are there. Raises
+    InputError if a file cannot be read, a prompt cannot be used, or no prompt has a variable that the settings name."""
     binding = binding_of(examples, settings)
     found = [load_prompt(each, binding) for each in prompts]
     refuse_unused(binding.given, [(each.form, each.placeholders) for each in found])
@@ -269,8 +267,8 @@ def bound_prompts(
 
 
 def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt:
-    """A prompt from its file and the record of its form; without one the file is its text. Raises InputError where the
-    file does not go with the record."""
+    """Make a prompt from its file and the record of its form; without a record, the file is the prompt's text. Raises
+    InputError if the file does not match the record."""
     if record is None:
         return Prompt(file_text)
     form = form_of_record(file_text, record, where)
@@ -278,14 +276,14 @@ def kept_prompt(file_text: str, record: FormRecord | None, where: str) -> Prompt
 
 
 def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, str]:
-    """A prompt, not yet checked, and its name in errors. InputError where the file cannot be read, or a variable stands
-    for nothing."""
+    """Return a prompt, not yet checked, and its name in errors. Raises InputError if the file cannot be read, or a
+    variable stands for nothing."""
     if isinstance(source, Prompt):
         form = source.form
         if form is None and (binding.given or not (binding.asks or binding.writes)):  # no earlier run has either
             form = form_of(source.text, "the prompt", "", FIELDS if binding.asks else FIELDS[:4])
             source = replace(source, text=form.text)
-        if form is not None:  # what somebody says now wins over what was found out before
+        if form is not None:  # the meanings that the user gives now win over the detected ones
             binding = replace(binding, given={**form.variables, **binding.given})
             source = _bound(replace(source, form=form), "the prompt", binding)
         return source, "the prompt"
@@ -293,8 +291,8 @@ def read_prompt(source: str | Path | Prompt, binding: Binding) -> tuple[Prompt, 
 
 
 def own_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
-    """A prompt that asks no question of ours, with its variables unbound, and what to call it in errors. InputError
-    where its file cannot be read."""
+    """Return a prompt that asks its own question, with unbound variables, and its name in errors. Raises InputError if
+    its file cannot be read."""
     if isinstance(source, Prompt):
         return source, "the prompt"
     form, name = form_in(path_of(source, "prompt"), FIELDS[:4])
@@ -302,13 +300,13 @@ def own_prompt(source: str | Path | Prompt) -> tuple[Prompt, str]:
 
 
 def parse_prompt(text: str, suffix: str, name: str, binding: Binding, named: str | None = None) -> Prompt:
-    """A prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor. Raises
-    InputError where it cannot be read, or a variable stands for nothing."""
+    """Make a prompt from the text of a file, not yet checked; ``name`` is used in errors, ``named`` is a predictor of a
+    DSPy program. Raises InputError if the text cannot be read, or a variable stands for nothing."""
     return _told(form_of(text, name, suffix, FIELDS if binding.asks else FIELDS[:4], named), name, binding)[0]
 
 
 def _told(form: PromptForm, name: str, binding: Binding) -> tuple[Prompt, str]:
-    """The prompt of a form that was found out, which is said, and the name of its file."""
+    """Bind the prompt of a detected form and log the form. Returns the prompt and the name of its file."""
     prompt = _bound(Prompt(form.text, form=form), name, binding)
     if prompt.foreign is not None:
         logger.warning("%s: %s.", name, prompt.foreign.said)
@@ -316,7 +314,7 @@ def _told(form: PromptForm, name: str, binding: Binding) -> tuple[Prompt, str]:
 
 
 def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
-    """The prompt with what its variables stand for; one of our own that is byte for byte its file has no form."""
+    """Bind the prompt's variables. Drop the form if it is plain and the text equals the file byte for byte."""
     assert prompt.form is not None
     form = binding.bound(prompt.form, prompt.text, name)
     prompt = replace(prompt, form=None if form.is_plain and form.source == prompt.text else form)
@@ -327,16 +325,16 @@ def _bound(prompt: Prompt, name: str, binding: Binding) -> Prompt:
 
 
 def frame(prompt: Prompt, example: Example, sees: Sees = "all") -> Framing:
-    """Lay out one example for judging: everything before the question comes first, so that it is cached.
+    """Lay out one example for judging. All its questions share the text before the question, so that it is cached.
 
-    Where a question ``sees`` the output alone, or its last reply or calls of tools, nothing else of the example is
-    there; where it is answered with a quote, nothing of the prompt is either, which says to answer yes or no. Where it
-    is about the output and one other text, these two are shown, and no prompt: the caller has cut them to what speaks
-    of the same.
+    If a question ``sees`` the output alone, its last reply or its calls of tools, nothing else of the example is shown.
+    For a question that is answered with a quote, the prompt is left out too, because it says to answer yes or no. For a
+    question about the output and one other text, only these two are shown, without the prompt; the caller has cut both
+    to their related sentences.
 
-    A prompt without placeholders is the system message and the fenced example follows in the user message; otherwise
-    the prompt is the user message with the fenced texts put in. Judged examples that are shown stand at the end of the
-    system message, or else before everything: fixed ones are then part of a beginning that all outputs share.
+    A prompt without placeholders is the system message, and the fenced example follows in the user message. Any other
+    prompt is the user message, with the fenced texts put in. Shown cases stand at the end of the system message, or
+    else before everything, so that fixed cases belong to a beginning that all outputs share.
     """
     if sees == "quote":
         return quoting(example.output or "")
@@ -380,18 +378,18 @@ QUOTED_CASES = (
     (_SHOP, "Does the text apologise?", "we are sorry"),
     (_SHOP, "Does the text name a price?", "none"),
 )
-"""Texts, questions and how these are answered with a quote, or with none."""
+"""Cases (text, question, answer) that show a judge how to answer with a quote, or with ``none``."""
 
 
 def quoting(output: str) -> Framing:
-    """Text around a question that is answered with words of the output: examples of answers, and the output."""
+    """Lay out an output for a question that is answered with a quote: example cases, then the output."""
     turns = tuple((f"{_quoted(text)}Question: {question}", answer) for text, question, answer in QUOTED_CASES)
     before = _quoted(output)
     return Framing(render("quote", format=template("answer_quote")), before, "", (0, len(before)), turns)
 
 
 def beside(example: Example, sees: Sees) -> Framing:
-    """Text around a question about an output and the text of the example that it ``sees``, before it."""
+    """Lay out an output for a question about its relation to the text that it ``sees``; that text comes first."""
     texts = {sees.capitalize(): getattr(example, sees) or "", "Output": example.output or ""}
     parts = [f"{name}:\n{fence(text)}\n\n" for name, text in texts.items()]
     ends = tuple(accumulate(map(len, parts), initial=0))
@@ -403,11 +401,11 @@ def _quoted(text: str) -> str:
 
 
 def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUND) -> Prompt:
-    """Read and check a generator's prompt file; a prompt that is one already is checked.
+    """Read and check a generator's prompt file, or check a :class:`Prompt`.
 
-    ``binding`` says what its variables may stand for. Raises InputError where the file cannot be read, or the prompt is
-    empty, has a placeholder that is not for a generator, an unknown one or an unclosed protected part, or has
-    placeholders but does not show the input.
+    ``binding`` says what its variables may stand for. Raises InputError if the file cannot be read, or the prompt is
+    empty, has an unknown placeholder, one that is not for a generator, or an unclosed protected part, or shows the
+    context but not the input.
     """
     prompt, name = read_prompt(source, replace(binding, asks=False, writes=True))
     if not prompt.text.strip():
@@ -435,18 +433,18 @@ def load_generator_prompt(source: str | Path | Prompt, binding: Binding = UNBOUN
 
 
 def render_example(example: Example) -> FencedText:
-    """All texts of an example, each fenced, as a judge is shown them."""
+    """Return all texts of an example, each fenced, as a judge sees them."""
     return FencedText(frame(Prompt(""), example).before.strip())
 
 
 def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]]:
-    """The conversation, as (role, content), in which a generator is asked for an output.
+    """Return the messages, as (role, content), that ask a generator for an output.
 
     Input and context are not fenced: a judge has to look at them, but a generator has to follow them. A prompt without
-    placeholders is the system message, and the user message is the context, where there is one, and then the input.
-    Where the input is a conversation, its messages are sent in place of the user message, with the context before the
-    user's last one. Otherwise the prompt is the user message with both put in, a conversation as its transcript, as
-    the prompt says where it stands. Reference, human scores and an output that is there already are never shown.
+    placeholders is the system message, and the user message is the context, if any, and then the input. If the input is
+    a conversation, its messages replace the user message, and the context stands before the user's last one. A prompt
+    with placeholders is the user message, with both texts put in; a conversation is put in as a transcript. The
+    reference, human scores and an existing output are never shown.
     """
     context = example.context or ""
     if prompt.foreign is not None:
@@ -459,11 +457,11 @@ def generator_messages(prompt: Prompt, example: Example) -> list[tuple[str, str]
 
 
 SHOWN = ("context", "input", "reference")
-"""In this order, before the output."""
+"""Texts that a neutral prompt shows before the output, in this order."""
 
 
 def default_prompt(examples: Sequence[Example]) -> Prompt:
-    """A neutral prompt that shows what the examples have, then says how to judge, then asks.
+    """Return a neutral prompt that shows the texts that the examples have, then says how to judge, then asks.
 
     The example comes before the guidance. All prompt versions then share the example as their prefix, which a prompt
     cache keeps, and a small model reads the guidance just before the question.
@@ -472,7 +470,7 @@ def default_prompt(examples: Sequence[Example]) -> Prompt:
 
 
 def prompt_showing(fields: Collection[str]) -> Prompt:
-    """The neutral prompt for examples that have these fields, and an output."""
+    """Return the neutral prompt for examples that have these fields and an output."""
     shown = [name for name in SHOWN if name in fields]
     parts = [f"{name.capitalize()}:\n{{{name}}}" for name in (*shown, "output")]
     return Prompt("\n\n".join([*parts, template("evaluator"), "{question}"]) + "\n")

@@ -1,4 +1,4 @@
-"""Raters with names: what each said of an output, and the place that each has in the lists of ratings."""
+"""Raters with names: the ratings and comments of each, and the place of each in the lists of ratings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from .human_feedback import Comment, dump_comments, read_comments
 from .rows import column
 
 SAID = ("human", "comment")
-"""Keys of what one rater said: ratings by dimension or question id, and comments."""
+"""Keys of one rater's object: ratings by dimension or question id, and comments."""
 UNNAMED = ""
-"""The name of a place in the lists whose rater has no name."""
+"""Stands for the name at the places of raters without a name."""
 
 
 def with_read_ratings(raters: Any, read: Callable[[Any], Any]) -> Any:
-    """``raters`` of a row with each rater's ``human`` read by ``read``; anything else is left for the record to
-    check."""
+    """Return a row's ``raters`` with each rater's ``human`` read by ``read``. The record checks all other values."""
     if not isinstance(raters, Mapping):
         return raters
     return {
@@ -29,11 +28,11 @@ def with_read_ratings(raters: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def by_place(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row whose ``raters`` are an object, with lists in ``human`` and the names of their places in ``raters``.
+    """Turn a row's object ``raters`` into lists under ``human``, and the raters' names, by place, under ``raters``.
 
-    Raters with names come first. Ratings that stand under ``human`` itself are of raters without a name, whose places
-    come after. A comment keeps its rater's name. Raises ValueError where a rater has no name, something else than
-    ``human`` and ``comment``, or several ratings in one place.
+    Raters with names come first. Ratings under the row's own ``human`` are those of raters without a name; they come
+    after. A comment keeps its rater's name. Raises ValueError if a rater has no name, has other keys than ``human`` and
+    ``comment``, or gave several ratings on one dimension.
     """
     said = {str(name).strip(): _checked(str(name), each) for name, each in row["raters"].items() if each is not None}
     given = row.get("human") or {}
@@ -79,8 +78,7 @@ def _checked(name: str, said: Any) -> dict[str, Any]:
 def by_name(
     raters: Sequence[str], human: Mapping[str, Sequence[float | None]], comments: Sequence[Comment]
 ) -> dict[str, Any]:
-    """``raters``, ``human`` and ``comment`` as files have them, from places; the other way round than
-    :func:`by_place`."""
+    """Return ``raters``, ``human`` and ``comment`` as files have them: the inverse of :func:`by_place`."""
     found: dict[str, Any] = {}
     for place, name in enumerate(raters):
         if name != UNNAMED:
@@ -98,9 +96,9 @@ def by_name(
 
 
 def rater_columns(examples: Iterable[Any], dimension: str) -> dict[str, list[float | None]]:
-    """The ratings of examples on one dimension, by rater: one an example, None where this rater gave none.
+    """Return the ratings of examples on one dimension, by rater: one per example, None if the rater gave none.
 
-    Raters without a name are called ``rater 1``, ``rater 2`` and so on: the same place in every example is taken for
+    Raters without a name are called ``rater 1``, ``rater 2`` and so on. The same place in different examples counts as
     the same person.
     """
     found: dict[str, list[float | None]] = {}
@@ -119,9 +117,9 @@ def rater_columns(examples: Iterable[Any], dimension: str) -> dict[str, list[flo
 
 
 def unnamed_said(rated: Iterable[tuple[str, Sequence[str], Mapping[str, Sequence[float | None]]]]) -> str | None:
-    """Say that ratings without a name stand beside those of raters with names; None where none do.
+    """Return a sentence if examples have ratings both with and without a rater's name; else None.
 
-    ``rated`` are examples' ids, names of places and ratings.
+    ``rated`` holds each example's id, its raters' names by place, and its ratings.
     """
     found = [
         (example, name)
@@ -141,6 +139,6 @@ def unnamed_said(rated: Iterable[tuple[str, Sequence[str], Mapping[str, Sequence
 
 
 def comments_in(row: Mapping[str, Any]) -> tuple[Comment, ...]:
-    """All comments of a row of a file of examples, those of raters with names first."""
+    """Return all comments of a row of a file of examples; those of raters with names come first."""
     raters = row.get("raters")
     return by_place(row)["comment"] if isinstance(raters, Mapping) else read_comments(row.get("comment"))

@@ -1,7 +1,7 @@
 """Rows of any source, and records made of them, with errors that name the file, line and field.
 
-A source is a file (:mod:`~askance.prompts.tables`), a data frame, a data set on the Hugging Face hub, through the
-package ``datasets``, or any iterable of mappings.
+A source is a file (:mod:`~askance.prompts.tables`), a data frame, a data set on the Hugging Face hub (read by the
+package ``datasets``), or any iterable of mappings.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .tables import frame_rows, is_numbered_by_row, plain, read_rows, source_nam
 Record = TypeVar("Record", bound=BaseModel)
 
 MOST_TOLD = 6
-"""Problems of a record that are told; a file of another kind has dozens."""
+"""Most problems of a record that an error names; a file of another kind has dozens."""
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 
 
 def column(records: Iterable[Any], field: str) -> Iterator[Any]:
-    """A field of each record, in order; from a table that has a ``column`` of it without making the records."""
+    """Return a field of each record, in order. A table with a ``column`` method does so without making the records."""
     whole: Callable[[str], Iterator[Any]] | None = getattr(records, "column", None)
     return (getattr(each, field) for each in records) if whole is None else whole(field)
 
@@ -39,7 +39,7 @@ def source_rows(
         source: A path (``-`` is standard input), ``hf:OWNER/NAME[/CONFIG]:SPLIT``, a pandas or polars data frame, an
             Arrow table, or rows.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
-        say: Told in a sentence what was found out about a file, such as its separator.
+        say: Called with a sentence on what was detected about a file, such as its separator.
 
     Raises:
         InputError: As :func:`read_rows` and :func:`rows_of_name`, or ``source`` is a mapping.
@@ -74,7 +74,7 @@ def _each(source: Any) -> Iterator[Any]:
 
 
 def _plain(row: Any) -> Any:
-    """A mapping with its values as JSON has them, as of a data frame; anything else as it is."""
+    """Turn the values of a mapping into values of JSON; anything else stays as it is."""
     return {name: plain(value) for name, value in row.items()} if isinstance(row, Mapping) else row
 
 
@@ -84,8 +84,8 @@ def is_on_hub(source: object) -> bool:
 
 
 def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``. Raises InputError
-    where the name is not of this form, else as :func:`hub_rows`."""
+    """Load the rows of ``hf:OWNER/NAME[/CONFIG]:SPLIT``; the split may be a slice, such as ``test[:100]``. Raises
+    InputError if the name does not have this form, else as :func:`hub_rows`."""
     match = _NAME.fullmatch(source.removeprefix(PREFIX))
     if match is None:
         raise InputError(f"{source}: write hf:OWNER/NAME:SPLIT or hf:OWNER/NAME/CONFIG:SPLIT, e.g. hf:owner/data:test.")
@@ -93,12 +93,12 @@ def rows_of_name(source: str) -> Iterable[Mapping[str, Any]]:
 
 
 def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, Any]]:
-    """The rows of one split; ``name`` is the configuration, where the data set has several. Raises MissingExtraError
-    without ``datasets``, and AskanceError where the hub cannot be reached, or has no such data set."""
+    """Load the rows of one split; ``name`` is the configuration, if the data set has several. Raises MissingExtraError
+    without ``datasets``, and AskanceError if the hub cannot be reached, or has no such data set."""
     package = import_optional("datasets", "datasets", "datasets", f"; or download {path} yourself and name the file.")
     try:
         rows: Iterable[Mapping[str, Any]] = package.load_dataset(path, name, split=split)
-    except (OSError, ValueError) as error:  # what is not found, cannot be reached or has no such split
+    except (OSError, ValueError) as error:  # not found, not reachable, or no such split
         said = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise AskanceError(
             f"{path}: cannot be had from the Hugging Face hub ({said}). Download the file yourself and name it."
@@ -107,8 +107,8 @@ def hub_rows(path: str, name: str | None, split: str) -> Iterable[Mapping[str, A
 
 
 def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Record:
-    """Make a ``record`` of ``row``; a validation error becomes a sentence that names the field. Raises InputError, with
-    ``where`` in front, where a field is missing or has the wrong type."""
+    """Make a ``record`` of ``row``. Raises InputError, a sentence with ``where`` in front that names the field, if a
+    field is missing or has the wrong type."""
     try:
         return record.model_validate(row)
     except ValidationError as error:
@@ -116,12 +116,13 @@ def validate_row(record: type[Record], row: dict[str, Any], where: str) -> Recor
 
 
 def explain(error: ValidationError, record: type[BaseModel] | None = None) -> str:
-    """Put a pydantic error into one sentence per field; an unknown one is told the nearest name of ``record``."""
+    """Write a pydantic error as one sentence, with a part per problem. For an unknown field, the nearest name of
+    ``record`` is proposed."""
     parts = []
     problems = error.errors(include_url=False)
     for problem in problems:
         place, field = _place(problem["loc"])
-        if problem["type"] == "too_short":  # also said where entries are there, but each of them is wrong
+        if problem["type"] == "too_short":  # pydantic also says this if there are entries, but all are wrong
             if not any(len(each["loc"]) > len(problem["loc"]) for each in problems):
                 parts.append(f"{place}field '{field}': there must be at least {problem['ctx']['min_length']}")
             continue
@@ -140,7 +141,7 @@ def explain(error: ValidationError, record: type[BaseModel] | None = None) -> st
 
 
 def plain_message(problem: Any) -> str:
-    """Pydantic's message on a value; on a field's, in the words of YAML and JSON."""
+    """Return pydantic's message on a value; for a field, in the words of YAML and JSON (list, mapping)."""
     message = str(problem["msg"]).removeprefix("Value error, ")
     if not problem["loc"]:
         return message
@@ -150,7 +151,7 @@ def plain_message(problem: Any) -> str:
 
 
 def _fields_at(record: Any, loc: tuple[int | str, ...]) -> list[str]:
-    """Names that a record has at the place of a problem, entries of lists included; none where it holds no record."""
+    """Return the field names of the record at the place of a problem, also inside lists; empty if it is no record."""
     for part in loc[:-1]:
         if isinstance(part, str):
             fields = getattr(record, "model_fields", {})
@@ -162,7 +163,8 @@ def _fields_at(record: Any, loc: tuple[int | str, ...]) -> list[str]:
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:
-    """``"entry 2 of 'questions': ", "text"`` for ("questions", 1, "text"): entries are counted from 1."""
+    """Split a pydantic location into place and field, with entries counted from 1: ``"entry 2 of 'questions': "`` and
+    ``"text"`` for ("questions", 1, "text")."""
     place = ""
     names: list[str] = []
     for part in loc:

@@ -1,8 +1,8 @@
-"""Judged examples that a judge is shown before the output that it judges: which, how they are cut, and how they read.
+"""Judged examples (cases) that a judge sees before the output that it judges: their choice, length and text.
 
-Either the same few for every output (``fixed``), or for each output the remembered ones that are nearest to it
-(``retrieved``; what MemAlign calls episodic memory). Only answers that are known are shown: one overall label does not
-answer every question.
+Either every output gets the same few cases (``fixed``), or each output gets the remembered cases that are nearest to it
+(``retrieved``; MemAlign calls this episodic memory). Only known answers are shown: one overall label does not answer
+every question.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
 
 MOST_TEXT = 500
-"""Characters of a case's input, and of its context, that are shown: the sentences that speak of its output."""
+"""Most characters of a case's input, and of its context; the sentences that share words with its output are kept."""
 MOST_OUTPUT = 800
-"""Characters of its output."""
+"""Most characters of a case's output."""
 MOST_REASON = 160
-"""Characters of what people wrote of it."""
+"""Most characters of people's reason for their verdict."""
 
 Said = Literal["accepted", "rejected"]
 Texts = tuple[str, str, str]
 
 
 class RememberedCase(BaseModel):
-    """An output that people judged, cut to what is shown of it."""
+    """An output that people judged, cut to the part that is shown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1)
-    """Id of the example that it was made of."""
+    """Id of the example that the case was made of."""
     document: str | None = None
-    """It is not shown where another output of that document is judged."""
+    """The case is not shown when another output of this document is judged."""
     input: str
     context: str = ""
     output: str
     verdicts: dict[str, Said] = {}
     """People's verdicts, by dimension."""
     reason: str | None = None
-    """Why, in people's words."""
+    """The reason for the verdicts, in people's words."""
     answers: dict[str, Literal["yes", "no"]] = {}
-    """The right answers that are known, by the text of the question."""
+    """The known right answers, by the text of the question."""
 
     @model_validator(mode="after")
     def _says_something(self) -> RememberedCase:
@@ -56,7 +56,7 @@ class RememberedCase(BaseModel):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether nothing that is known speaks against it."""
+        """Whether no known verdict rejects the output."""
         return "rejected" not in self.verdicts.values()
 
 
@@ -67,9 +67,9 @@ class ShownExamples(BaseModel):
 
     mode: Literal["fixed", "retrieved"]
     at_once: int = Field(ge=1)
-    """Cases that are shown with one output at most."""
+    """Most cases that are shown with one output."""
     embedder: str | None = None
-    """Name of the embedder that finds the nearest ones; for ``retrieved`` alone."""
+    """Name of the embedder that finds the nearest cases; for ``retrieved`` only."""
     cases: tuple[RememberedCase, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class ShownExamples(BaseModel):
 
     @property
     def name(self) -> str:
-        """As in "4 fixed examples" or "the 4 nearest of 60 examples"."""
+        """Description such as "4 fixed examples" or "the 4 nearest of 60 examples"."""
         if self.mode == "fixed":
             return f"{len(self.cases)} fixed example{'s' if len(self.cases) > 1 else ''}"
         return f"the {self.at_once} nearest of {len(self.cases)} examples"
@@ -95,25 +95,25 @@ class Shows(Protocol):
 
     @property
     def record(self) -> ShownExamples:
-        """The cases that it chooses from, and how."""
+        """The cases to choose from, and the way of choosing."""
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
-        """The cases, in the order in which they are shown; never the example itself."""
+        """Return the cases for an example, in the order in which they are shown; never the example itself."""
 
 
 @dataclass(frozen=True)
 class FixedExamples:
-    """Shows one set of cases with every output, so that all share one beginning; never an output itself."""
+    """Shows the same cases with every output, so that all prompts share a beginning; never the output itself."""
 
     record: ShownExamples
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
-        """All that may be shown."""
+        """Return all cases that may be shown with the example."""
         return allowed(self.record.cases, example)
 
 
 def allowed(cases: Sequence[RememberedCase], example: Example) -> list[RememberedCase]:
-    """The cases that are neither the example itself nor another output of its document."""
+    """Return the cases that are neither the example itself nor another output of its document."""
     texts, document = cut(example), named_document(example.metadata)
     return [
         each
@@ -124,7 +124,8 @@ def allowed(cases: Sequence[RememberedCase], example: Example) -> list[Remembere
 
 
 def cut(example: Example) -> Texts:
-    """The texts of an example that are shown: input and context, cut to what speaks of the output, and the output."""
+    """Return input, context and output of an example as they are shown. Input and context are cut to the sentences that
+    share words with the output."""
     output = example.output or ""
     return (
         excerpt(example.input, output, MOST_TEXT),
@@ -134,9 +135,9 @@ def cut(example: Example) -> Texts:
 
 
 def shown_text(cases: Sequence[RememberedCase], sees: Sees = "all") -> str:
-    """The cases as a judge reads them, each text and reason fenced; empty where there are none.
+    """Return the cases as a judge reads them, with each text and reason fenced; empty without cases.
 
-    For a question that ``sees`` the output alone, that is all that it is shown of them.
+    For a question that ``sees`` less than everything, the inputs and contexts of the cases are left out.
     """
     if not cases:
         return ""

@@ -1,6 +1,6 @@
 """Tables as rows: JSONL, CSV with any separator, JSON lists, Excel, Parquet and data frames.
 
-A cell that is empty (in a data frame also NaN, NaT and NA) is None. :func:`read_rows`, at the end, reads any file.
+An empty cell (in a data frame also NaN, NaT and NA) is None. :func:`read_rows`, at the end, reads any file.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
 LARGEST_BOOK = 2**30
-"""Bytes of an Excel workbook, or of another zip, unpacked."""
+"""Most bytes of an Excel workbook, or of another zip, after unpacking."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 INSPECT = ".eval"
-"""A log of Inspect: a zip with a JSON document for each sample."""
+"""Suffix of a log of Inspect: a zip with a JSON document for each sample."""
 NOTHING = ("NaTType", "NAType")
-"""Types of what pandas has where nothing is, beside NaN."""
+"""Names of the pandas types for a missing value, beside NaN."""
 
 
 STANDARD_INPUT = "standard input"
-"""Name of what ``-`` stands for."""
+"""The source that ``-`` stands for."""
 
 
 def source_name(source: object) -> str:
-    """The name of a source in errors: its path, or :data:`STANDARD_INPUT` for ``-``."""
+    """Return the name of a source for errors: its path, or :data:`STANDARD_INPUT` for ``-``."""
     return STANDARD_INPUT if str(source) == "-" else str(source)
 
 
 def is_numbered_by_row(path: str | Path) -> bool:
-    """Whether a place in this file is a row; in other files it is a line."""
+    """Whether errors count the rows of this file; in other files they count lines."""
     return suffix_of(path) in (*EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *YAML_SUFFIXES, ".json", INSPECT)
 
 
 def file_and_sheet(path: str | Path) -> tuple[str, str]:
-    """The file of ``book.xlsx#Sheet`` or ``data.json#results.rows``, and the name of the part, which may be empty.
+    """Split ``book.xlsx#Sheet`` or ``data.json#results.rows`` into the file and the part, which may be empty.
 
-    A ``#`` in a file's own name stays there.
+    A ``#`` in the file's own name stays in the name.
     """
     found = re.fullmatch(
         r"(.*?\.(?:xls[xm]|(?:jsonl?|ndjson)(?:\.gz)?|ya?ml))#(.*)", str(path), re.IGNORECASE | re.DOTALL
@@ -68,21 +68,22 @@ def file_and_sheet(path: str | Path) -> tuple[str, str]:
 
 
 def suffix_of(path: str | Path) -> str:
-    """The suffix, in lower case, without the part in ``book.xlsx#Sheet`` and the ``.gz`` of a packed file."""
+    """Return a file's suffix in lower case, without the sheet in ``book.xlsx#Sheet`` and without ``.gz``."""
     found = re.search(r"(\.\w+)(?:\.gz)?$", file_and_sheet(path)[0], re.IGNORECASE)
     return found[1].lower() if found else ""
 
 
 def encoding_of(file: IO[bytes]) -> str:
-    """The encoding of a text file, told from its byte order mark; UTF-8 where it has none."""
+    """Return the encoding of a text file by its byte order mark; UTF-8 without a mark."""
     found = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     file.seek(0)
     return found
 
 
 def opened(path: Path) -> tuple[IO[bytes], str]:
-    """A file to be read, unpacked, from its beginning, and the suffix of its kind; a pipe may be read more than once.
-    Raises InputError where a ``.zip`` does not hold exactly one file, and OSError where it cannot be opened."""
+    """Open a file, unpacked, at its beginning; returns it with the suffix of its kind. A pipe may be opened again, as
+    its content is kept. Raises InputError if a ``.zip`` does not hold exactly one file, and OSError if it cannot be
+    opened."""
     if str(path) == STANDARD_INPUT:
         content = _standard_input(sys.stdin.buffer)
         return BytesIO(content), _kind(content)
@@ -90,7 +91,7 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
     if path.is_dir():
         raise IsADirectoryError
     if path.exists() and not path.is_file():
-        status = path.stat()
+        status = path.stat()  # part of the cache's key, as another pipe may have the same path
         content = _piped(str(path), status.st_dev, status.st_ino)
         return BytesIO(content), suffix or _kind(content)
     if suffix in (INSPECT, ".zip"):
@@ -110,7 +111,7 @@ def opened(path: Path) -> tuple[IO[bytes], str]:
 
 @cache
 def _standard_input(stream: BinaryIO) -> bytes:
-    """The content of standard input, which can be read only once."""
+    """Return the content of standard input. It is cached, because it can be read only once."""
     if stream.isatty():
         logger.warning("The data are read from standard input; Ctrl+D ends them.")
     return _unpacked(stream.read())
@@ -118,7 +119,7 @@ def _standard_input(stream: BinaryIO) -> bytes:
 
 @cache
 def _piped(path: str, device: int, node: int) -> bytes:
-    """The content of a pipe, which can be read only once."""
+    """Return the content of a pipe. It is cached, because it can be read only once."""
     return _unpacked(Path(path).read_bytes())
 
 
@@ -127,7 +128,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def _kind(content: bytes) -> str:
-    """The suffix for a pipe's content."""
+    """Guess the file suffix from the content of a pipe."""
     if content[:2] == b"PK":
         return ".xlsx"
     if content[:4] == b"PAR1":
@@ -139,12 +140,12 @@ def _kind(content: bytes) -> str:
 
 
 def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say = None) -> Iterator[tuple[int, Row]]:
-    """The rows of a sheet, each with its number there: the sheet in ``book.xlsx#Sheet``, else the first one; raises as
-    :func:`read_rows`."""
+    """Yield the rows of a sheet, each with its number: the sheet named in ``book.xlsx#Sheet``, else the first one.
+    Raises as :func:`read_rows`."""
     openpyxl = import_optional("openpyxl", "files", "openpyxl", "; or save the sheet as CSV.")
     place, wanted = file_and_sheet(path)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of drop-down lists and the like, which hold no data
+        warnings.simplefilter("ignore", UserWarning)  # about drop-down lists and the like, which hold no data
         try:
             with ZipFile(file) as archive:
                 _check_size(place, archive)
@@ -180,8 +181,8 @@ def excel_rows(path: Path, file: IO[bytes], as_text: Collection[str], say: Say =
 
 
 def _check_size(place: object, archive: ZipFile) -> None:
-    """Refuse a workbook or a zip that would fill the memory; what a zip states about its parts, it cannot go beyond."""
-    size = sum(each.file_size for each in archive.infolist())
+    """Refuse a workbook or a zip that would fill the memory."""
+    size = sum(each.file_size for each in archive.infolist())  # no part can unpack to more than its stated size
     if size > LARGEST_BOOK:
         raise InputError(
             f"{place}: this unpacks to {size / 2**30:.1f} GiB, more than {LARGEST_BOOK / 2**30:g}. Unpack it first, or "
@@ -190,18 +191,18 @@ def _check_size(place: object, archive: ZipFile) -> None:
 
 
 class _ExcelError(str):
-    """The text that Excel shows where a formula failed."""
+    """The text that Excel shows for a formula that failed."""
 
     __slots__ = ()
 
 
 def parquet_package() -> Any:
-    """The package that reads and writes Parquet. Raises MissingExtraError where ``pyarrow`` is not installed."""
+    """Import the package that reads and writes Parquet. Raises MissingExtraError if ``pyarrow`` is not installed."""
     return import_optional("pyarrow.parquet", "files", "pyarrow", "; or save the table as JSONL.")
 
 
 def parquet_rows(path: Path, file: IO[bytes], as_text: Collection[str]) -> Iterator[tuple[int, Row]]:
-    """The rows of a Parquet file, counted from 1; raises as :func:`read_rows`."""
+    """Yield the rows of a Parquet file, counted from 1. Raises as :func:`read_rows`."""
     parquet = parquet_package()
     number = 0
     try:
@@ -211,19 +212,19 @@ def parquet_rows(path: Path, file: IO[bytes], as_text: Collection[str]) -> Itera
             for row in batch.to_pylist():
                 number += 1
                 yield number, _typed(row, as_text)
-    except (ValueError, OSError) as error:  # pyarrow's own of a file: ValueErrors, and OSErrors without a number
+    except (ValueError, OSError) as error:  # pyarrow raises ValueErrors for a bad file, and OSErrors without a number
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InputError(f"{path}: not a Parquet file that can be read ({error}).") from None
 
 
 ROWS = 2**16
-"""Rows of a Parquet file that are put together at once."""
+"""Rows of a Parquet file that are written at once."""
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Iterator[Any]], types: Mapping[str, str]) -> None:
-    """Write columns of one length as Parquet, a part at a time; ``types`` are Arrow's names, texts where there is none.
-    Raises MissingExtraError where ``pyarrow`` is not installed."""
+    """Write columns of equal length as Parquet, a part at a time. ``types`` are Arrow type names; a column without one
+    holds text. Raises MissingExtraError if ``pyarrow`` is not installed."""
     parquet = parquet_package()
     arrow = import_optional("pyarrow", "files", "pyarrow")
     schema = arrow.schema([(name, arrow.type_for_alias(types.get(name, "string"))) for name in columns])
@@ -244,10 +245,10 @@ def _with_escapes(value: Any) -> Any:
 
 
 def frame_rows(source: Any, as_text: Collection[str] = ()) -> Iterator[Row] | None:
-    """The rows of a pandas or polars data frame or an Arrow table; None where it is none of these.
+    """Return the rows of a pandas or polars data frame or an Arrow table; None for any other source.
 
-    The index of a pandas data frame is a column where it has a name that no other column has. Raises InputError where
-    two columns have one name.
+    The index of a pandas data frame becomes a column if it has a name that no column has. Raises InputError if two
+    columns have the same name.
     """
     if hasattr(source, "collect_schema") and hasattr(source, "collect") and not hasattr(source, "iter_rows"):
         source = source.collect()  # a lazy frame of polars
@@ -274,7 +275,7 @@ def _typed(row: Row, as_text: Collection[str]) -> Row:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: dates as ISO 8601 texts, arrays as lists, and None for what is not a number."""
+    """Turn a value into one of JSON: dates become ISO 8601 texts, arrays become lists, NaN and NA become None."""
     if hasattr(value, "tolist"):  # arrays and scalars of NumPy
         value = value.tolist()
     if type(value).__name__ in NOTHING:
@@ -293,7 +294,7 @@ def plain(value: Any) -> Any:
 
 
 def as_written(value: Any) -> Any:
-    """A number or truth value as the text that it shows; anything else as it is."""
+    """Turn a number or truth value into its text (TRUE, FALSE, 3, 0.5); any other value becomes :func:`plain`."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float) and value.is_integer():
@@ -313,14 +314,14 @@ def read_rows(
 ) -> Iterator[tuple[int, Any]]:
     """Yield ``(line or row number, object)`` from a file: JSONL, or by its suffix CSV, a JSON list, Excel or Parquet.
 
-    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed, others stay what they are; empty ones
-    are None.
+    Blank lines are skipped. Cells that hold JSON objects or arrays are parsed; other cells stay as they are, and empty
+    cells are None.
 
     Args:
         path: The file; ``book.xlsx#Sheet`` is one sheet of a workbook, and ``-`` is standard input.
         as_text: Columns that hold texts: in them, JSON stays text and numbers become text.
-        say: Told in a sentence what was found out about the file.
-        quick: Makes something better than an object of a line of JSONL; where it gives None, the line is read as ever.
+        say: Called with a sentence on what was detected about the file.
+        quick: Reads a line of JSONL faster, into any object; if it returns None, the line is parsed as usual.
 
     Raises:
         InputError: The file is missing, not UTF-8 (UTF-16 needs its byte order mark), not of its format, or a line is
@@ -382,14 +383,14 @@ def _text_rows(
 
 
 def _is_whole(file: TextIOWrapper) -> bool:
-    """Whether there is one line only, with an object."""
+    """Whether the file has only one line, and it holds objects."""
     lines = list(islice((line for line in file if line.strip()), 2))
     file.seek(0)
     return len(lines) == 1 and _is_document(lines[0])
 
 
 def _is_cut(file: TextIOWrapper, beginning: str) -> bool:
-    """Whether the first line ends within an object, or holds several, and the whole is valid JSON."""
+    """Whether the first line is not valid JSON alone, because an object goes on or another follows, but the file is."""
     if not beginning.startswith("{"):
         return False
     first = next((line for line in file if line.strip()), "")
@@ -436,5 +437,5 @@ def _json_rows(path: Path, file: Any, quick: Callable[[str], Any] | None) -> Ite
 
 
 def _as_list(line: str) -> str:
-    """Advice where a line begins a JSON list; else nothing."""
+    """Return advice if a line begins a JSON list, else an empty text."""
     return " A list of objects is read from a file whose name ends in .json." if line.lstrip().startswith("[") else ""

@@ -1,7 +1,7 @@
-"""Texts and their parts: what speaks of an output, what can be quoted, what was copied, how it is fenced and put in.
+"""Functions on texts: excerpts, quotes, copied words and names, fences, and placeholders.
 
-Judged text is set apart by a delimiter that it cannot contain. A rule or an edit that quotes an example teaches that
-example, not the task, so what it copied is looked for.
+A fence sets judged text apart by a delimiter that the text cannot contain. A rule or an edit that quotes an example
+teaches that example, not the task; therefore copied words are searched for.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 BRACES = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-"""``{{name}}``, which stands for ``{name}``, or a placeholder ``{name}``; other braces are only text."""
+"""``{{name}}``, which stands for the text ``{name}``, or a placeholder ``{name}``. Other braces are only text."""
 _NAME_IN_BRACES = re.compile(r"\{([A-Za-z_]\w*)\}")
 _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?][\"'”’»)]*(?=\s|$)|(?=\n|$))")
 RUN = 5
-"""So many words in a row, the same as in an example, count as copied."""
+"""Number of equal words in a row that count as copied from an example."""
 LEAST_NOUN_WORDS = 0.1
-"""Share of German function words from which a text is taken to capitalise its nouns; English news stays below .03."""
+"""Share of German function words from which on a text counts as one with capital nouns; English news has below .03."""
 LIST_MARK = re.compile(r"\s*(?:[-*+\u2022\u2013]|\(?\d{1,3}[.)])\s")
-"""The beginning of a line that is a point of a list."""
+"""The beginning of a line that is an item of a list."""
 _WORD = re.compile(r"\w+")
 LONG_WORD = 6
-"""Letters from which on a word is taken for one that says what a text is about."""
+"""Letters from which on a word is taken to say what a text is about."""
 _TOKEN = re.compile(r"\d[\w.,]*\w|\w+")
 _BREAK = re.compile(r"[.!?:;…\"“”„»«(\[\n•]")
 _QUOTED = re.compile(r"[\"“„«`]([^\"“”„«»`]{2,}?)[\"”“»`]|(?<!\w)['‘]([^'‘’]{2,}?)['’](?!\w)")
@@ -32,20 +32,20 @@ _GERMAN_WORDS = (
     "aber auch auf aus bei das dass dem den der des die ein eine einem einen einer eines er es für hat ich im ist mit "
     "nach nicht oder sich sie sind und vom von war wenn werden wie wird wurde zu zum zur über"
 )
-"""German is, with Luxembourgish, the language that capitalises every noun."""
+"""German function words. German, like Luxembourgish, capitalises every noun."""
 _GERMAN = frozenset(_GERMAN_WORDS.split())
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-"""As ``patch`` has lines: other signs that end one elsewhere, such as a form feed, are part of it."""
+"""A line as in ``patch``: only a newline ends it, not a form feed or another sign that ends lines elsewhere."""
 _WIDE = re.compile(
     "[\u1100-\u11ff\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]+"
 )
-"""Characters of Chinese, Japanese and Korean, and the signs between them."""
+"""Characters of Chinese, Japanese and Korean, and their punctuation."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r(?!\n)")
 
 
 def sendable(text: str) -> str:
-    """The text, where it is one that can be written and sent. Raises ValueError where there is half a surrogate pair in
-    it, as an escape in JSON can put there."""
+    """Return the text if it can be written and sent. Raises ValueError if it holds half a surrogate pair, which an
+    escape in JSON can produce."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -54,21 +54,22 @@ def sendable(text: str) -> str:
 
 
 def letters(text: str) -> int:
-    """Length of a text to a model, in quarters of a token: a character of Chinese, Japanese or Korean is four."""
+    """Return the length of a text for a model, in quarters of a token: 4 for a Chinese, Japanese or Korean character, 1
+    for any other."""
     if text.isascii():
         return len(text)
     return 4 * len(text) - 3 * len(_WIDE.sub("", text))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text, in order, without the space around them."""
+    """Return the sentences and lines of a text, in order, without the space around them."""
     return [found for match in _SENTENCE.finditer(text) if (found := match[0].strip())]
 
 
 def excerpt(document: str, about: str, most_chars: int) -> str:
-    """The sentences of a document that share most words with ``about``, in their order, in ``most_chars`` at most.
+    """Return the sentences of a document that share most words with ``about``, in their order, within ``most_chars``.
 
-    Left out sentences are shown as "…". A document that fits is given back whole.
+    Sentences that are left out become "…". A document that fits is returned whole.
     """
     if len(document) <= most_chars:
         return document
@@ -99,7 +100,7 @@ def with_gaps(parts: Sequence[str], chosen: Collection[int]) -> str:
 
 
 def shorten(text: str, most_chars: int) -> str:
-    """The text, or its beginning up to a word's end and "…"."""
+    """Return the text, or its beginning up to the end of a word, with "…"."""
     if len(text) <= most_chars:
         return text
     cut = text[: max(1, most_chars - 1)]
@@ -120,14 +121,14 @@ _TAG_WORDS = (
     "valley velvet violet walnut wave willow winter wolf "
 )
 FENCE_WORDS = tuple(_TAG_WORDS.split())
-"""Words that are one or two tokens to most models, where eight digits of a hash are ten."""
+"""Words for tags: one or two tokens for most models. Eight digits of a hash would be about ten tokens."""
 
 
 def tag_for(text: str) -> str:
-    """A word that does not occur in the text, chosen by the text's own hash.
+    """Return a word that does not occur in the text, chosen by the text's own hash.
 
-    It is the same every time for the same text, so prefix and answer caches hold. A text cannot hold it, whoever wrote
-    it: where the word of a hash is there already, the next hash in the chain is taken, and after some words a hash.
+    The same text always gets the same word, so prefix and answer caches still hit. The text never contains the word,
+    whoever wrote it: if it does, the next hash in the chain chooses another, and after 20 words a hash itself is taken.
     """
     digest, lower = sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text.lower()
     for _ in range(20):
@@ -141,8 +142,8 @@ def tag_for(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with a sign for every control character but line ends and tabs, so that none is an order to a terminal,
-    and for half a surrogate pair, which cannot be written."""
+    """Replace control characters, except line ends and tabs, by visible signs, so that none is an order to a terminal.
+    Half a surrogate pair, which cannot be written, is replaced too."""
     return _CONTROL.sub(lambda match: _sign(ord(match[0])), text)
 
 
@@ -157,16 +158,16 @@ def fence(text: str) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Put values in place of ``{name}``, and ``{name}`` in place of ``{{name}}``.
+    """Replace ``{name}`` by its value, and ``{{name}}`` by ``{name}``.
 
-    One pass: text that was put in is never looked at again, whatever braces it holds. Raises KeyError where a
-    placeholder has no value.
+    One pass: braces in a value are never filled. Raises KeyError if a placeholder has no value.
     """
     return BRACES.sub(lambda match: "{" + match[1] + "}" if match[1] else values[match[2]], text)
 
 
 def texts_end_at(text: str, values: Mapping[str, str]) -> list[int]:
-    """Where in the filled text the first value begins, and where each one ends; one that is empty does not count."""
+    """Return the place in the filled text where the first value begins, and where each value ends; empty values do not
+    count."""
     ends: list[int] = []
     grown = 0  # by how much the text is longer so far
     for match in BRACES.finditer(text):
@@ -180,24 +181,24 @@ def texts_end_at(text: str, values: Mapping[str, str]) -> list[int]:
 
 
 def placeholders_of(text: str) -> list[str]:
-    """Names in single braces, in order, each as often as it is there."""
+    """Return the names in single braces, in order, each as often as it occurs."""
     return [match[2] for match in BRACES.finditer(text) if match[2]]
 
 
 def literal(text: str) -> str:
-    """The text as it is written in a prompt, so that no ``{name}`` in it is a placeholder."""
+    """Escape a text for a prompt, so that no ``{name}`` in it is a placeholder."""
     return _NAME_IN_BRACES.sub(r"{{\1}}", text)
 
 
 def literal_but(text: str, placeholders: Collection[str]) -> str:
-    """The :func:`literal` text, with these names left as placeholders; braces may be doubled already."""
+    """Escape a text as :func:`literal`, but keep these names as placeholders; braces may be doubled already."""
     return BRACES.sub(lambda each: each[0] if each[1] or each[2] in placeholders else f"{{{each[0]}}}", text)
 
 
 def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str = "") -> str | None:
-    """The first ``run`` words in a row that ``text`` shares with a source; None where there are none.
+    """Return the first ``run`` words in a row that ``text`` shares with a source; None if there are none.
 
-    Those that ``allowed`` has in a row too are no copy.
+    Words in a row that ``allowed`` also has do not count.
     """
     wanted = set(_runs(text, run)).difference(_runs(allowed, run))
     if not wanted:
@@ -206,7 +207,7 @@ def copied_words(text: str, sources: Iterable[str], run: int = RUN, allowed: str
 
 
 def borrowed_words(text: str, source: str, allowed: Iterable[str]) -> set[str]:
-    """Long words that ``text`` has in common with a source, in lower case; those in one of ``allowed`` are none."""
+    """Return the long words that ``text`` shares with a source, in lower case, without those in one of ``allowed``."""
     known = {word for each in allowed for word in _long_words(each)}
     return (_long_words(text) & _long_words(source)) - known
 
@@ -221,11 +222,11 @@ def _runs(text: str, run: int) -> Iterator[tuple[str, ...]]:
 
 
 def copied_names(text: str, sources: Iterable[str], allowed: str = "") -> str | None:
-    """The first number or name, past the beginning of ``text``, that it has from a source.
+    """Return the first number or name after the first word of ``text`` that a source also has; None without one.
 
-    A name is a capitalised word. Where the sources' capitals say nothing (:func:`capitals_tell`), it is a word with a
-    digit, with a capital past its first letter (McCoy, NATO), or one of two capitalised words in a row (Angela Merkel).
-    Words of ``allowed`` are no leak.
+    A name is a capitalised word. If the sources' capitals say nothing (:func:`capitals_tell`), a name is a word with a
+    digit, with a capital after its first letter (McCoy, NATO), or one of two capitalised words in a row (Angela
+    Merkel). Words of ``allowed`` do not count.
     """
     sources = list(sources)
     telling = capitals_tell("\n".join(sources))
@@ -237,21 +238,21 @@ def copied_names(text: str, sources: Iterable[str], allowed: str = "") -> str | 
 def capitals_tell(text: str) -> bool:
     """Whether a capital letter within a sentence is the sign of a name.
 
-    It is none in a language that capitalises its nouns, nor where most words are capitalised, as in a headline. The
-    share of capitalised words alone does not tell: it is 27 % in German prose and up to 41 % in English news.
+    It is not in a language that capitalises its nouns, nor if most words are capitalised, as in a headline.
     """
     words = [word for word, initial in _tokens(text) if word[0].isalpha() and not initial]
     if not words:
         return True
+    # the share of capitals alone does not tell: it is 27 % in German prose and up to 41 % in English news
     german = sum(word.lower() in _GERMAN for word in words)
     capitals = sum(word[0].isupper() for word in words)
     return not (german > 1 and german >= LEAST_NOUN_WORDS * len(words)) and capitals <= len(words) / 2
 
 
 def capitalised(text: str) -> list[str]:
-    """The names of a text by their capitals, and its words with a digit; see :func:`copied_names`.
+    """Return the names of a text, by their capitals, and its words with a digit; see :func:`copied_names`.
 
-    The first word of a sentence is left out where the text has it nowhere else with a capital.
+    The first word of a sentence is left out if it has a capital nowhere else in the text.
     """
     tokens = list(_tokens(text))
     inner = {word for word, initial in tokens if not initial}
@@ -260,7 +261,7 @@ def capitalised(text: str) -> list[str]:
 
 
 def copied_quote(text: str, sources: Iterable[str]) -> str | None:
-    """The first passage in quotation marks that ``text`` has from a source; None where there is none."""
+    """Return the first passage in quotation marks in ``text`` that a source also has; None if there is none."""
     sources = [" ".join(source.lower().split()) for source in sources]
     for match in _QUOTED.finditer(text):
         passage = " ".join((match[1] or match[2]).lower().split()).strip(" .,;:!?")
@@ -270,7 +271,7 @@ def copied_quote(text: str, sources: Iterable[str]) -> str | None:
 
 
 def topic_words(text: str, source: str, allowed: str) -> list[str]:
-    """Words of ``text`` that are about the source's own topic: they recur there and ``allowed`` does not have them."""
+    """Return the words of ``text`` on the source's own topic: the source repeats them and ``allowed`` lacks them."""
     counts = Counter(_stem(word) for word in _WORD.findall(source.lower()))
     known = {_stem(word) for word in _WORD.findall(allowed.lower())}
     words = [word for word in _WORD.findall(text.lower()) if len(word) > 3]
@@ -278,7 +279,7 @@ def topic_words(text: str, source: str, allowed: str) -> list[str]:
 
 
 def _names(text: str, telling: bool, *, first: bool = True) -> Iterator[str]:
-    """Numbers and names; without the word that ``text`` begins with where not ``first``."""
+    """Yield the numbers and names of a text; if not ``first``, without its first word."""
     tokens = list(_tokens(text))
     for position, (word, _) in enumerate(tokens):
         if position == 0 and not first:
@@ -290,7 +291,7 @@ def _names(text: str, telling: bool, *, first: bool = True) -> Iterator[str]:
 
 
 def _is_capital(tokens: list[tuple[str, bool]], place: int) -> bool:
-    """Whether the word there is capitalised though it does not begin a sentence, or is there by being one."""
+    """Whether there is a word at this place, and it is capitalised although it does not begin a sentence."""
     if not 0 <= place < len(tokens):
         return False
     word, initial = tokens[place]
@@ -298,7 +299,8 @@ def _is_capital(tokens: list[tuple[str, bool]], place: int) -> bool:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool]]:
-    """Words and numbers, each with whether it begins a sentence or follows a quotation mark, colon or bracket."""
+    """Yield the words and numbers; True beside one that begins a sentence or follows a quotation mark, colon or
+    bracket."""
     end = 0
     for match in _TOKEN.finditer(text):
         yield match[0], end == 0 or _BREAK.search(text, end, match.start()) is not None
@@ -310,6 +312,6 @@ def _stem(word: str) -> str:
 
 
 def prompt_diff(before: str, after: str) -> str:
-    """Unified diff of two prompts, as ``patch`` reads it; empty where they are the same."""
+    """Return a unified diff of two prompts, as ``patch`` reads it; empty if they are equal."""
     lines = difflib.unified_diff(_LINE.findall(before), _LINE.findall(after), "before", "after")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -1,6 +1,6 @@
-"""Files that hold one text, JSON object or YAML, and files written whole.
+"""Files that hold one text, JSON object or YAML, and files that are written whole.
 
-YAML may come from others: an error names file and line whatever is in it, and reading takes bounded time and memory.
+YAML may come from others: an error always names file and line, and reading takes bounded time and memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .errors import AskanceError, InputError, like_named, not_text, not_yaml
 DEVICES = Path("/dev")
 
 PARTIAL = ".part"
-"""Ends the name of a file that is being written; a process's number comes before it."""
+"""Suffix of a file that is being written; the numbers of process and thread stand before it."""
 
 
 def path_of(given: Any, name: str) -> Path:
-    """A path as somebody gave it from Python. Raises InputError where it is none; ``name`` says what it is for."""
+    """Make a path of a value given from Python. Raises InputError if it is not one; ``name`` says what it is for."""
     try:
         return Path(given)
     except TypeError:
@@ -37,28 +37,28 @@ def path_of(given: Any, name: str) -> Path:
 
 
 def write_whole(path: str | Path, text: str | Iterable[str]) -> None:
-    """Write a text, whole or in parts, as :func:`whole_file` does; parts are never held together. Raises AskanceError
-    where it could not be written; what was there before is still there."""
+    """Write a text, whole or in parts, by :func:`whole_file`; the parts are never joined in memory. Raises AskanceError
+    if the file could not be written; the old file is then unchanged."""
     with whole_file(path) as out:
         for part in [text] if isinstance(text, str) else text:
             out.write(part.encode("utf-8", "backslashreplace"))  # half a surrogate pair, in JSON, becomes its escape
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove the parts of files that killed processes left in a folder where no other process writes now."""
+    """Remove the partial files that killed processes left in a folder. No other process may write there now."""
     for left in folder.rglob(f"*.[0-9]*-[0-9]*{PARTIAL}"):
-        if f".{os.getpid()}-" not in left.name:  # another thread of this process may be at it
+        if f".{os.getpid()}-" not in left.name:  # another thread of this process may still write it
             with suppress(OSError):
                 left.unlink()
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Write a file whole or not at all, byte for byte; one that holds the same already is left alone.
+    """Write a file whole or not at all, byte for byte; a file with the same content is not touched.
 
-    Of several processes that write it at once, the file is that of the last one. A link stays, and what it points to is
-    written; a device or a pipe, such as ``/dev/stdout``, is written to and never replaced. Raises AskanceError where it
-    could not be written; what was there before is still there.
+    If several processes write the file at once, the last one wins. A link is kept, and its target is written. A device
+    or a pipe, such as ``/dev/stdout``, is written to and never replaced. Raises AskanceError if the file could not be
+    written; the old file is then unchanged.
     """
     file = Path(path)
     try:
@@ -96,8 +96,8 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def append_line(file: Path, row: Mapping[str, Any]) -> None:
-    """Append a row of JSON as a line; when this returns it is on the disk. Raises OSError where it could not be
-    written; the file is as it was."""
+    """Append a row as a line of JSON; when this returns, the line is on the disk. Raises OSError if it could not be
+    written; the file is then unchanged."""
     line = (json.dumps(row, ensure_ascii=False) + "\n").encode()
     with file.open("ab", buffering=0) as out:
         size = out.seek(0, os.SEEK_END)
@@ -112,9 +112,9 @@ def append_line(file: Path, row: Mapping[str, Any]) -> None:
 
 
 def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; ``as_it_is`` keeps that mark and line ends.
-    Raises FileNotFoundError where it is missing, as the caller knows what was wanted, and InputError, with the line,
-    where it cannot be read."""
+    """Read a file in UTF-8, with or without a byte order mark; ``as_it_is`` keeps the mark and the line ends. Raises
+    FileNotFoundError if the file is missing, because the caller knows what was wanted, and InputError, with the line,
+    if it cannot be read."""
     try:
         if as_it_is:
             return Path(path).read_bytes().decode()
@@ -128,8 +128,8 @@ def read_text(path: str | Path, *, as_it_is: bool = False) -> str:
 
 
 def read_object(path: str | Path, what: str) -> dict[str, Any]:
-    """Read a file that holds one JSON object; ``what`` it is, e.g. ``calibration``, is said in errors. Raises
-    InputError where it is missing, cannot be read, or holds something else."""
+    """Read a file that holds one JSON object; ``what`` names it in errors, e.g. ``calibration``. Raises InputError if
+    the file is missing, cannot be read, or holds something else."""
     try:
         data = json.loads(read_text(path))
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def read_object(path: str | Path, what: str) -> dict[str, Any]:
 
 
 def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises ValueError where a key stands in it twice, because the first value would be lost."""
+    """Make an object of JSON. Raises ValueError if a key occurs twice, because the first value would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -153,15 +153,15 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- YAML -----------------------------------------------------------------------------------------------------------
 
 MOST_NODES = 1_000_000
-"""Values that a file may stand for, each counted as often as an alias repeats it."""
+"""Most values in a YAML file, each counted as often as an alias repeats it."""
 
 _TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
 
 
 class YamlReader(yaml.SafeLoader):
-    """Says on which line a value cannot be, and which key stands twice; true and false alone are no texts.
+    """Reads YAML; errors name the line of a bad value or of a repeated key. Only true and false are truth values.
 
-    YAML 1.1 takes yes, no, on and off for true and false too. Here they are words: of answers, or of a setting.
+    YAML 1.1 also takes yes, no, on and off for true and false. Here they stay words: answers, or values of a setting.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
@@ -170,7 +170,7 @@ class YamlReader(yaml.SafeLoader):
     }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node."""
+        """Return the value of a node."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
@@ -178,7 +178,7 @@ class YamlReader(yaml.SafeLoader):
             raise yaml.constructor.ConstructorError(problem=f"a value: {said}", problem_mark=node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; a key that stands in it twice is an error, because the first value would be lost."""
+        """Return a mapping; a key that occurs twice is an error, because the first value would be lost."""
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
@@ -190,7 +190,7 @@ class YamlReader(yaml.SafeLoader):
 
 
 class _Texts(YamlReader):
-    """Takes every scalar as text but null, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
+    """Reads every scalar except null as text, so that an id of 010 or 1.10 and a violation of "no" stay as written."""
 
     yaml_implicit_resolvers: dict[str, Any] = {  # noqa: RUF012 -- as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
@@ -198,7 +198,7 @@ class _Texts(YamlReader):
     }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node, which no tag makes a date, bytes, a set or pairs."""
+        """Return the value of a node; a tag that would make a date, bytes, a set or pairs is an error."""
         kind = str(node.tag).removeprefix("tag:yaml.org,2002:")
         if kind in ("binary", "omap", "pairs", "set", "timestamp"):
             raise yaml.constructor.ConstructorError(
@@ -208,18 +208,18 @@ class _Texts(YamlReader):
 
 
 def read_yaml(text: str, name: object, what: str) -> Any:
-    """Read YAML. Raises InputError where it is no YAML, nested too deeply, holds itself, or stands for more values than
-    any file needs; ``name`` is the file and ``what`` the kind of it."""
+    """Read YAML; ``name`` is the file and ``what`` its kind, for errors. Raises InputError if the text is not YAML, is
+    nested too deeply, contains itself, or has more values than any file needs."""
     return read_yaml_with(text, name, what, YamlReader)
 
 
 def read_texts(text: str, name: object, what: str) -> Any:
-    """Like :func:`read_yaml`, with every value but null as the text that it is."""
+    """Read YAML like :func:`read_yaml`, but with every value except null as text."""
     return read_yaml_with(text, name, what, _Texts)
 
 
 def read_yaml_with(text: str, name: object, what: str, kind: type[YamlReader]) -> Any:
-    """Read YAML with a reader of its own; errors are those of :func:`read_yaml`."""
+    """Read YAML with the reader ``kind``. Raises as :func:`read_yaml`."""
     try:
         reader = kind(text)
         node = reader.get_single_node()
@@ -235,7 +235,7 @@ def read_yaml_with(text: str, name: object, what: str, kind: type[YamlReader]) -
 
 
 def _size(root: yaml.Node) -> int:
-    """How many values a node stands for, aliases written out."""
+    """Count the values of a node, with aliases written out."""
     inside: set[int] = set()
 
     @cache
@@ -255,11 +255,11 @@ def _size(root: yaml.Node) -> int:
 
 _BREAK = re.compile(r"[\n\r\x85\u2028\u2029]")
 _BLOCK = re.compile(r"\S(?:[^\r\x85\u2028\u2029]*[^\s])?\n?")
-"""Texts that look well as a YAML block; others have line breaks that YAML changes unless they are escaped."""
+"""Texts that can be written as a YAML block. Other texts have line breaks that YAML changes unless they are escaped."""
 
 
 def dump_texts(value: Any) -> str:
-    """YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
+    """Write YAML in the order given, with texts of several lines as blocks; :func:`read_texts` reads it."""
     return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=math.inf)
 
 
@@ -267,13 +267,13 @@ class _Dumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Plain where that is safe, quoted where not."""
+        """Write a text plain if that is safe, as a block if it has several lines, else quoted."""
         style = None if not _BREAK.search(data) else "|" if _BLOCK.fullmatch(data) else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
 class BareWord(str):
-    """A word that is written without quotes, although YAML takes it for true or false: here all scalars are text."""
+    """A word such as no, written without quotes although YAML takes it for false: we read all its scalars as text."""
 
     __slots__ = ()
 

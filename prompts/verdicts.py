@@ -24,17 +24,17 @@ from .text_files import whole_file, write_whole
 Provenance = Literal["logprob", "sampled", "hard", "stated", "computed"]
 Status = Literal["ok", "abstained", "parse_error", "api_error"]
 Side = Literal["judge", "checker", "both"]
-"""Whose verdicts are meant: a model's, those that code computes (a checker, checks, measures), or both."""
+"""Who gave the verdicts: a model (``judge``), code (``checker``: a checker, checks, measures), or both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """f_E(x, y, q) with where it came from (BinEval §3.2). A failure is a status, never an answer."""
+    """One answer f_E(x, y, q) and its origin (BinEval §3.2). A failure is a status, never an answer."""
 
     example: str
     question: str
     model: str | None
-    """None where code computed it (:class:`~askance.prompts.checklist.Computed`)."""
+    """The judge's model; None if code computed the verdict (:class:`~askance.prompts.checklist.Computed`)."""
     prompt: str
     """Content hash of the evaluator prompt."""
     answer: bool | None
@@ -45,32 +45,32 @@ class Verdict:
     status: Status = "ok"
     error: str | None = None
     value: float | None = None
-    """Score on the judge's own scale, where it is asked in people's own words; or the number of a measure, whose share
-    in [0, 1] is ``p_yes``, and which has no answer."""
+    """The score on the judge's own scale, if it is asked in people's own words; or the number of a measure. A measure
+    has no answer, and its share in [0, 1] is ``p_yes``."""
     replicate: int = 0
     asked: str | None = None
-    """The text of a question that was written for this example alone."""
+    """The text of the question, if it was written for this example alone."""
     version: str | None = None
     """Version of the code that computed a measure."""
 
     @property
     def is_computed(self) -> bool:
-        """Whether code gave it, and no model."""
+        """Whether code gave the verdict, not a model."""
         return self.model is None
 
     @property
     def is_measured(self) -> bool:
-        """Whether it is a measure's: a number, without an answer."""
+        """Whether the verdict is a measure's: a number without an answer."""
         return self.answer is None and self.status == "ok"
 
     def score(self, *, soft: bool) -> float | None:
-        """p_yes (soft) or 1/0 (hard); p_yes either way of a measure; None when there is neither."""
+        """Return p_yes (soft), or 1 for yes and 0 for no (hard). A measure always gives p_yes; a failure gives None."""
         if self.answer is None:
             return self.p_yes if self.is_measured else None
         return self.p_yes if soft else float(self.answer)
 
     def turned(self) -> Verdict:
-        """The verdict on the opposite question: yes for no, and 1 - P(yes); its own inverse."""
+        """Return the verdict on the opposite question: yes becomes no, P(yes) becomes 1 - P(yes). Its own inverse."""
         return replace(
             self,
             answer=None if self.answer is None else not self.answer,
@@ -78,14 +78,14 @@ class Verdict:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields in the order of the verdicts file."""
+        """Return the fields in the order of the verdicts file; rare fields only if they are set."""
         row = {name: getattr(self, name) for name in _FIELDS}
         rare = {name: value for name in _RARE if (value := row.pop(name)) not in (None, "", _RARE[name])}
         return row | rare
 
 
 class Told(NamedTuple):
-    """The part of a verdict that its judge's reply decides; the rest is known before."""
+    """The fields of a verdict that the judge's reply decides; the other fields are known before the call."""
 
     answer: bool | None
     p_yes: float | None = None
@@ -101,18 +101,18 @@ VerdictFields = tuple[
     str, str, _Text, str, bool | None, float | None, Provenance | None, _Text, Status, _Text,
     float | None, int, _Text, _Text,
 ]  # fmt: skip
-"""Fields of a :class:`Verdict`, in its order; quicker to make by the million."""
+"""The fields of a :class:`Verdict` as a tuple, in its order: faster to make than the object, by the million."""
 _FIELDS = tuple(field.name for field in fields(Verdict))
 fields_of: Callable[[Any], VerdictFields] = attrgetter(*_FIELDS)
-"""Names of a verdict's fields."""
+"""Returns the fields of a verdict, or of a row of a verdicts file, as a tuple."""
 _RARE = {"replicate": 0, "asked": None, "value": None, "version": None}
-"""Fields that few verdicts have, with the value that is left out."""
+"""Fields that few verdicts set, with the value that files leave out."""
 _TYPES = {"answer": "bool", "p_yes": "float64", "replicate": "int32", "value": "float64"}
-"""Arrow's types of columns in a Parquet file that are no texts."""
+"""Arrow types of the Parquet columns that do not hold text."""
 
 
 class _Numbers(dict[str | None, int]):
-    """Names by the order in which they came up."""
+    """Maps each name to a number, in the order of first use."""
 
     def __missing__(self, name: str | None) -> int:
         self[name] = number = len(self)
@@ -122,21 +122,21 @@ class _Numbers(dict[str | None, int]):
 _STATUSES = get_args(Status)
 _SOURCES = (*get_args(Provenance), None)
 _MEANT: dict[str, Sequence[Any]] = {"answer": (False, True, None), "status": _STATUSES, "p_yes_from": _SOURCES}
-"""Each by its number in a column; the last one is also -1."""
+"""Field to its possible values. A column holds a value's index; -1 means the last value."""
 _NUMBER = {each: place for values in (_STATUSES, _SOURCES[:-1]) for place, each in enumerate(values)} | {None: -1}
 _NUMBERS = {"example": "i", "question": "i", "model": "i", "prompt": "i", "replicate": "i"}
 _NUMBERS |= {"answer": "b", "status": "b", "p_yes_from": "b", "p_yes": "d"}
-"""Fields that are columns of numbers, and of which type."""
+"""Fields that are stored as columns of numbers, with their ``array`` type codes."""
 _NOTES = ("explanation", "error", "asked", "value", "version")
-"""Fields that most verdicts lack; they are held by the verdict's place."""
+"""Fields that most verdicts lack; each is stored in a dict from the verdict's place to the value."""
 _NAN = float("nan")
 
 
 class VerdictColumns(Sequence[Verdict]):
-    """Verdicts in columns: 31 bytes each, names, explanations and errors aside, where a :class:`Verdict` takes some
-    200.
+    """Verdicts stored in columns: 31 bytes each, plus names, explanations and errors. A :class:`Verdict` object takes
+    about 200 bytes.
 
-    It is read as a list of verdicts would be; each is made when it is asked for. Statistics take whole columns.
+    Reads like a list: each verdict is built on access. Statistics take whole columns.
     """
 
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
@@ -158,7 +158,7 @@ class VerdictColumns(Sequence[Verdict]):
     def due(
         cls, examples: Sequence[str], questions: Sequence[str], model: str, prompt: str, repeat: int = 1
     ) -> VerdictColumns:
-        """One judge's verdicts by example, replicate and question; each is still to be :meth:`put`."""
+        """Make the empty verdicts of one judge, by example, replicate and question; :meth:`put` fills each of them."""
         made = cls()
         number, shape = made._number, (len(examples), repeat, len(questions))
         known = {
@@ -177,11 +177,12 @@ class VerdictColumns(Sequence[Verdict]):
 
     @classmethod
     def of(cls, verdicts: Iterable[Verdict]) -> VerdictColumns:
-        """These verdicts in columns, if they are not yet."""
+        """Return the verdicts in columns; columns are returned as they are."""
         return verdicts if isinstance(verdicts, VerdictColumns) else cls(verdicts)
 
     def append(self, fields: VerdictFields) -> None:
-        """Take one more."""
+        """Add a verdict."""
+        # columns grow by an eighth at a time, so that most appends copy nothing
         if self._length == len(self._columns["p_yes"]):
             for values in self._columns.values():
                 values.frombytes(bytes(values.itemsize * (50 + self._length // 8)))
@@ -199,7 +200,7 @@ class VerdictColumns(Sequence[Verdict]):
         self.put(place, Told(*fields[4:11]))
 
     def put(self, place: int, said: Told) -> None:
-        """Take what was said for the one at this place, counted from 0."""
+        """Store the judge's reply for the verdict at this place, counted from 0."""
         answer, p_yes, p_yes_from, explanation, status, error, value = said
         columns = self._columns
         columns["answer"][place] = -1 if answer is None else answer
@@ -212,16 +213,16 @@ class VerdictColumns(Sequence[Verdict]):
 
     @property
     def names(self) -> list[str | None]:
-        """Ids of examples and questions, models and prompts, by the numbers that :meth:`numbers` has for them."""
+        """Ids of examples and questions, models, and prompts; :meth:`numbers` holds indices into this list."""
         if len(self._names) < len(self._number):
             self._names = list(self._number)
         return self._names
 
     def numbers(self, field: str) -> NDArray[Any]:
-        """A field of all verdicts; shape (verdicts,).
+        """Return one field of all verdicts as an array of shape (verdicts,).
 
-        Names are numbers of :attr:`names`; an answer is 1, 0 or -1 (none), a status its place among :data:`Status`, and
-        P(yes) NaN where there is none. No verdict can be appended while it is in use.
+        A name is its index in :attr:`names`. An answer is 1, 0 or -1 (none). A status is its index in :data:`Status`. A
+        missing P(yes) is NaN. No verdict can be appended while the array is in use.
         """
         values = self._columns[field]
         view = np.frombuffer(values, dtype=values.typecode) if values else np.empty(0, dtype=values.typecode)
@@ -229,8 +230,9 @@ class VerdictColumns(Sequence[Verdict]):
         return view[: self._length]
 
     def places(self, field: str, among: Iterable[str | None]) -> NDArray[np.int32]:
-        """Number of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in a list; -1 where it is not
-        there."""
+        """Return the index of each verdict's ``example``, ``question``, ``model`` or ``prompt`` in the list ``among``;
+        -1 if it is not in the list."""
+        # the extra last cell takes the names that no verdict has, and is set to -1 again
         found = np.full(len(self.names) + 1, -1, dtype=np.int32)
         for place, name in enumerate(among):
             found[self._number.get(name, -1)] = place
@@ -239,14 +241,14 @@ class VerdictColumns(Sequence[Verdict]):
         return each
 
     def said(self, *, soft: bool) -> NDArray[np.float64]:
-        """P(yes) (soft), or 1 for yes and 0 for no; P(yes) either way of a measure; NaN where there is neither; shape
-        (verdicts,)."""
+        """Return P(yes) of each verdict (soft), or 1 for yes and 0 for no (hard); shape (verdicts,). A measure always
+        gives P(yes), a failure NaN."""
         answers, p_yes = self.numbers("answer"), self.numbers("p_yes")
         measured = np.where(self.numbers("status") == _NUMBER["ok"], p_yes, np.nan)
         return np.where(answers < 0, measured, p_yes if soft else answers)
 
     def only(self, wanted: NDArray[np.bool_]) -> VerdictColumns:
-        """The verdicts that are wanted, in their order; ``wanted`` has shape (verdicts,)."""
+        """Return the verdicts at which ``wanted`` is True, in their order; ``wanted`` has shape (verdicts,)."""
         part, places = VerdictColumns(), np.flatnonzero(wanted)
         part._number, part._length = self._number, len(places)
         for field, kind in _NUMBERS.items():
@@ -258,17 +260,17 @@ class VerdictColumns(Sequence[Verdict]):
 
     @property
     def models(self) -> list[str]:
-        """Names of the models that gave any of them, sorted; code, which decides checks, is none."""
+        """Sorted names of the models that gave verdicts. Verdicts that code computed have no model."""
         return sorted(each for each in set(self.column("model")) if each is not None)
 
     def by(self, model: str) -> VerdictColumns:
-        """The verdicts of one model, with those that code decided; none where it gave none."""
+        """Return the verdicts of one model and those that code computed; empty if the model gave none."""
         if model not in self.models:
             return VerdictColumns()
         return self.only(self.places("model", [model, None]) >= 0)
 
     def column(self, field: str) -> Iterator[Any]:
-        """The values of a field, one a verdict."""
+        """Return the values of a field, one per verdict."""
         if field in _NOTES:
             return map(self._notes[field].get, range(self._length))
         values = islice(self._columns[field], self._length)
@@ -278,12 +280,12 @@ class VerdictColumns(Sequence[Verdict]):
 
     @property
     def are_own(self) -> bool:
-        """Whether any of them answers a question that was written for its example alone."""
+        """Whether any verdict answers a question that was written for its example alone."""
         return bool(self._notes["asked"])
 
     @property
     def explained(self) -> list[int]:
-        """Places of those with an explanation or an error, in order."""
+        """Places of the verdicts with an explanation or an error, in order."""
         return sorted({*self._notes["explanation"], *self._notes["error"]})
 
     def __len__(self) -> int:
@@ -323,7 +325,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """One JSON object a line, in the order given."""
+    """Yield one line of JSON per verdict, in the order given."""
     columns, name = VerdictColumns.of(verdicts), lru_cache(1000)(_encode)
     for row in zip(*map(columns.column, _FIELDS), strict=True):
         example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, *rare = row
@@ -341,8 +343,8 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
 
 
 def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
-    """Write a verdicts file: Parquet where the name ends so, else JSONL. Raises MissingExtraError where Parquet needs
-    ``pyarrow``, and AskanceError where it cannot be written."""
+    """Write a verdicts file: Parquet if the file's suffix says so, else JSONL. Raises MissingExtraError if Parquet is
+    wanted without ``pyarrow``, and AskanceError if the file cannot be written."""
     if suffix_of(path) not in PARQUET_SUFFIXES:
         write_whole(path, verdict_lines(verdicts))
         return
@@ -353,25 +355,25 @@ def save_verdicts(path: str | Path, verdicts: Iterable[Verdict]) -> None:
 
 
 def dump_verdicts(verdicts: Iterable[Verdict]) -> str:
-    """The text of a verdicts file: :func:`verdict_lines`."""
+    """Return the text of a verdicts file: all :func:`verdict_lines`."""
     return "".join(verdict_lines(verdicts))
 
 
 def read_verdicts(
     path: str | Path, *, examples: Collection[str] | None = None, questions: Collection[str] | None = None
 ) -> VerdictColumns:
-    """Read verdicts as :func:`save_verdicts` writes them, in the order of the file.
+    """Read the verdicts of a file that :func:`save_verdicts` wrote, in the order of the file.
 
     An answer without ``p_yes`` gets 1 or 0, and ``hard`` as its provenance.
 
     Args:
         path: JSONL file, or another table with these columns.
-        examples: Ids that verdicts may be about; any where None.
-        questions: Ids of questions that verdicts may answer; any where None.
+        examples: Ids of the examples that verdicts may be about; None allows any.
+        questions: Ids of the questions that verdicts may answer; None allows any.
 
     Raises:
-        InputError: Names the file, line and field: something is missing or of the wrong type, an id is not known, an
-            answer and a failure stand together, or a verdict is there twice.
+        InputError: Names the file, line and field: a value is missing or of the wrong type, an id is not known, a
+            verdict has an answer and a failure, or a verdict is there twice.
     """
     file = Path(path)
     unit = "row" if is_numbered_by_row(file) else "line"
@@ -410,9 +412,9 @@ def _unknown(where: str, field: str, name: str, place: str, known: Collection[st
 
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
-    """The places of the first verdict that is there again, and of its repeat; None where each is there once."""
+    """Return the place of the first repeat in the file, after the place of the verdict it repeats; None without one."""
     columns = [verdicts.numbers(field) for field in ("example", "question", "model", "prompt", "replicate")]
-    order = np.lexsort(columns)  # stable: those that are alike stay in their order
+    order = np.lexsort(columns)  # stable: equal verdicts stay in the order of the file
     again = np.flatnonzero(np.all([np.diff(column[order]) == 0 for column in columns], axis=0))
     if not again.size:
         return None
@@ -421,7 +423,7 @@ def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
 
 
 def _plain_row(line: str) -> _Row | None:
-    """The row of a line as it is written here; None where it has to be looked at more closely."""
+    """Read a line in exactly the form that askance writes; None if the line needs the slower check."""
     try:
         row = _Row.model_validate_json(line)
     except ValidationError:
@@ -451,7 +453,7 @@ class _Row(BaseModel):
 
     @property
     def problem(self) -> str | None:
-        """Why its fields do not go together; None where they do."""
+        """Why the fields contradict each other; None if they do not."""
         numbers = (self.p_yes, self.value)
         if self.answer is None and self.status == "ok" and self.p_yes_from == "computed" and None not in numbers:
             return None  # a measure
@@ -473,7 +475,7 @@ class _Row(BaseModel):
 
 
 class _AnyRow(_Row):
-    """One that may be written by another program."""
+    """A line that another program may have written."""
 
     @field_validator("example", "question", mode="before")
     @classmethod

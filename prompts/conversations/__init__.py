@@ -1,1 +1,1 @@
-"""Conversations that a text was made of: as models take them, and the parts of them that questions are asked of."""
+"""Conversations that a text was made of: messages for a model, and the parts that questions are about."""

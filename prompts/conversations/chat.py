@@ -1,6 +1,6 @@
 """Conversations as OpenAI's chat API takes them, and their images, last replies and calls of tools.
 
-Every other interface is reached through this form: LiteLLM makes Anthropic's or Gemini's of it.
+Other interfaces are reached through this form: LiteLLM turns it into Anthropic's or Gemini's.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from ..messages import (
 ChatMessage = dict[str, Any]
 Part = Mapping[str, Any]
 IMAGE_TOKENS = 1000
-"""Tokens that an image is taken for in estimates; models differ, from some 85 to 1,600."""
+"""Tokens that estimates count for an image; models differ, from about 85 to 1,600."""
 NO_CALL = "No tool was called."
-"""Text that a question about calls is asked of where there are none."""
+"""The text that a judge sees, for a question about calls, if the output has none."""
 _IMAGES = frozenset({"image", "image_url", "input_image"})
 _CALLS = frozenset({"tool_use", "tool_call"})
 _ADDRESS = re.compile(r"(?:https?|gs)://|data:image/[\w.+-]+;base64,", re.IGNORECASE)
 
 
 def raw_messages(value: Any) -> list[Any] | None:
-    """The messages of a value, each as it came; None where it is no conversation."""
+    """Return the messages of a value, unchanged; None if it is not a conversation."""
     if isinstance(value, (list, tuple)):
         if len(value) == 1 and isinstance(value[0], list):
             return raw_messages(value[0])
@@ -54,7 +54,7 @@ def raw_messages(value: Any) -> list[Any] | None:
 
 
 def _made_of(text: str | None) -> list[Any]:
-    """The messages that a text was made of; none where it is a plain one."""
+    """Return the messages that a text was made of; empty for a plain text."""
     return (raw_messages(text.original) or []) if isinstance(text, StructuredText) else []
 
 
@@ -62,16 +62,16 @@ def _made_of(text: str | None) -> list[Any]:
 
 
 def chat_of(text: str) -> list[ChatMessage]:
-    """The messages of a text that was made of a conversation; none where it was not.
+    """Return the messages of a text that was made of a conversation; empty for other texts.
 
-    Calls of tools stand as such where each has its result after it; others are told in words, as endpoints refuse a
-    call without a result, or a result without a call.
+    Calls of tools are kept as calls if each has its result after it. Other calls and results are written as text,
+    because endpoints refuse a call without a result, and a result without a call.
     """
     return _paired([each for raw in _made_of(text) if (found := fields_of(raw)) for each in _chat(*found)])
 
 
 def _chat(role: str, fields: Mapping[str, Any]) -> Iterator[ChatMessage]:
-    """One message: results of tools that stand among its parts come first, each as a message of its own."""
+    """Yield the messages made of one: first each tool result among its parts, then the rest of the message."""
     content = fields.get("content")
     parts = content if isinstance(content, list) else [] if content is None else [content]
     parts = [each for each in parts if not (isinstance(each, Mapping) and each.get("type") in THINKING)]
@@ -105,7 +105,7 @@ def _chat_part(part: Any) -> Part:
 
 
 def _paired(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Messages as they are sent, with calls and results that belong together under the same ids."""
+    """Return the messages as they are sent; a call and its result get the same id."""
     sent: list[ChatMessage] = []
     place = 0
     while place < len(messages):
@@ -123,7 +123,7 @@ def _paired(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def _with_results(message: ChatMessage, results: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """A message with its calls and their results; in words where one has no partner."""
+    """Return a message with its calls and their results; as text if a call or result has no partner."""
     parts, given = message["content"], message.get("calls", [])
     if not given:
         return [{"role": message["role"], "content": _compact(parts)}]
@@ -139,7 +139,7 @@ def _with_results(message: ChatMessage, results: Sequence[ChatMessage]) -> list[
         for place, each in enumerate(results)
     ]
     images = [part for each in results for part in each["images"]]
-    shown = [{"role": "user", "content": images}] if images else []  # a result holds text alone
+    shown = [{"role": "user", "content": images}] if images else []  # a tool's result can hold only text
     return [{"role": "assistant", "content": _compact(parts) or None, "tool_calls": calls}, *answers, *shown]
 
 
@@ -149,7 +149,7 @@ def _result_told(result: ChatMessage) -> ChatMessage:
 
 
 def _chat_call(given: Any, number: int) -> ChatMessage | None:
-    """One call of a tool; None where it has no name."""
+    """Return one call of a tool in the form of the API; None if the call has no name."""
     if (call := call_of(given)) is None:
         return None
     identity = given.get("call_id") or given.get("id") or f"call_{number}"
@@ -157,17 +157,17 @@ def _chat_call(given: Any, number: int) -> ChatMessage | None:
 
 
 def _compact(parts: Sequence[Part]) -> Any:
-    """Parts as one text where all of them are texts."""
+    """Join the parts to one text if all of them are texts."""
     if all(each["type"] == "text" for each in parts):
         return "\n".join(each["text"] for each in parts)
     return [*parts]
 
 
 def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
-    """The conversation, as (role, content), that a generator is asked to go on with, after its prompt.
+    """Return the messages, as (role, content), for a generator: its prompt as ``system``, then the input ``asked``.
 
-    System messages that a conversation begins with join the prompt's, as many models take one. The context stands
-    before the last message of the user.
+    System messages at the beginning of the input are joined to the prompt, because many models take only one. The
+    context stands before the last message of the user.
     """
     messages = chat_of(asked)
     if not messages:
@@ -185,20 +185,20 @@ def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
 
 
 def as_sent(message: ChatMessage) -> tuple[str, str]:
-    """A message of OpenAI's chat API as (role, content); one that is more than a text holds its fields."""
+    """Return a message of OpenAI's chat API as (role, content); content that is more than a text keeps its fields."""
     return message["role"], _content_of(message)
 
 
 def with_images(text: str, images: Sequence[Part]) -> str:
-    """A message's content: the text, with images before it where there are some.
+    """Return a message's content: the images, if any, then the text.
 
-    The images come first, so that all questions on an example begin alike.
+    The images come first, so that all questions on an example share their beginning.
     """
     return StructuredText(text, {"content": [*images, {"type": "text", "text": text}]}) if images else text
 
 
 def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Messages whose first, the system's, stands at the head of the first user's message instead."""
+    """Move the system message, if it is the first, to the beginning of the first user message."""
     if not messages or messages[0][0] != "system":
         return [*messages]
     system, sent = messages[0][1], [*messages[1:]]
@@ -212,7 +212,7 @@ def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]
 
 
 def put_after(messages: Sequence[tuple[str, str]], text: str) -> list[tuple[str, str]]:
-    """Messages with a text at the end of the last one, or as a user's message after one that is not a user's."""
+    """Add a text at the end of the last message if it is the user's, else as a new user message."""
     if not messages or messages[-1][0] != "user":
         return [*messages, ("user", text)]
     content = messages[-1][1]
@@ -225,7 +225,7 @@ def put_after(messages: Sequence[tuple[str, str]], text: str) -> list[tuple[str,
 
 
 def _put_before(context: str, content: Any) -> Any:
-    """A content that begins with a context and its images."""
+    """Put a context and its images before a message's content."""
     if isinstance(content, str) and not images_of(context):
         return f"{context}\n\n{content}"
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -247,8 +247,8 @@ def _fields_told(fields: ChatMessage) -> str:
 
 
 def image_of(part: Any) -> Part | None:
-    """The image of a part, as OpenAI's ``image_url``; None where the part is none, or names a file elsewhere. Raises
-    ValueError where its address is none."""
+    """Return the image of a part as OpenAI's ``image_url``; None if the part is not an image, or only names a file.
+    Raises ValueError if its address is not a data URL or a web address."""
     if not isinstance(part, Mapping) or part.get("type") not in _IMAGES:
         return None
     given = part.get("image_url", part.get("source", part))
@@ -270,7 +270,7 @@ def image_of(part: Any) -> Part | None:
 
 
 def images_of(text: str | None) -> tuple[Part, ...]:
-    """The images in the messages that a text was made of, in their order; none where it is a plain one."""
+    """Return the images in the messages that a text was made of, in order; empty for a plain text."""
     return tuple(
         image for raw in _made_of(text) if (found := fields_of(raw)) for image in _images(found[1].get("content"))
     )
@@ -285,14 +285,15 @@ def _images(content: Any) -> Iterator[Part]:
 
 
 MOST_SHOWN = 2_000_000
-"""Characters of an image's data that a page takes in."""
+"""Most characters of an image's data that a page shows."""
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|jpg|gif|webp);base64,[A-Za-z0-9+/=\s]+", re.IGNORECASE)
 
 
 def pictures_of(text: str | None) -> list[tuple[str, str]]:
-    """The images of a text as a page shows them, so that it never asks another machine for one.
+    """Return the images of a text as a page shows them, so that the page never loads one from another machine.
 
-    Each is ``("image", data URL)``, ``("link", address)``, or ``("note", a sentence)`` on one that is not shown.
+    Each entry is ``("image", data URL)``, ``("link", address)``, or ``("note", sentence)`` for an image that is not
+    shown.
     """
     found = []
     for each in images_of(text):
@@ -312,12 +313,12 @@ def pictures_of(text: str | None) -> list[tuple[str, str]]:
 
 
 def seen_of(output: str, input: str, sees: Sees) -> str:
-    """The text of an output that a question is asked of."""
+    """Return the part of an output that a question is about: its last reply, its calls of tools, or all of it."""
     return last_reply(output) if sees == "last" else calls_told(output, input) if sees == "call" else output
 
 
 def last_reply(output: str) -> str:
-    """The last message of the assistant that says something; a plain text is itself."""
+    """Return the last message of the assistant that is not empty; a plain text is returned as it is."""
     raw = _made_of(output)
     replies = [each for each in raw if (read := message_of(each)) and read[0] == "assistant"] or raw
     said = [each for each in replies if (found := fields_of(each)) and content_text(found[1].get("content")).strip()]
@@ -328,7 +329,7 @@ def last_reply(output: str) -> str:
 
 
 def reply_text(output: str) -> str:
-    """The words of the last reply of an output, without calls of tools; empty where it has calls alone."""
+    """Return the words of an output's last reply, without calls of tools; empty if the reply has only calls."""
     reply = last_reply(output)
     found = fields_of(reply.original) if isinstance(reply, StructuredText) else None
     if found is None:
@@ -338,25 +339,23 @@ def reply_text(output: str) -> str:
 
 
 def calls_told(output: str, input: str | None = None) -> str:
-    """The calls of tools of an output, with arguments and results, or :data:`NO_CALL`; as in :func:`turn_of`."""
+    """Return the calls of tools in :func:`turn_of` as text, with arguments and results; :data:`NO_CALL` if none."""
     told = [each for raw in turn_of(output, input) if (found := fields_of(raw)) for each in _tool_turns(*found)]
     return conversation(told) if told else NO_CALL
 
 
 def turn_of(output: str, input: str | None = None) -> list[Any]:
-    """The messages of an output, each as it came.
-
-    Where an application logs the reply alone as the output, its calls stand in the input, after the user's last
-    message: they are there too.
-    """
+    """Return the messages of an output, unchanged. If none is the user's, the messages after the user's last one in the
+    input come first."""
     messages = _made_of(output)
+    # an application may log the reply alone as the output; its calls then stand at the end of the input
     if not any((read := message_of(each)) and read[0] == "user" for each in messages):
         messages = [*at_last_user(input)[1], *messages]
     return messages
 
 
 def at_last_user(input: str | None) -> tuple[list[Any], list[Any]]:
-    """The messages of an input up to the last one in which the user says something, and those after it."""
+    """Split the messages of an input after the last one in which the user says something."""
     messages, after = _made_of(input), 0
     for place, each in enumerate(messages, 1):
         found = fields_of(each)
@@ -369,15 +368,15 @@ class ToolCall(NamedTuple):
     """A call of a tool in a conversation."""
 
     name: str
-    """Empty where the call names no tool."""
+    """The name of the tool; empty if the call has no name."""
     arguments: Any
-    """An object as a rule; the text as it came where that is no JSON."""
+    """The arguments, usually an object; the original text if it is not JSON."""
     result: str | None = None
-    """Text of its result; None where there is none."""
+    """The text of the result; None without a result."""
 
 
 def calls_in_turn(output: str, input: str | None = None) -> list[ToolCall]:
-    """The calls of tools of an output, in their order, with their results; as in :func:`turn_of`."""
+    """Return the calls of tools in :func:`turn_of`, in order, with their results."""
     made: list[tuple[Any, ToolCall]] = []
     for message in (each for raw in turn_of(output, input) if (found := fields_of(raw)) for each in _chat(*found)):
         for number, given in enumerate(message.get("calls", ()), 1):
@@ -401,7 +400,7 @@ def _arguments(text: str) -> Any:
 
 
 def _tool_turns(role: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The calls of tools and their results in a message."""
+    """Yield the calls of tools in a message, and the results in it, as (role, text)."""
     content = fields.get("content")
     parts = [each for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
     calls = [each for each in parts if each.get("type") in _CALLS]

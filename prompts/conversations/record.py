@@ -1,6 +1,6 @@
-"""Texts of an example as they are given: a plain text, or messages, a list or an object, which stay beside the text.
+"""Texts of an example: a plain text, or a text made of messages, a list or an object that is kept beside it.
 
-Many of them are held as bytes, most of which are in a temporary file.
+The texts of many examples are held as bytes, most of them in a temporary file.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ def _text(value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo)
         return sendable(value)
     if isinstance(value, (list, tuple, Mapping)):
         value = told(plain(value), passages=info.field_name == "context")
-    if isinstance(value, StructuredText):  # a usual check would make a plain text of it
+    if isinstance(value, StructuredText):  # pydantic's own check would make a plain text of it
         images_of(value)
         return StructuredText(sendable(value), value.original)
     return sendable(check(value))
 
 
 Text = Annotated[str, WrapValidator(_text)]
-"""A text. One that was given as messages, a list or an object is a :class:`~askance.prompts.messages.StructuredText`,
-which holds them."""
+"""A text. Messages, a list or an object become a :class:`~askance.prompts.messages.StructuredText` and stay in it."""
 
 
 def packed(texts: tuple[str | None, ...]) -> Any:
-    """Texts in a form that ``marshal`` takes: a tuple, or a list where some were made of something else.
+    """Pack texts in a form that ``marshal`` takes: a tuple of plain texts, or a list if some are structured.
 
-    In a list these are pairs, of the text and what it was made of.
+    In the list, a structured text is a pair of the text and its original.
     """
     if not any(type(each) is StructuredText for each in texts):
         return texts
@@ -48,7 +47,7 @@ def packed(texts: tuple[str | None, ...]) -> Any:
 
 
 def unpacked(texts: Any) -> tuple[str | None, ...]:
-    """The texts that :func:`packed` was given."""
+    """Return the texts that :func:`packed` was given."""
     if type(texts) is tuple:
         return texts
     return tuple(StructuredText(*each) if type(each) is tuple else each for each in texts)
@@ -57,24 +56,24 @@ def unpacked(texts: Any) -> tuple[str | None, ...]:
 logger = logging.getLogger(__name__)
 
 IN_MEMORY = 4 * 2**20
-"""Bytes of texts that are held before they go to a file: those of some three thousand examples."""
+"""Bytes of texts that are held in memory before they go to a file: about three thousand examples."""
 
 
 class SpilledBytes:
-    """A run of bytes that only grows; most of a long one is in a temporary file that nobody else sees.
+    """A sequence of bytes that only grows; most of a long one is in an unnamed temporary file.
 
-    Where that file cannot be written, as on a full disk, all of it stays in memory.
+    If that file cannot be written, as on a full disk, all bytes stay in memory.
     """
 
     def __init__(self, in_memory: int) -> None:
-        """There is nothing in it; ``in_memory``: bytes that are held before they are written."""
+        """Begin empty; ``in_memory`` is the number of bytes that are held before they are written."""
         self._held = bytearray()
         self._written = 0
         self._file: FileIO | None = None
         self._most = in_memory
 
     def append(self, more: bytes) -> int:
-        """Take more; returns where it begins."""
+        """Append bytes; returns their start."""
         start = self._written + len(self._held)
         self._held += more
         if len(self._held) >= self._most:
@@ -82,11 +81,11 @@ class SpilledBytes:
         return start
 
     def read(self, start: int, length: int) -> bytes:
-        """The bytes at a place, from any thread."""
+        """Return the bytes at a place. May be called from any thread."""
         if start >= self._written:
             return bytes(self._held[start - self._written : start - self._written + length])
         assert self._file is not None
-        return pread(self._file.fileno(), length, start)  # a place of its own: a forked process shares that of the file
+        return pread(self._file.fileno(), length, start)  # not seek and read: a forked process shares their position
 
     def __reduce__(self) -> tuple[Any, ...]:
         places = range(0, self._written, IN_MEMORY)
@@ -111,7 +110,7 @@ class SpilledBytes:
 
 
 def _spilled(content: bytes) -> SpilledBytes:
-    """A run of bytes as it was in another process."""
+    """Make the bytes again that another process pickled."""
     made = SpilledBytes(IN_MEMORY)
     made.append(content)
     return made

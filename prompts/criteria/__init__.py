@@ -1,1 +1,1 @@
-"""Criteria that code decides."""
+"""Criteria of outputs: questions, checks and measures."""

@@ -1,7 +1,7 @@
 """Kinds of checks: the value that each takes, the question that it answers, and how a file holds a schema.
 
-``agents/decided.py`` answers those that need an output alone, ``agents/checks.py`` all of them. Nothing that a JSON
-schema names is fetched.
+``agents/decided.py`` decides the checks that need only an output, ``agents/checks.py`` all checks. References in a JSON
+schema are never fetched.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _CALLS = re.compile(HOW_MANY + r"calls?(?:\s+of\s+(\S+))?", re.IGNORECASE)
 
 
 class CallBand(NamedTuple):
-    """How many calls of tools an output may hold."""
+    """The number of calls of tools that an output may hold."""
 
     tool: str | None
-    """The tool whose calls are counted; None: all of them."""
+    """The tool whose calls are counted; None for all tools."""
     least: int
     most: int | None
-    """None: any number."""
+    """The largest number; None for no limit."""
 
     @classmethod
     def of(cls, text: str) -> CallBand:
-        """Read ``1 to 4 calls`` or ``at least 1 call of search``; raises ValueError as :meth:`LengthBand.of`."""
+        """Read ``1 to 4 calls`` or ``at least 1 call of search``. Raises ValueError as :meth:`LengthBand.of`."""
         return cls(*band_of(_CALLS, WANTED["calls"], text))
 
 
 def tool_names(text: str) -> list[str]:
-    """Read ``search, lookup``. Raises ValueError where something else than names stands there."""
+    """Read ``search, lookup``. Raises ValueError if the text is not a list of names."""
     names = [each.strip() for each in text.split(",")]
     if not all(names) or any(re.search(r"\s", each) for each in names):
         raise ValueError(f"{WANTED['tools']} is needed, not '{text}'")
@@ -67,7 +67,7 @@ def tool_names(text: str) -> list[str]:
 
 
 def tool_order(text: str) -> tuple[str, str]:
-    """Read ``search before answer``. Raises ValueError where it is not two tools."""
+    """Read ``search before answer``. Raises ValueError if the text does not name two different tools."""
     found = re.fullmatch(r"\s*(\S+)\s+before\s+(\S+)\s*", text)
     if found is None or found[1] == found[2]:
         raise ValueError(f"{WANTED['order']} is needed, not '{text}'")
@@ -75,7 +75,7 @@ def tool_order(text: str) -> tuple[str, str]:
 
 
 class SameCalls(NamedTuple):
-    """The part of its calls in which an output is like the recorded one."""
+    """The part of its calls in which an output must equal the recorded output."""
 
     part: Literal["tools", "order", "arguments"]
     left_out: frozenset[str] = frozenset()
@@ -83,8 +83,8 @@ class SameCalls(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> SameCalls:
-        """Read ``tools``, ``order``, ``arguments`` or ``arguments except search.query``. Raises ValueError where it is
-        none of these."""
+        """Read ``tools``, ``order``, ``arguments`` or ``arguments except search.query``. Raises ValueError for any
+        other text."""
         part, _, others = text.strip().partition(" except ")
         if part not in ("tools", "order", "arguments") or (others and part != "arguments"):
             raise ValueError(f"{WANTED['calls_as']} is needed, not '{text}'")
@@ -95,7 +95,7 @@ class SameCalls(NamedTuple):
 
 
 def refuse_value(kind: str, value: str | None) -> None:
-    """See that a kind of check can use its value. Raises ValueError, which names the field, where it cannot."""
+    """Check that a kind of check can use its value. Raises ValueError, which names the field, if it cannot."""
     wanted = WANTED.get(kind)
     if wanted is None and value is not None:
         raise ValueError(f"field 'value': a check of the kind {kind} takes none")
@@ -124,11 +124,11 @@ _READ: dict[str, Callable[[str], object]] = {
     "order": tool_order,
     "calls_as": SameCalls.of,
 }
-"""What reads the values of a kind; each raises ValueError where it cannot."""
+"""Kind of check to the function that reads its value; the function raises ValueError for a wrong value."""
 
 
 def _by_tool(text: str) -> dict[str, Any]:
-    """The schemas of a check of the kind ``arguments``. Raises ValueError where it is no object."""
+    """Read the schemas by tool of a check of the kind ``arguments``. Raises ValueError if the text is not an object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -139,7 +139,7 @@ def _by_tool(text: str) -> dict[str, Any]:
 
 
 def said_of(kind: str, value: Any) -> str:
-    """The question that a check answers, in words."""
+    """Return the question that a check answers, in words."""
     quoted = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
     said = {
         "json": "Is the output valid JSON?",
@@ -168,7 +168,7 @@ _SAME_SAID = {
 
 
 def _tools_said(value: Any) -> str:
-    """The names of the tools of a check of the kind ``arguments``; its value may still be refused."""
+    """Return the names of the tools of a check of the kind ``arguments``. Its value may not have been checked yet."""
     try:
         return ", ".join(json.loads(value))
     except (ValueError, TypeError, RecursionError):
@@ -176,8 +176,8 @@ def _tools_said(value: Any) -> str:
 
 
 def read_schema(path: Path, where: str = "") -> str:
-    """The text of a file that holds a JSON schema; ``where`` it is named is put in front of errors. Raises InputError
-    where there is no such file, or it is no JSON."""
+    """Read a file that holds a JSON schema; ``where``, the place that names the file, is put in front of errors. Raises
+    InputError if there is no such file, or it is not JSON."""
     try:
         text = read_text(path)
     except FileNotFoundError:
@@ -189,7 +189,7 @@ def read_schema(path: Path, where: str = "") -> str:
 
 
 def with_schemas(texts: Any, typed: Any) -> Any:
-    """Checks whose scalars are texts, with numbers in the schemas that stand in the file itself."""
+    """Return checks whose scalars were read as texts, but with the typed schemas that stand in the file itself."""
     if not isinstance(texts, list):
         return texts
     return [
@@ -199,7 +199,7 @@ def with_schemas(texts: Any, typed: Any) -> Any:
 
 
 def with_its_file(check: Any, name: str) -> Any:
-    """A check in a file, with the schema in place of the name of the file that holds it."""
+    """Return a check from a file; the name of a schema file is replaced by the schema."""
     value = check.get("value") if isinstance(check, dict) and check.get("kind") in OF_SCHEMAS else None
     if not isinstance(value, str) or value.lstrip()[:1] in ("", "{"):
         return check
@@ -208,11 +208,11 @@ def with_its_file(check: Any, name: str) -> Any:
 
 
 MOST_ERRORS = 3
-"""Places told in which a value does not follow its schema."""
+"""Most places that are named at which a value does not follow its schema."""
 
 
 def schema_problem(text: str) -> str | None:
-    """Why a text is no JSON schema that can be checked here, with the place in it; None where it is one."""
+    """Say why a text is not a JSON schema that can be used here, with the place in it; None if it is one."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
     from referencing import Registry
@@ -240,7 +240,7 @@ def schema_problem(text: str) -> str | None:
 
 
 def _references(schema: Any) -> list[str]:
-    """Every ``$ref`` in a schema."""
+    """Return every ``$ref`` in a schema."""
     if isinstance(schema, list):
         return [place for each in schema for place in _references(each)]
     if not isinstance(schema, dict):
@@ -252,7 +252,7 @@ def _references(schema: Any) -> list[str]:
 
 
 def schema_errors(value: Any, schema: str) -> str | None:
-    """The first places in which a value does not follow a schema, given as JSON; None where it follows it."""
+    """Describe the first places at which a value does not follow a schema, given as JSON; None if it follows it."""
     try:
         errors = sorted(_validator(schema).iter_errors(value), key=lambda each: len(each.absolute_path))
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Measures: criteria that are a number, which a range or a fitted curve brings to [0, 1].
+"""Measures: criteria that are a number. A range or a fitted curve maps the number to [0, 1].
 
 ``agents/measures/`` computes them.
 """
@@ -24,13 +24,13 @@ class MeasureKind(NamedTuple):
     """One of the measures that come with askance."""
 
     said: str
-    """A question that it answers, with the text in place of ``{}``."""
+    """The question that the measure answers; ``{}`` stands for the name of the other text."""
     told: str
-    """Words before its number, where an output is spoken of."""
+    """The words before the number in a sentence on an output."""
     is_share: bool = True
-    """Whether it lies in [0, 1]; a count needs a range or a curve."""
+    """Whether the number is in [0, 1]; a count needs a range or a curve."""
     good: Literal["yes", "no"] = "yes"
-    """The end that speaks for an output, where nobody says it: ``yes`` for high."""
+    """The default of the end that speaks for an output: ``yes`` for high, ``no`` for low."""
 
 
 SIMILAR: dict[str, MeasureKind] = {
@@ -47,7 +47,7 @@ SIMILAR: dict[str, MeasureKind] = {
         "sentences beside their nearest ones of the {}: mean similarity",
     ),
 }
-"""Relations that need a sentence embedder (extra ``memory``)."""
+"""Measures of a relation that need a sentence embedder (extra ``memory``)."""
 RELATIONS: dict[str, MeasureKind] = SIMILAR | {
     "words_found": MeasureKind("Which share of the output's words does the {} have?", "words that the {} has: share"),
     "word_pairs_found": MeasureKind(
@@ -84,8 +84,8 @@ _NAMED = re.compile(r"([a-z_]+)\((\w+)\)")
 
 
 def parse_measure(text: str) -> tuple[str, Against | None]:
-    """Read ``nearest_sentence(input)``, ``words`` or a function; the text is None for the last two. Raises ValueError
-    where there is no such measure, or no such text."""
+    """Split ``nearest_sentence(input)`` into the name and the text; ``words`` or a function has None as its text.
+    Raises ValueError if there is no such measure, or no such text."""
     if ":" in text:
         return text, None
     found = _NAMED.fullmatch(text.replace(" ", ""))
@@ -106,7 +106,7 @@ def parse_measure(text: str) -> tuple[str, Against | None]:
 
 
 def said_of_measure(text: str) -> str:
-    """The question that a measure answers, in words."""
+    """Return the question that a measure answers, in words."""
     name, against = parse_measure(text)
     kind = MEASURES.get(name)
     return f"What does '{name.rpartition(':')[2]}' give for the output?" if kind is None else kind.said.format(against)
@@ -126,18 +126,18 @@ def _two_ends(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 Curve = Annotated[tuple[tuple[float, float], ...], Field(min_length=1), AfterValidator(_rising)]
-"""Points of a curve that rises: a value, and the share in [0, 1] that it stands for."""
+"""Points (value, share in [0, 1]) of a rising curve."""
 
 
 class ComputedMeasure(Computed):
-    """A criterion that is a number. Its share in [0, 1] stands where a question has P(yes)."""
+    """A criterion that is a number. Its share in [0, 1] takes the place of a question's P(yes)."""
 
     measure: str = Field(min_length=1)
-    """``nearest_sentence(input)``, ``words``, or a function of one's own."""
+    """The measure: ``nearest_sentence(input)``, ``words``, or a user's function."""
     range: Annotated[tuple[float, float], AfterValidator(_two_ends)] | None = None
-    """Values that stand for 0 and 1; what lies beyond counts as the end."""
+    """The values that stand for 0 and 1; values beyond count as the nearer end."""
     curve: Curve | None = None
-    """Curve that was fitted to what people said."""
+    """A curve that was fitted to people's scores."""
     text: str = Field(default="", min_length=1)
     dimension: str = Field(default="overall", min_length=1)
     _name: str = PrivateAttr("")
@@ -146,7 +146,7 @@ class ComputedMeasure(Computed):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Fill in the text and the good end, which a file calls ``high`` or ``low``."""
+        """Fill in the text, and read the good end, which a file calls ``high`` or ``low``."""
         if not isinstance(data, dict) or not isinstance(data.get("measure"), str):
             return data
         refuse_what_is_asked(data, "a measure")
@@ -169,32 +169,32 @@ class ComputedMeasure(Computed):
 
     @model_serializer(mode="wrap")
     def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The good end is always written: which one is usual depends on the measure."""
+        """Always write the good end, because its default depends on the measure."""
         fields: dict[str, Any] = handler(self)
         return fields | {"good": "low" if self.is_fault else "high"}
 
     @property
     def criterion(self) -> str:
-        """The text, and that a low number is good where it is."""
+        """The text, with a note if a low number is good."""
         return f"{self.text} (low is good)" if self.is_fault else self.text
 
     @property
     def name(self) -> str:
-        """Its name without the text, or the function."""
+        """The measure's name without the text, or the function."""
         return self._name
 
     @property
     def against(self) -> Against | None:
-        """The text that it is taken against."""
+        """The text of the example that the output is measured against; None if there is none."""
         return self._against
 
     @property
     def names_function(self) -> bool:
-        """Whether it is a function of a user's."""
+        """Whether the measure is a user's function."""
         return ":" in self._name
 
     def share(self, value: float) -> float:
-        """Bring a value to [0, 1]. Raises ValueError where it is outside and nothing says how."""
+        """Map a value to [0, 1]. Raises ValueError for a user's function without range and curve if it is outside."""
         if self.curve is not None:
             return float(along(self.curve, np.array([value]))[0])
         if self.range is None and self.names_function and not 0 <= value <= 1:
@@ -204,7 +204,7 @@ class ComputedMeasure(Computed):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Its fields as they are written in a checklist, without what need not be said."""
+        """The fields as a checklist file has them, without defaults."""
         fields = self.model_dump(mode="json", exclude_none=True, exclude={"sees"})
         usual = {"text": said_of_measure(self.measure), "dimension": "overall", "weight": 1}
         kind = MEASURES.get(self.name)
@@ -214,7 +214,7 @@ class ComputedMeasure(Computed):
 
 
 def along(curve: Curve, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of values on a curve: straight between its points, level beyond them. ``values`` and the result have shape
-    (n,)."""
+    """Return the shares of values on a curve: linear between its points, constant beyond them. ``values`` and the
+    result have shape (n,)."""
     points = np.array(curve)
     return np.asarray(np.interp(values, points[:, 0], points[:, 1]))

@@ -1,7 +1,7 @@
-"""Lengths in words (``at most 8 words``), and a pattern looked for in a text for some seconds at most: a pattern with
-repeats in a repeat may run for years.
+"""Lengths in words (``at most 8 words``), and a search for a pattern that takes some seconds at most. A pattern with
+repeats within a repeat could run for years.
 
-An exported file has this file in it: it imports nothing but the standard library.
+Exported files contain this file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from threading import Lock, Timer
 from typing import Any, NamedTuple
 
 LENGTHS = "a number of words, characters, sentences, lines or paragraphs, e.g. at most 8 words or 5 to 40 words"
-"""How a length is written."""
+"""How a user writes a length."""
 HOW_MANY = r"(?:(at most|at least|exactly)\s+)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*(\d{1,9}))?\s+"
 _LENGTH = re.compile(HOW_MANY + r"(character|word|sentence|line|paragraph)s?", re.IGNORECASE)
 
 
 def band_of(form: re.Pattern[str], wanted: str, text: str) -> tuple[str | None, int, int | None]:
-    """Unit, least and most of a number in words. Raises ValueError, with what is ``wanted``, where the text has another
-    form."""
+    """Read the unit, the least and the most of a number in words; None as the most means no limit. Raises ValueError,
+    which says what is ``wanted``, if the text has another form."""
     found = form.fullmatch(text.strip())
     bound, low, high, unit = found.groups() if found else (None, "0", None, None)
     if found is None or (bound and high):
@@ -36,28 +36,28 @@ def band_of(form: re.Pattern[str], wanted: str, text: str) -> tuple[str | None, 
 
 
 class LengthBand(NamedTuple):
-    """How long an output may be."""
+    """The length that an output may have."""
 
     unit: str
     """``character``, ``word``, ``sentence``, ``line`` or ``paragraph``."""
     least: int
     most: int | None
-    """None: any number."""
+    """The largest number; None for no limit."""
 
     @classmethod
     def of(cls, text: str) -> LengthBand:
-        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``. Raises ValueError where
-        it is none of these, or its ends are the wrong way round."""
+        """Read ``at most 8 words``, ``at least 2 sentences``, ``5 to 40 words`` or ``3 lines``. Raises ValueError if
+        the text has another form, or the larger number comes first."""
         unit, least, most = band_of(_LENGTH, LENGTHS, text)
         return cls(str(unit).lower(), least, most)
 
 
 PATIENCE = 5.0
-"""Seconds after which a pattern is given up."""
+"""Seconds after which a search is given up."""
 _AT_ONCE = 3e7
-"""Steps that a search takes at most where it is done at once; Python does some 100 million a second."""
+"""Most steps of a search that runs in this process; Python does about 100 million a second."""
 _MANY = 50
-"""A repeat of more times counts as one without end."""
+"""A repeat with a higher limit counts as one without a limit."""
 _SEARCHER = (
     "import json, re, sys\n"
     "for line in sys.stdin:\n"
@@ -69,14 +69,14 @@ _searchers: list[subprocess.Popen[bytes]] = []
 
 
 class RunawayPatternError(RuntimeError):
-    """A pattern was looked for too long."""
+    """The search for a pattern took too long."""
 
 
 def first_match(pattern: str, text: str) -> str | None:
-    """The first part of a text that a pattern matches, as ``re.search`` finds it; None where there is none.
+    """Return the first part of a text that a pattern matches, as ``re.search`` finds it; None without a match.
 
-    A search that may take long is done by a process that can be ended, as Python's own can not. Raises
-    RunawayPatternError where it was not done after :data:`PATIENCE` seconds.
+    A search that may take long runs in a process of its own, because a search in this one cannot be stopped. Raises
+    RunawayPatternError if the search takes more than :data:`PATIENCE` seconds.
     """
     power, times = _growth(pattern)
     if times * float(max(len(text), 2)) ** min(power, 40) <= _AT_ONCE:
@@ -118,15 +118,15 @@ def _end_searcher() -> None:
 
 @lru_cache(maxsize=256)
 def _growth(pattern: str) -> tuple[int, float]:
-    """A bound on the steps of a search: the power of the text's length that they grow with, and how often that."""
+    """Return a bound on the steps of a search: the power of the text's length that they grow with, and a factor."""
     from re import _parser  # type: ignore[attr-defined]
 
     power, times, _ = _of_sequence(_parser.parse(pattern))
-    return power + 1, times  # it is begun at every character
+    return power + 1, times  # the search begins at every character
 
 
 def _of_sequence(parts: Any) -> tuple[int, float, bool]:
-    """Power, times, and whether the parts match in several ways."""
+    """Return the power, the factor, and whether the parts can match in several ways."""
     found = [_of_part(str(name), given) for name, given in parts]
     times = 1.0
     for each in found:
@@ -149,5 +149,5 @@ def _of_part(name: str, given: Any) -> tuple[int, float, bool]:
     nested = [each for each in (given if isinstance(given, tuple) else (given,)) if hasattr(each, "getwidth")]
     if not nested:
         return 0, 1.0, False
-    ways = [_of_sequence(each) for each in nested]  # groups, and what stands before or behind
+    ways = [_of_sequence(each) for each in nested]  # groups, lookahead and lookbehind
     return sum(way[0] for way in ways), max(way[1] for way in ways), any(way[2] for way in ways)

@@ -1,4 +1,4 @@
-"""Criteria of outputs: questions that a model is asked, and checks that code decides."""
+"""Criteria of outputs: questions that a model answers, and checks that code decides."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler
 
 FAULT = "yes = fault"
-"""How a question is marked, where questions are listed, to which yes speaks against the output."""
+"""The mark, in lists of questions, of a question whose yes speaks against the output."""
 GoodAnswer = Literal["yes", "no"]
 Sees = Literal["all", "output", "quote", "last", "call", "input", "context", "reference"]
-"""Part of an example that a judge is shown with a question: everything that its prompt shows; the output alone; the
-output alone, to quote what makes the answer yes; the last reply of a conversation; its calls of tools; or the sentences
-of the output and of one other text that speak of the same."""
+"""The part of an example that a judge sees with a question. ``all``: everything that its prompt shows. ``output``: the
+output alone. ``quote``: the output alone, to quote the words that make the answer yes. ``last``: the last reply of a
+conversation. ``call``: its calls of tools. Others: the related sentences of the output and of that text."""
 Against = Literal["input", "context", "reference"]
-"""A text of an example that its output is held against, by a question about a relation or by a measure."""
+"""A text of an example that a question about a relation, or a measure, compares the output with."""
 TEXTS: tuple[Against, ...] = get_args(Against)
 SEEN: dict[Sees, str] = {
     "output": "of the output alone",
@@ -41,10 +41,10 @@ SEEN: dict[Sees, str] = {
     "context": "beside the context",
     "reference": "beside the reference",
 }
-"""How a question is marked, where questions are listed, that sees something else than everything."""
+"""The mark, in lists of questions, of a question that does not see everything."""
 RequirementOrigin = Literal["contract", "clause", "contrast", "judge", "person"]
-"""Where a requirement of a migration comes from: found in old outputs, stated by the old prompt, what old outputs do
-and new ones do not, a learned judge, or a person."""
+"""Source of a requirement of a migration: found in old outputs, stated by the old prompt, a difference between old and
+new outputs, a learned judge, or a person."""
 _WORDS = {"true": "yes", "false": "no"}
 
 
@@ -55,17 +55,17 @@ def _no_truth(value: Any) -> Any:
 
 
 Weight = Annotated[float, BeforeValidator(_no_truth), Field(ge=0, allow_inf_nan=False)]
-"""How much a question counts."""
+"""The weight of a question in a score, at least 0."""
 
 
 def marked(text: str, good: str, sees: Sees = "all") -> str:
-    """A question as it is listed: with what is not as usual, its good answer (it looks for a fault) or what it sees."""
+    """Return a question for a list, with marks if it looks for a fault or does not see everything."""
     said = [*([FAULT] if good == "no" else []), *([SEEN[sees]] if sees in SEEN else [])]
     return f"{text} ({', '.join(said)})" if said else text
 
 
 class Polar(BaseModel):
-    """The answer to a question that speaks for the output, and the worth of an answer."""
+    """The polarity of a question: which answer speaks for the output."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +75,7 @@ class Polar(BaseModel):
     @field_validator("good", mode="before")
     @classmethod
     def _in_any_case(cls, value: Any) -> Any:
-        """Takes ``No``, and what YAML and JSON make of it, for ``no``."""
+        """Read yes and no in upper or lower case, and the true and false that YAML or JSON makes of them."""
         word = str(value).strip().lower() if isinstance(value, (str, bool)) else ""
         word = _WORDS.get(word, word)
         if word not in ("yes", "no"):
@@ -86,7 +86,7 @@ class Polar(BaseModel):
 
     @model_serializer(mode="wrap")
     def _default_left_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Written only where it is ``no``, after everything else."""
+        """Write ``good`` only if it is ``no``, after all other fields."""
         fields: dict[str, Any] = handler(self)
         good = fields.pop("good", "yes")
         return fields if good == "yes" else fields | {"good": good}
@@ -101,9 +101,9 @@ class Polar(BaseModel):
     @overload
     def p_good(self, p_yes: float | None) -> float | None: ...
     def p_good(self, p_yes: float | None) -> float | None:
-        """P(the answer that speaks for the output), of P(yes); of a 1 or 0 for yes or no, whether it is that answer.
+        """Turn P(yes), or 1 and 0 for yes and no, into P(the answer that speaks for the output).
 
-        None stays None. It is its own inverse: of a wanted P(good) it gives the wanted P(yes).
+        None stays None. The function is its own inverse: it also turns P(good) into P(yes).
         """
         return p_yes if p_yes is None or not self.is_fault else 1.0 - p_yes
 
@@ -112,7 +112,7 @@ class Polar(BaseModel):
     @overload
     def is_good(self, answer: bool | None) -> bool | None: ...
     def is_good(self, answer: bool | None) -> bool | None:
-        """Whether an answer (True for yes) speaks for the output; None stays None. It is its own inverse."""
+        """Whether an answer (True for yes) speaks for the output; None stays None. Its own inverse."""
         return answer if answer is None else answer != self.is_fault
 
 
@@ -120,10 +120,10 @@ YES_IS_GOOD = Polar()
 
 
 class Question(Polar):
-    """An atomic yes/no question; "yes" means that the criterion is met (BinEval §3.1), or, beyond it, that a fault is
-    there.
+    """An atomic yes/no question. Yes means that the criterion is met (BinEval §3.1); in addition to BinEval, yes may
+    also mean that there is a fault.
 
-    Verdicts stay what the model said; what they are worth, :meth:`p_good` and :meth:`is_good` say.
+    Verdicts keep the model's own answer; :meth:`p_good` and :meth:`is_good` turn it into one for or against the output.
     """
 
     model_config = ConfigDict(
@@ -140,41 +140,41 @@ class Question(Polar):
     dimension: str = Field(default="overall", min_length=1)
     """The subject of the question; a file may call it ``criterion``."""
     violation: str | None = None
-    """A short example of what the answer that speaks against an output looks like."""
+    """A short example of an output that gets the answer against it."""
     weight: Weight = 1.0
     rubric: str | None = None
     reference: str | None = None
     clause: str | None = Field(default=None, exclude_if=lambda clause: clause is None)
-    """Words of the prompt that it was made from."""
+    """The words of the prompt that the question was made from."""
     origin: RequirementOrigin | None = Field(default=None, alias="from", exclude_if=lambda origin: origin is None)
-    """Where a requirement of a migration comes from."""
+    """The source of the question, if it is a requirement of a migration."""
     support: float | None = Field(default=None, ge=0, le=1, exclude_if=lambda support: support is None)
-    """Share of the old outputs that keep it, on development."""
+    """Share of the old outputs that keep the requirement, on development."""
     pays_for_repeating: float | None = Field(default=None, exclude_if=lambda gain: gain is None)
-    """Gain of P(good) of outputs that repeat their input, where a probe found a clear one; ``tune`` leaves it out."""
+    """Gain in P(good) of outputs that repeat their input, if a probe found a clear one; ``tune`` then leaves the
+    question out."""
     sees: Sees = Field(default="all", exclude_if=lambda sees: sees == "all")
-    """``output`` for a question that is about the output alone: a small model mixes up what it was made from with it.
+    """``output``: the question is about the output alone. A small model confuses the output with the other texts.
 
-    ``quote`` for one that is answered with words of the output, or with none: P(yes) is 1 - P(none). The judge then
-    looks for what is asked, where a small one says of a whole text what it is like. The evaluator's prompt is not
-    shown.
+    ``quote``: the question is answered with words of the output, or with none; P(yes) is 1 - P(none). The judge then
+    searches for the words, while a small judge otherwise describes the whole text. The evaluator's prompt is not shown.
 
-    ``last`` for one about the last reply of an output that is a conversation; a plain output is its last reply.
-    ``call`` for one about the calls of tools, with their arguments and results, and nothing else; an output without
-    any is told as "No tool was called."
+    ``last``: the question is about the last reply of an output that is a conversation; a plain output is its own last
+    reply. ``call``: it is about the calls of tools only, with their arguments and results; for an output without calls
+    the judge reads "No tool was called."
 
-    ``input``, ``context`` and ``reference`` for one about a relation: the judge is shown the sentences of the output
-    and of that text that lie nearest to each other, and no prompt.
+    ``input``, ``context`` and ``reference``: the question is about a relation. The judge sees the sentences of the
+    output and of that text that are nearest to each other, and no prompt.
     """
 
     @property
     def is_relation(self) -> bool:
-        """Whether it is about the output and another text of the example."""
+        """Whether the question is about the output and another text of the example."""
         return self.sees in TEXTS
 
     @property
     def shown(self) -> Sees:
-        """The view where a score, a comparison or a reason is asked for in place of a quote: the output alone."""
+        """The part that a judge sees when it gives a score, a comparison or a reason: ``output`` for ``quote``."""
         return "output" if self.sees == "quote" else self.sees
 
     @model_validator(mode="before")
@@ -188,20 +188,20 @@ class Question(Polar):
 
     @property
     def criterion(self) -> str:
-        """The criterion for an output, in words: the text and, where yes is no praise, that it is none."""
+        """The criterion in words: the text, with a mark if yes means a fault."""
         return marked(self.text, self.good)
 
 
 CHECKS = "checks"
-"""Dimension of a check that names none."""
+"""The dimension of a check that names none."""
 _ABOUT_JUDGES = ("violation", "rubric", "reference", "sees")
 
 
 class Computed(Question):
-    """A criterion that code computes, without a call."""
+    """A criterion that code computes, without a call of a model."""
 
     _folder: Path | None = PrivateAttr(None)
-    """Directory in which the file of a function or schema is looked for first."""
+    """The directory that is searched first for the file of a function."""
 
     def __eq__(self, other: object) -> bool:
         """Whether all fields are equal; the directory does not matter."""
@@ -211,32 +211,32 @@ class Computed(Question):
         return hash((self.id, self.text))
 
     def found_in(self, folder: Path) -> Self:
-        """The criterion, whose function is looked for in a directory first."""
+        """Return the criterion; its function is looked for in ``folder`` first."""
         found = self.model_copy()
         found._folder = folder
         return found
 
     @property
     def names_function(self) -> bool:
-        """Whether it is computed by a function of a user's, which is found by its name."""
+        """Whether a user's function, given by its name, computes the criterion."""
         raise NotImplementedError
 
     @property
     def folder(self) -> Path:
-        """Directory in which its function is looked for first; the present one where nobody named any."""
+        """The directory that is searched first for the criterion's function; by default the current one."""
         return self._folder or Path()
 
 
 def refuse_what_is_asked(data: dict[str, Any], what: str) -> None:
-    """Raise ValueError where a computed criterion has a field that only a model reads."""
+    """Raise ValueError if a computed criterion has a field that only a model reads."""
     if others := [name for name in _ABOUT_JUDGES if data.get(name) not in (None, "all")]:
         raise ValueError(f"field '{others[0]}': nobody is asked, so {what} has no use for it")
 
 
 class ComputedCheck(Computed):
-    """A criterion that code decides, without a call: yes means that the output has the property, no that it lacks it.
+    """A criterion that code decides, without a call of a model: yes if the output has the property, else no.
 
-    With ``good: no`` an output passes that lacks it, e.g. one that holds no web address.
+    With ``good: no``, an output passes if it lacks the property, e.g. if it holds no web address.
     """
 
     kind: CheckKind
@@ -248,7 +248,7 @@ class ComputedCheck(Computed):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, data: Any) -> Any:
-        """Fill in the text, and write a schema, or schemas by tool, that is a mapping as JSON text."""
+        """Fill in the text, and turn a schema, or schemas by tool, from a mapping into JSON text."""
         if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
             return data
         refuse_what_is_asked(data, "a check")
@@ -264,12 +264,12 @@ class ComputedCheck(Computed):
 
     @property
     def names_function(self) -> bool:
-        """Whether it is of the kind ``checker``."""
+        """Whether the check is of the kind ``checker``."""
         return self.kind == "checker"
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Its fields as they are written in a checklist, without what need not be said."""
+        """The fields as a checklist file has them, without defaults."""
         fields = self.model_dump(exclude_none=True, exclude={"sees"})
         usual = {"text": said_of(self.kind, self.value), "dimension": CHECKS, "weight": 1}
         return {name: value for name, value in fields.items() if value != usual.get(name, fields)}

@@ -1,4 +1,4 @@
-"""Whether a text asks something that yes or no answers, and whether it reads as a sentence that a person can sign."""
+"""Tests whether a text is a yes/no question, and whether its wording has a fault."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 _MARKS = "?;\N{FULLWIDTH QUESTION MARK}\N{ARABIC QUESTION MARK}\N{GREEK QUESTION MARK}"
 """Question marks; the Greek one is often typed as a semicolon."""
 _ENDS = re.compile(r"(?:\N{HIRAGANA LETTER KA}|\u5417|\u55ce)\W*$")
-"""Endings of questions in Japanese and Chinese, which may go without a mark."""
+"""Endings of questions in Japanese and Chinese, which may have no question mark."""
 _OPEN = re.compile(r"(?:how|what|which|who|whom|whose|why)\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"[,:;]\s*(?:and\s+)?(?:am|is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)\b",
@@ -19,8 +19,8 @@ _YES_NO = re.compile(
 def asks_yes_or_no(text: str) -> bool:
     """Whether a text is a question that yes or no answers.
 
-    An order ("Rate it from 1 to 5.") and a statement end without a question mark. "How", "what" and the like ask for
-    more than yes or no; they are known in English alone.
+    An order ("Rate it from 1 to 5.") or a statement has no question mark. A question with "how", "what" and the like
+    asks for more than yes or no; these words are known in English only.
     """
     if not any(mark in text for mark in _MARKS) and not _ENDS.search(text):
         return False
@@ -36,10 +36,10 @@ _DANGLING = re.compile(
     rf"\s+({_ADJECTIVE})\W*$",
     re.IGNORECASE,
 )
-"""A verb that wants a thing, with an adjective alone: "mention internal"."""
+"""A verb that needs a noun, with only an adjective: "mention internal"."""
 _VERBLESS = re.compile(rf"(?:does|do|did)\s+(?:the|this)\s+[a-z]+\s+{_ADJECTIVE}\W*$", re.IGNORECASE)
 _WITHOUT_CLAIM = re.compile(rf"(?:{_AUXILIARIES})\s+(?:(?:the|a|an)\s+)?[a-z]+\W*$", re.IGNORECASE)
-"""A subject alone: "Is the reply?"."""
+"""A question with only a subject: "Is the reply?"."""
 _WITHOUT_OBJECT = re.compile(
     r"(?:does|do|did)\s+(?:(?:the|this)\s+)?[a-z]+\s+(?:mention|name|give|state|use|contain|include|have|offer)\W*$",
     re.IGNORECASE,
@@ -56,13 +56,13 @@ _THINGS = (
     "material meal metal music parcel portable proposal public referral refusal rental traffic trial "
     "withdrawal"
 )
-"""Nouns with the ending of an adjective that need no article, or are often written without one."""
+"""Nouns with the ending of an adjective that are used, or often written, without an article."""
 
 
 def oddity(text: str) -> str | None:
-    """Return the fault in the wording of an English yes/no question; None where nothing was found.
+    """Return the fault in the wording of an English yes/no question; None if none was found.
 
-    It looks at the form alone, so it may suspect a question that is fine and pass one that is not.
+    Only the form is checked, so a good question may be suspected and a bad one may pass.
     """
     if not asks_yes_or_no(text) or not text.rstrip().endswith("?"):
         return "it is no question that ends with a question mark"
@@ -78,7 +78,7 @@ def oddity(text: str) -> str | None:
 
 
 def _torn(text: str) -> str | None:
-    """A fault of grammar: a part that is missing, or a word that does not fit the one before it."""
+    """Return a fault of grammar: a missing part, a repeated word, or a word in the wrong form; None without one."""
     if found := _UNFINISHED.search(text):
         return f"it breaks off at '{found[1]}'"
     if found := _TWICE.search(text):

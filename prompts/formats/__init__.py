@@ -1,1 +1,1 @@
-"""Prompts as people have them: how their variables are written, and the files that they come in."""
+"""Prompts in people's own formats: the syntax of their variables, and the formats of their files."""

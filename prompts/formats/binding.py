@@ -1,7 +1,7 @@
 """The fields and columns of an example that the variables of a prompt stand for.
 
-A usual name such as ``article`` is taken for the field that it usually means. Nothing is guessed: where a name may mean
-two things, somebody has to say which (``--variable``).
+A usual name such as ``article`` is taken for the field that it usually means. Nothing is guessed: if a name may mean
+two things, the user has to say which (``--variable``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ NAMES = {
 
 
 def parse_variables(given: Any) -> Any:
-    """Turn ``["question=input"]`` into what each variable stands for; a mapping stays as it is. Raises ValueError where
-    a pair is not of the form ``variable=field``, or a variable is named twice."""
+    """Turn ``["question=input"]`` into a mapping from variable to meaning; a mapping stays as it is. Raises ValueError
+    if a pair is not of the form ``variable=field``, or a variable is named twice."""
     if not isinstance(given, (str, list, tuple)):
         return given
     found: dict[str, str] = {}
@@ -54,19 +54,19 @@ class Binding:
     """The fields and columns that variables may stand for."""
 
     examples: Sequence[Example] | None = None
-    """None: nobody knows yet what columns there are."""
+    """The data; None if the columns are not known yet."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """Meanings of variables that somebody gave."""
+    """Variable to the meaning that the user gave it."""
     fields: FieldMap = field(default_factory=dict)
     """The field map that the examples were read with."""
     asks: bool = True
-    """Whether ``question`` is what a judge is asked; else it is a variable like others."""
+    """Whether ``question`` stands for the question to the judge; else it is a variable like others."""
     writes: bool = False
-    """Whether the prompt is a generator's, which is shown no output and no reference."""
+    """Whether the prompt is a generator's, which sees no output and no reference."""
 
     def bound(self, form: PromptForm, text: str, where: str) -> PromptForm:
-        """The form with the meaning of every variable of the text. Raises InputError, with the option that mends it,
-        where a variable stands for nothing, or may stand for two things."""
+        """Return the form with the meaning of every variable of the text. Raises InputError, with the option that mends
+        it, if a variable stands for nothing, or may stand for two things."""
         names = list(dict.fromkeys(form.variables_in(text)))
         exact = {name: name for name in names if self._is_ours(name) and name not in self.given}
         means = {name: exact.get(name) or self._meaning(name, form, set(exact.values()), where) for name in names}
@@ -122,7 +122,7 @@ class Binding:
         return f"{COLUMN}{there or wanted.removeprefix(COLUMN)}"
 
     def _column(self, name: str) -> str | None:
-        """The column of this name, in any case, or the path to a value; None where no example has it."""
+        """Return the column of this name, in upper or lower case, or the path to a value; None if no example has it."""
         columns = self._columns
         if name in columns:
             return name
@@ -139,7 +139,8 @@ class Binding:
         return list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
 
     def _usual(self, name: str, exact: set[str]) -> str | None:
-        """The field that a name usually stands for, unless it is there by its own name or no example has it."""
+        """Return the field that a name usually stands for; None if the field is also used by its own name, or no
+        example has it."""
         last = name.rpartition(".")[2].casefold()
         for ours, names in NAMES.items():
             if last in names and ours not in exact and self._has(ours):
@@ -152,7 +153,7 @@ class Binding:
         return any(text for text in column(self.examples, ours))
 
     def _nearest(self, wanted: str, name: str) -> str:
-        """The nearest field or column, with the option that says that the variable stands for it."""
+        """Suggest the nearest field or column, with the option that binds the variable to it."""
         known = {each.casefold(): each for each in (*FIELDS[:4], *self._columns)}
         near = get_close_matches(wanted.casefold(), known, 1, 0.6)
         if near:
@@ -161,7 +162,7 @@ class Binding:
         return f" Say what it stands for: --variable {name}=FIELD_OR_COLUMN (there are: {there})."
 
     def _refuse_unclear_question(self, means: Mapping[str, str], form: PromptForm, where: str) -> None:
-        """Refuse a ``question`` that is the judge's beside others' names for the rest, where nothing is the input."""
+        """Refuse ``question`` as the judge's question if the other fields have foreign names and none is the input."""
         if not self.asks or means.get("question") != "question" or "question" in self.given:
             return
         others = {name: ours for name, ours in means.items() if ours in FIELDS and name != "question"}
@@ -173,26 +174,26 @@ class Binding:
 
 
 class ReadsExamples(Protocol):
-    """Settings with which examples and prompts are read."""
+    """Settings for reading examples and prompts."""
 
     variable: dict[str, str]
     field: dict[str, str | tuple[str, ...]]
 
 
 def binding_of(examples: Sequence[Example] | None, settings: ReadsExamples | None) -> Binding:
-    """The fields and columns of these examples that a prompt's variables may stand for."""
+    """Make the binding for these examples and settings."""
     if settings is None:
         return Binding(examples)
-    judging = getattr(settings, "judging", None)  # a judge in people's own words is asked no question of ours
+    judging = getattr(settings, "judging", None)  # a judge in people's own words gets no question from us
     return Binding(examples, settings.variable, settings.field, asks=getattr(judging, "reads", None) is None)
 
 
 UNBOUND = Binding()
-"""Nothing is known of the examples, and nobody said anything."""
+"""A binding without examples and without meanings from the user."""
 
 
 def refuse_unused(given: Mapping[str, str], forms: Iterable[tuple[PromptForm | None, Sequence[str]]]) -> None:
-    """Raise InputError where somebody said what a variable stands for that no prompt has."""
+    """Raise InputError if the user gave a meaning to a variable that no prompt has."""
     there = {name for form, placeholders in forms for name in (placeholders if form is None else form.variables)}
     for name in given.keys() - there:
         listed = ", ".join(sorted(there)) or "none"

@@ -1,4 +1,4 @@
-"""The form of a prompt's file found out: what it is by its suffix and by what stands in it."""
+"""Detection of the form of a prompt's file, by its suffix and its content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DOCUMENTS: dict[str, Kind] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def form_in(path: Path, ours: Sequence[str]) -> tuple[PromptForm, str]:
-    """The form of a file, and the file that it stands in: a configuration may name another one."""
+    """Return the form of a prompt file, and the name of the file, as a configuration may name another file."""
     named = None
     if "#" in path.name and not path.exists():  # a predictor of a program, named behind its file
         path, named = path.with_name(path.name.rpartition("#")[0]), path.name.rpartition("#")[2]
@@ -39,11 +39,11 @@ def form_in(path: Path, ours: Sequence[str]) -> tuple[PromptForm, str]:
 def form_of(
     source: str, name: str, suffix: str, ours: Collection[str] = FIELDS, named: str | None = None
 ) -> PromptForm:
-    """The form of a file, whose variables are not bound yet; ``ours`` are placeholders of our own.
+    """Detect the form of a file; its variables are not bound yet. ``ours`` are our own placeholders.
 
-    A file is JSON or YAML by its suffix. Another file is it where all of it is JSON, or YAML of a known format: a text
-    that only looks like YAML ("Note: be kind") is a text. Raises InputError where it is JSON or YAML of no known
-    format, or a template that does not parse.
+    The suffix says whether a file is JSON or YAML. With any other suffix, a file is JSON if all of it is JSON, or YAML
+    if it has a known format: a text that only looks like YAML ("Note: be kind") is a text. Raises InputError if the
+    file is JSON or YAML of no known format, or a template that does not parse.
     """
     read = _document_of(source, name, suffix, named)
     if read is None and named is not None:
@@ -77,7 +77,7 @@ _KNOWN = (
 
 
 def _document_of(source: str, name: str, suffix: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a JSON or YAML file; None where it is a text."""
+    """Return the kind and the messages of a JSON or YAML file; None if the file is a text."""
     kind = _DOCUMENTS.get(suffix.lower())
     if kind is None:
         return _hidden_document(source, name, named)
@@ -91,7 +91,7 @@ def _document_of(source: str, name: str, suffix: str, named: str | None) -> tupl
 
 
 def _hidden_document(source: str, name: str, named: str | None) -> tuple[Kind, Found] | None:
-    """The messages of a file whose suffix does not say that it is JSON or YAML."""
+    """Return the kind and the messages of a JSON or YAML file that has another suffix; None if it is a text."""
     text = source.lstrip("\ufeff").strip()
     if text[:1] + text[-1:] in ("{}", "[]"):
         try:

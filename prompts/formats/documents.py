@@ -1,7 +1,7 @@
-"""The messages of a prompt file, as a list of them: in our own formats, and as other tools export them.
+"""The messages of a prompt file, in our own formats and in those of other tools.
 
-These are promptfoo, LangSmith, Langfuse, MLflow and DSPy. Each reader finds the messages in the value of a file, or
-returns None where the file is another's.
+The tools are promptfoo, LangSmith, Langfuse, MLflow and DSPy. Each reader finds the messages in the value of a file, or
+returns None if the file has another format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .spelling import Place, Text
 from .variables import SyntaxName, double_or_jinja
 
 AS_MESSAGES = {"input": "messages"}
-"""Beside role and content of a prompt's last message: a conversation is sent as its messages, and the rest after it."""
+"""Marks a prompt's last message: an input that is a conversation is sent as its messages, the other text after it."""
 ROLES = {
     "system": "system",
     "developer": "system",
@@ -25,25 +25,25 @@ ROLES = {
     "ai": "assistant",
     "model": "assistant",
 }
-"""Roles as files have them, and as models are asked with them."""
+"""Role in a file to the role that is sent to models."""
 
 
 @dataclass(frozen=True)
 class MessageText:
-    """A text of a message."""
+    """The text of a message, or of a part of it."""
 
     role: str
-    """As models are asked with it: system, user or assistant."""
+    """The role that is sent to models: system, user or assistant."""
     text: str
     place: Place | None = None
-    """Its place in the file; None where it stands nowhere as such, or stands for another message, too."""
+    """The place of the text in the file; None if it does not stand there literally, or several messages share it."""
     goes_on: bool = False
-    """Whether it belongs to the same message as the part before it."""
+    """Whether the text belongs to the same message as the text before it."""
     is_literal: bool = False
-    """Whether braces in it are only text."""
+    """Whether braces in the text are only text."""
     as_messages: bool = False
-    """Whether an input that is a conversation is sent message by message, and not as a transcript where its variable
-    stands."""
+    """Whether an input that is a conversation is sent message by message, not as a transcript in place of its
+    variable."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,20 @@ class Found:
     """The messages of a file."""
 
     format: str
-    """Its format, in words."""
+    """The name of the file's format."""
     parts: tuple[MessageText, ...]
     syntax: SyntaxName | None = None
-    """The syntax of its variables, where the file says it."""
+    """The syntax of the variables, if the file names it."""
     is_text: bool = False
-    """Whether it is one text that no message holds: it may be asked as the system's, with the example after it."""
+    """Whether the prompt is one text outside any message: it may be sent as the system message, before the example."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """Texts that the file itself gives to variables."""
+    """Variable to the text that the file itself gives it."""
     elsewhere: str | None = None
     """Another file that holds the prompt."""
 
 
 def message(role: object, content: object, where: str) -> list[MessageText]:
-    """The parts of one message."""
+    """Return the parts of one message. Raises InputError if its role or content cannot be used."""
     known = ROLES.get(str(role).lower())
     if known is None:
         raise InputError(
@@ -87,14 +87,14 @@ def message(role: object, content: object, where: str) -> list[MessageText]:
 
 
 def kind_of(value: object) -> str:
-    """A value in words, for errors."""
+    """Describe a value for errors."""
     if value is None:
         return "nothing"
     return "an object" if isinstance(value, Mapping) else "an empty list" if value == [] else f"{value!r:.40}"
 
 
 def message_list(messages: Any, where: str) -> tuple[MessageText, ...]:
-    """The texts of a list of messages; one that an alias repeats may not be edited, as it stands for several."""
+    """Return the texts of a list of messages. A text that YAML aliases share gets no place, so no edit may touch it."""
     parts: list[MessageText] = []
     for number, each in enumerate(messages, 1):
         place = f"{where}, message {number}"
@@ -113,7 +113,7 @@ def are_messages(value: Any) -> bool:
 
 
 def messages_of(document: Any, where: str) -> Found | None:
-    """A list of messages, an object with one under ``messages``, or texts by their roles; None where it is neither."""
+    """Read a list of messages, an object with a list under ``messages``, or texts by their roles; None for others."""
     if are_messages(document):
         return Found("messages", message_list(document, where))
     if isinstance(document, Mapping) and are_messages(document.get("messages")):
@@ -130,13 +130,13 @@ def messages_of(document: Any, where: str) -> Found | None:
 
 
 def one_text(format_: str, text: Text, syntax: SyntaxName | None = None) -> Found:
-    """A prompt that is one text."""
+    """Make the result for a prompt that is one text."""
     return Found(format_, (MessageText("user", text, text.place),), syntax, is_text=True)
 
 
 def find_messages(document: Any, where: str, named: str | None = None) -> Found | None:
-    """The messages of a file's value; None where it is of no format that is known. ``named`` is the predictor of a DSPy
-    program. Raises InputError, with message and field, where a message cannot be used."""
+    """Find the messages in a file's value; None if its format is not known. ``named`` is a predictor of a DSPy program.
+    Raises InputError, which names message and field, if a message cannot be used."""
     found = dspy_program(document, where, named)
     if found is None and named is not None:
         raise InputError(f"{where}: '{named}' names a predictor, and this is no program of DSPy.")
@@ -148,7 +148,7 @@ def find_messages(document: Any, where: str, named: str | None = None) -> Found 
 
 
 def langfuse_prompt(document: Any, where: str) -> Found | None:
-    """A prompt of Langfuse: its type is chat or text, its variables have double braces."""
+    """Read a prompt of Langfuse: its type is chat or text, its variables have double braces."""
     if not isinstance(document, Mapping) or document.get("type") not in ("chat", "text") or "prompt" not in document:
         return None
     prompt, place = document["prompt"], f"{where}, field 'prompt'"
@@ -163,7 +163,7 @@ def langfuse_prompt(document: Any, where: str) -> Found | None:
 
 
 def mlflow_prompt(document: Any, where: str) -> Found | None:
-    """A prompt of MLflow's registry: a template with variables in double braces, beside its name or version."""
+    """Read a prompt of MLflow's registry: a template with variables in double braces, beside its name or version."""
     if not isinstance(document, Mapping) or "template" not in document or not {"name", "version"} & document.keys():
         return None
     template, place = document["template"], f"{where}, field 'template'"
@@ -176,7 +176,7 @@ def mlflow_prompt(document: Any, where: str) -> Found | None:
 
 
 def promptfoo_config(document: Any, where: str) -> Found | None:
-    """The prompt of a promptfooconfig with one: a text, or the name of a file."""
+    """Read the only prompt of a promptfooconfig: a text, or the name of a file."""
     if not isinstance(document, Mapping) or "prompts" not in document:
         return None
     if not {"providers", "targets", "tests", "description", "defaultTest"} & document.keys():
@@ -212,12 +212,12 @@ _LANGCHAIN = {
     "HumanMessage": "user",
     "AIMessage": "assistant",
 }
-"""Messages of LangChain, with their roles; a chat message names its own."""
+"""LangChain's classes of messages, with their roles; a chat message names its own role."""
 _FORMATS: dict[str, SyntaxName] = {"f-string": "f-string", "mustache": "double", "jinja2": "jinja"}
 
 
 def langsmith_prompt(document: Any, where: str) -> Found | None:
-    """A prompt of LangSmith's hub: a template of LangChain as it is kept, alone or under ``manifest``."""
+    """Read a prompt of LangSmith's hub: a serialised LangChain template, alone or under ``manifest``."""
     if isinstance(document, Mapping) and isinstance(document.get("manifest"), Mapping):
         document = document["manifest"]
     if not isinstance(document, Mapping) or "lc" not in document or not isinstance(document.get("kwargs"), Mapping):
@@ -250,7 +250,7 @@ def _class_of(document: Mapping[str, Any]) -> str:
 
 
 def _of_message(each: Any, where: str, templates: list[Mapping[str, Any]]) -> list[MessageText]:
-    """The parts of a message; the templates that they come from are added to ``templates``."""
+    """Return the parts of a message, and add the templates that they come from to ``templates``."""
     if not isinstance(each, Mapping) or not isinstance(each.get("kwargs"), Mapping):
         raise InputError(f"{where}: a message of LangChain is needed, not {kind_of(each)}.")
     name, kwargs = _class_of(each), each["kwargs"]
@@ -261,7 +261,7 @@ def _of_message(each: Any, where: str, templates: list[Mapping[str, Any]]) -> li
     if name not in _LANGCHAIN:
         raise InputError(f"{where}: a {name} cannot be used.{did_you_mean(name, _LANGCHAIN)}")
     role = _LANGCHAIN[name] or str(kwargs.get("role"))
-    if isinstance(kwargs.get("content"), Text):  # a message as it stands, in which no variable is put in
+    if isinstance(kwargs.get("content"), Text):  # a fixed message without variables
         text = kwargs["content"]
         return [MessageText(role, text, text.place, is_literal=True)]
     prompt = kwargs.get("prompt")
@@ -289,9 +289,9 @@ def _no_messages(where: str, name: str) -> InputError:
 
 
 def dspy_program(document: Any, where: str, named: str | None) -> Found | None:
-    """A predictor of a DSPy program that was saved as JSON.
+    """Read a predictor of a DSPy program that was saved as JSON.
 
-    Its instructions are the system's message, its demonstrations cases, and its last field is the output.
+    Its instructions become the system message, its demonstrations become cases, and its last field is the output.
     """
     if not isinstance(document, Mapping):
         return None
@@ -331,7 +331,7 @@ def _is_predictor(value: Any) -> bool:
 
 
 def _field_of(each: Any, where: str) -> tuple[str, str]:
-    """The name and the prefix of a field, of which a saved program has the prefix alone."""
+    """Return the name and the prefix of a field. If the saved program lacks the name, the prefix makes it."""
     prefix = each.get("prefix") if isinstance(each, Mapping) else None
     if not isinstance(prefix, str):
         raise InputError(f"{where}, field 'signature.fields': a field has a prefix, not {kind_of(prefix)}.")

@@ -1,7 +1,7 @@
-"""The form of a prompt: the file that it came from, how its variables are written and what they stand for.
+"""The form of a prompt: the file that it came from, the syntax of its variables and their meanings.
 
 A prompt of several messages is one text with a line before each message, ``<!-- message 1: system -->``. Edits act on
-that text. Written back, each message's text goes to its own place in the file.
+that text. When the prompt is written back, each message's text goes to its own place in the file.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .spelling import Kind, read_document, replaced, whole_file
 from .variables import SYNTAXES, SyntaxName, filled, fixed_in, in_our_braces, syntax_of, variables_in
 
 FIELDS = ("input", "context", "output", "reference", "question")
-"""Fields of ours that a variable may stand for, and the question that a judge is asked."""
+"""Our fields that a variable may stand for, and the question that a judge is asked."""
 COLUMN = "metadata."
-"""Comes before the name of a column, where a variable stands for one."""
+"""Prefix of the meaning of a variable that stands for a column."""
 GIVEN = "text."
-"""Comes before a text that the file itself gives to a variable."""
+"""Prefix of the meaning of a variable that has its text from the file itself."""
 
 MARK = re.compile(r"<!-- message \d+: (?:system|user|assistant) -->")
 SUFFIXES: dict[SyntaxName, str] = {"braces": ".md", "f-string": ".txt", "double": ".jinja", "jinja": ".jinja"}
-"""The suffix under which a text is kept that is no JSON or YAML."""
+"""Suffix of a prompt file that is neither JSON nor YAML, by syntax."""
 
 
 class FormRecord(BaseModel):
-    """All that is kept of a form beside the file itself."""
+    """The data that is kept of a form beside the file itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,19 +51,19 @@ class FormRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Text around the question: the same for all questions on one example."""
+    """The text around the question; it is the same for all questions on one example."""
 
     system: str | None
     before: str
     after: str
     ends: tuple[int, ...] = ()
-    """Places where ``before`` may part from other examples: its fixed text's end, and each text's."""
+    """Places in ``before`` up to which other examples may share it: the end of the fixed text, and of each text."""
     turns: tuple[tuple[str, str], ...] = ()
-    """Questions and answers that come before this one, as cases of how to answer."""
+    """Questions and answers that come before the question, as cases of how to answer."""
     images: tuple[Part, ...] = ()
-    """Images of the texts that are shown, which are sent before them."""
+    """Images in the texts that are shown; they are sent before the texts."""
     messages: tuple[tuple[str, str], ...] = ()
-    """Messages before the last one, as (role, content), where a prompt is asked as it stands."""
+    """Messages before the last one, as (role, content), for a prompt that is sent as it stands."""
 
     @property
     def prefix(self) -> str:
@@ -72,7 +72,7 @@ class Framing:
 
     @property
     def length(self) -> int:
-        """How long that is, as it is sent, in quarters of a token."""
+        """Length of the :attr:`prefix` and the images, in quarters of a token."""
         return sum(map(letters, self._parts)) + 4 * IMAGE_TOKENS * len(self.images)
 
     @property
@@ -83,26 +83,26 @@ class Framing:
 
 @dataclass(frozen=True)
 class PromptForm:
-    """The form of a prompt that is no plain text of ours."""
+    """The form of a prompt that came from a file."""
 
     source: str
-    """The file as it was read, byte order mark and line ends included."""
+    """The content of the file as it was read, with byte order mark and line ends."""
     kind: Kind | None
-    """None: the file is one text."""
+    """JSON or YAML; None if the file is one text."""
     found: Found = field(compare=False)
     syntax: SyntaxName
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Each variable's field of an example, ``question``, or ``metadata.COLUMN``."""
+    """Variable to its meaning: a field of an example, ``question``, ``metadata.COLUMN``, or ``text.`` and a text."""
     is_checked: bool = field(default=True, compare=False)
-    """Whether the columns are known to be there; else an example without one is refused."""
+    """Whether the columns are known to exist; if not, an example without one of them is refused."""
     output_alone: bool = False
-    """Whether nothing else of an example is shown."""
+    """Whether only the output of an example is shown."""
     named: str | None = None
-    """The predictor of a program that has several."""
+    """The name of the predictor, for a DSPy program that has several."""
 
     @property
     def said(self) -> str:
-        """The format, the syntax and the meaning of each variable that is not called after its field, in one line."""
+        """One line: the format, the syntax, and the meaning of each variable whose name is not its field's."""
         taken = [f"{self.spelled(name)} is {_in_words(ours)}" for name, ours in self.variables.items() if name != ours]
         syntax = SYNTAXES[self.syntax] if self.variables else "no variables"
         kind = "" if self.kind is None else f" in {self.kind.upper()}"
@@ -110,12 +110,12 @@ class PromptForm:
 
     @property
     def record(self) -> FormRecord:
-        """All that is kept of it beside the file."""
+        """The data that is kept of the form beside the file."""
         return FormRecord(kind=self.kind, syntax=self.syntax, variables=dict(self.variables), named=self.named)
 
     @property
     def identity(self) -> str:
-        """All that what is asked depends on beside the text."""
+        """A key of everything, beside the text, that changes the messages that are sent."""
         literal = [number for number, part in enumerate(self.parts) if part.is_literal]
         alone = self.parts[0].role if len(self.parts) == 1 and not self.found.is_text else ""
         sent = ("as messages",) if self._sends_messages else ()
@@ -123,8 +123,8 @@ class PromptForm:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a text with our own placeholders, of which only line ends or a byte order mark are to be
-        kept."""
+        """Whether the file is one text with our own placeholders, so that only its line ends and byte order mark need
+        the form."""
         own = all(name == ours and not ours.startswith(COLUMN) for name, ours in self.variables.items())
         return self.kind is None and self.syntax == "braces" and own
 
@@ -140,19 +140,19 @@ class PromptForm:
 
     @cached_property
     def text(self) -> str:
-        """The text of the file as edits see it."""
+        """The text that edits act on: the texts of all messages, with the lines before them."""
         return "".join(f"{mark}{part.text}" for mark, part in zip(self._marks, self.parts, strict=True))
 
     @cached_property
     def _marks(self) -> list[str]:
-        """The line before each text; none where there is one text alone."""
+        """The line before each text; empty if there is only one text."""
         if len(self.parts) == 1:
             return [""]
         lines = [f"<!-- message {number}: {part.role} -->\n" for number, part in enumerate(self.parts, 1)]
         return [line if place == 0 else f"\n{line}" for place, line in enumerate(lines)]
 
     def split(self, text: str) -> list[str] | None:
-        """The texts of the messages; None where a line between two of them is not as it was."""
+        """Split an edited text into the texts of the messages; None if a line between two messages was changed."""
         found: list[str] = []
         if not text.startswith(self._marks[0]):
             return None
@@ -166,16 +166,16 @@ class PromptForm:
         return None if any(MARK.search(each) for each in found) else found
 
     def texts(self, text: str) -> list[str]:
-        """The texts of the messages of a prompt of this form."""
+        """Return the texts of the messages of a prompt in this form."""
         found = self.split(text)
         assert found is not None, "an edit leaves the lines between messages as they are"
         return found
 
     def fixed(self, text: str) -> list[tuple[int, int]]:
-        """Spans (start, end) of a text that no edit may touch.
+        """Return the spans (start, end) of a text that no edit may touch.
 
-        They are the lines between messages, the messages that show cases (an assistant's, and a user's before one of
-        these), and in the others variables and Jinja's tags.
+        These are the lines between messages, the messages that show cases (those of the assistant, and of the user
+        before an assistant's), and the variables and Jinja tags in all other messages.
         """
         spans = []
         for place, (mark, start, end) in enumerate(self._places(text)):
@@ -188,7 +188,7 @@ class PromptForm:
         return spans
 
     def _places(self, text: str) -> list[tuple[int, int, int]]:
-        """Where each message's line begins, its text begins, and its text ends."""
+        """Return three places for each message: the start of its line, and the start and end of its text."""
         places, at = [], 0
         for mark, part in zip(self._marks, self.texts(text), strict=True):
             places.append((at, at + len(mark), at + len(mark) + len(part)))
@@ -196,8 +196,8 @@ class PromptForm:
         return places
 
     def home(self, text: str) -> tuple[int, int] | None:
-        """The span of the text of the message in which instructions stand: the last of the system's, else the last that
-        may be edited. None where the file is one text."""
+        """Return the span of the message that holds the instructions: the last system message, else the last message
+        that may be edited. None if the file is one text or no message may be edited."""
         places = [place for place in range(len(self.parts)) if self._is_edited(place)]
         system = [place for place in places if self.parts[place].role == "system"]
         if self.kind is None or not places:
@@ -211,7 +211,7 @@ class PromptForm:
         return part.role == "system" or all(each.role != "assistant" for each in later)
 
     def problem_of(self, text: str) -> str | None:
-        """Why a text is none of this form any more; None where it is one."""
+        """Why an edited text no longer has this form; None if it has."""
         if (after := self.split(text)) is None:
             return "it touches the line between two messages"
         try:
@@ -227,7 +227,7 @@ class PromptForm:
         return None
 
     def around_question(self, text: str) -> tuple[str, str] | None:
-        """The text before and after the variable that stands for the question; None where none does."""
+        """Return the text before and after the variable that stands for the question; None without such a variable."""
         for name, means in self.variables.items():
             spelled = re.search(rf"\{{+\s*{re.escape(name)}\s*\}}+", text) if means == "question" else None
             if spelled is not None:
@@ -235,24 +235,24 @@ class PromptForm:
         return None
 
     def variables_in(self, text: str) -> list[str]:
-        """Names of the variables, as they are written, each as often as it is there."""
+        """Return the names of the variables as written in the file, each as often as it occurs."""
         parts = zip(self.parts, self.texts(text), strict=True)
         return [name for part, each in parts if not part.is_literal for name in variables_in(each, self.syntax)]
 
     def means(self, name: str) -> str:
-        """The field of ours that a variable stands for, or ``metadata.COLUMN``."""
+        """Return our field that a variable stands for, or ``metadata.COLUMN``."""
         return self.variables.get(name, name)
 
     def spelled(self, name: str) -> str:
-        """A variable as it is written in this form."""
+        """Return a variable as it is written in this form."""
         return f"{{{name}}}" if self.syntax in ("braces", "f-string") else f"{{{{{name}}}}}"
 
     def spelled_for(self, ours: str) -> str:
-        """The variable that stands for a field of ours, as it is written."""
+        """Return the variable that stands for one of our fields, as it is written."""
         return next((self.spelled(name) for name, means in self.variables.items() if means == ours), f"{{{ours}}}")
 
     def written(self, text: str) -> str:
-        """The file with the text of this prompt in it. Raises InputError where the file cannot hold it."""
+        """Return the content of the file with this text in it. Raises InputError if the file cannot hold the text."""
         new = {
             part.place: each
             for part, each in zip(self.parts, self.texts(text), strict=True)
@@ -268,8 +268,8 @@ class PromptForm:
         return read_document(source, self.kind, "the prompt")
 
     def messages(self, text: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The messages, as (role, content), with values put in by the names of the variables. Raises ValueError where
-        Jinja cannot render one."""
+        """Return the messages, as (role, content), with ``values`` put in for the variables. Raises ValueError if Jinja
+        cannot render a message."""
         made: list[tuple[str, str]] = []
         for part, each in zip(self.parts, self.texts(text), strict=True):
             content = each if part.is_literal else filled(each, self.syntax, values)
@@ -279,7 +279,8 @@ class PromptForm:
         return made
 
     def values(self, example: Example, ours: Mapping[str, Any]) -> dict[str, Any]:
-        """The value of each variable: one of ``ours``, or of a column; empty where an example has none."""
+        """Return the value of each variable: from ``ours``, a column, or the file; empty if the example has no value.
+        Raises InputError if the columns are not checked and the example lacks one."""
         found = {}
         for name, means in self.variables.items():
             if means.startswith(GIVEN):
@@ -295,7 +296,7 @@ class PromptForm:
         return found
 
     def for_writing(self, text: str, example: Example) -> list[tuple[str, str]]:
-        """The conversation in which a generator is asked for an output; see ``generator_messages``."""
+        """Return the messages that ask a generator for an output; see ``generator_messages``."""
         ours = {"input": example.input, "context": example.context or ""}
         made = self.filled(text, example, ours)
         shown = {*self.variables.values()}
@@ -314,8 +315,8 @@ class PromptForm:
         return self.parts[-1].as_messages
 
     def _with_conversation(self, text: str, example: Example) -> list[tuple[str, str]]:
-        """The prompt's messages, then the input's own; the text before it in the last message comes before the user's
-        last words, as a context does, and the text after it at the end."""
+        """Return the prompt's messages, then those of the input. In the prompt's last message, the text before the
+        input's variable goes before the user's last words, as a context does; the text after it goes to the end."""
         made = self.filled(text, example, {"input": _INPUT, "context": example.context or ""})
         before, _, after = made[-1][1].partition(_INPUT)
         context: str = before.strip()
@@ -327,18 +328,18 @@ class PromptForm:
         return put_after(sent, after.strip()) if after.strip() else sent
 
     def filled(self, text: str, example: Example, ours: Mapping[str, str]) -> list[tuple[str, str]]:
-        """The messages with the texts of an example as they are; see ``judge_messages``."""
+        """Return the messages with the texts of an example put in as they are; see ``judge_messages``."""
         return self._rendered(text, example, self.values(example, ours))
 
     def for_judging(self, text: str, example: Example, texts: Mapping[str, str], shown: str, cases: str) -> Framing:
-        """An example laid out for a judge; see ``frame``.
+        """Lay out an example for a judge; see ``frame``.
 
         Args:
-            text: The prompt's.
-            example: What is judged.
+            text: The prompt's text.
+            example: The example whose output is judged.
             texts: The texts of the example that the judge may see, by field.
-            shown: What follows the system message where no variable stands for a text of the example.
-            cases: Judged examples, which stand at the end of the system message, or else first; may be empty.
+            shown: The user message, if no variable stands for the output or the question.
+            cases: Judged examples, at the end of the system message or else first; may be empty.
         """
         ours = {name: fence(each) if each or name == "output" else "" for name, each in texts.items()}
         values = self.values(example, ours | {"question": _QUESTION})
@@ -348,7 +349,7 @@ class PromptForm:
         made = self._rendered(text, example, values)
         if not {"output", "question"} & {*self.variables.values()}:
             made = [("system", made[0][1]) if self.found.is_text else made[0], *made[1:], ("user", shown)]
-        if made[-1][0] == "system":  # which shows the texts itself
+        if made[-1][0] == "system":  # the system message shows the texts itself
             made = [*made, ("user", "")]
         system = [content for role, content in made if role == "system"]
         turns = made[len(system) : -1]
@@ -372,13 +373,13 @@ class PromptForm:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it shows, each once."""
+        """The columns that the prompt shows, each once."""
         named = [each for each in self.variables.values() if each.startswith(COLUMN)]
         return list(dict.fromkeys(each.removeprefix(COLUMN) for each in named))
 
     def exported(self, text: str) -> list[tuple[str, str]]:
-        """The messages with our placeholders in single braces, ``{column_1}`` for the second of :attr:`columns`; a text
-        that shows no example is the system's message. Raises InputError where it needs Jinja."""
+        """Return the messages with our placeholders in single braces; ``{column_1}`` is the second of :attr:`columns`.
+        A single text that shows no example becomes the system message. Raises InputError if the prompt needs Jinja."""
         given = {name: each.removeprefix(GIVEN) for name, each in self.variables.items() if each.startswith(GIVEN)}
         named = {f"{COLUMN}{path}": f"column_{place}" for place, path in enumerate(self.columns)}
         means = {name: named.get(each, each) for name, each in self.variables.items() if name not in given}
@@ -394,7 +395,7 @@ class PromptForm:
         return [(part.role, each) for part, each in zip(self.parts, own, strict=True)]
 
     def check_order(self, where: str, *, judges: bool) -> None:
-        """Raise InputError where the messages are in an order that nobody can be asked in."""
+        """Raise InputError if the messages are in an order in which no model can be asked."""
         roles = [part.role for part in self.parts if not part.goes_on]
         if self.found.is_text:
             return
@@ -420,7 +421,7 @@ class PromptForm:
 
 
 def form_of_record(source: str, record: FormRecord, where: str) -> PromptForm:
-    """The form of a file that was kept with its record. InputError where the file does not go with it."""
+    """Make the form of a file from its record. Raises InputError if the file does not match the record."""
     if record.kind is None:
         whole = whole_file(source)
         found: Found | None = one_text("text", whole)

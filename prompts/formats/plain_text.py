@@ -1,4 +1,4 @@
-"""Parts of a plain prompt: its sentences that say how to answer, and the paragraphs that show texts of an example."""
+"""Parts of a plain prompt: the sentences on how to answer, and the paragraphs that show texts of an example."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _YES, _NO, _JSON = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("yes"
 
 
 def answer_format(text: str) -> list[str]:
-    """The sentences that say to answer with yes or no, or in JSON."""
+    """Return the sentences that say to answer with yes or no, or in JSON."""
     return [sentence.strip() for sentence in re.split(r"[.\n]", text) if _says_how_to_answer(sentence)]
 
 
@@ -23,7 +23,7 @@ def orders_json(text: str) -> bool:
 
 
 def orders_yes_or_no(text: str) -> bool:
-    """Whether a sentence says, in so many words, to answer yes or no."""
+    """Whether a sentence says literally to answer "yes or no"."""
     return any(_YES_OR_NO.search(sentence) for sentence in answer_format(text))
 
 
@@ -50,7 +50,7 @@ _END_TAG = re.compile(r"^[ \t]*</([\w-]+)>[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 
 
 def without_other_texts(text: str) -> str:
-    """A prompt without what shows input, context and reference; unchanged where that cannot be taken out."""
+    """Remove the paragraphs and lines that show input, context or reference; unchanged if that is not possible."""
     kept: list[str] = []
     for paragraph in re.split(r"(?<=\n\n)(?=[^\n])", text):
         shown = set(placeholders_of(paragraph))
@@ -72,7 +72,7 @@ def without_other_texts(text: str) -> str:
 
 
 def _without_lines(lines: Sequence[str]) -> list[str]:
-    """Lines without those that show nothing but other texts, and without the headings of these."""
+    """Remove the lines that show only input, context or reference, and their headings."""
     kept: list[str] = []
     for line in lines:
         shown = set(placeholders_of(line))
@@ -85,5 +85,5 @@ def _without_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _is_heading(text: str) -> bool:
-    """Whether a line or paragraph only says what follows; one that shows a text itself is none."""
+    """Whether a line or paragraph only announces the next one, and has no placeholder."""
     return _HEADING.fullmatch(text) is not None and not placeholders_of(text)

@@ -1,7 +1,7 @@
-"""Several prompts of one program as one text: edits, versions and diffs see them together, the program gets each by
-name.
+"""Several prompts of one program as one text. Edits, versions and diffs see the text; the program gets each prompt by
+its name.
 
-A protected line stands before each: ``<!-- protect --><!-- prompt: NAME --><!-- /protect -->``.
+A protected line stands before each prompt: ``<!-- protect --><!-- prompt: NAME --><!-- /protect -->``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK = re.compile(r"^<!-- protect --><!-- prompt: (?P<name>[^\n]+?) --><!-- /pr
 
 
 class NamedPart(NamedTuple):
-    """One of several prompts, and where it stands in their common text."""
+    """One of several prompts, and its place in the common text."""
 
     name: str
     start: int
@@ -28,7 +28,7 @@ class NamedPart(NamedTuple):
 
 
 def sections(text: str) -> list[NamedPart]:
-    """The prompts in a common text, in order; none where it is the text of one prompt."""
+    """Return the prompts in a common text, in order; empty if the text is a single prompt."""
     marks = list(_MARK.finditer(text))
     if not marks or marks[0].start():
         return []
@@ -37,28 +37,28 @@ def sections(text: str) -> list[NamedPart]:
 
 
 def by_name(text: str) -> dict[str, str]:
-    """The text of each prompt, as it was given, by its name; none where it is the text of one prompt."""
+    """Return the text of each prompt by its name; empty if the text is a single prompt."""
     return {each.name: text[each.start : each.end] for each in sections(text)}
 
 
 def joined(texts: Mapping[str, str]) -> str:
-    """The common text of several prompts, which :func:`by_name` takes apart."""
+    """Join several prompts in one common text; :func:`by_name` splits it again."""
     return "".join(
         f"<!-- protect --><!-- prompt: {name} --><!-- /protect -->\n{text}\n" for name, text in texts.items()
     )
 
 
 PromptsOfProgram = str | Path | Prompt | Mapping[str, str | Path | Prompt] | Sequence[str | Path]
-"""One prompt, or several: by name, or as files."""
+"""One prompt, or several: as a mapping from name to prompt, or as files."""
 
 
 def program_prompt(given: PromptsOfProgram) -> tuple[Prompt, str]:
-    """The prompt or prompts of a program as one, and the name of a single one (else empty).
+    """Return the prompt or prompts of a program as one, and the name of a single prompt (else empty).
 
-    They are taken as they stand: the program itself says what its variables are. Raises InputError where a file cannot
-    be read, a prompt is empty, or two have one name.
+    The texts are taken as they stand, because the program itself knows its variables. Raises InputError if a file
+    cannot be read, a prompt is empty, or two prompts have the same name.
     """
-    if isinstance(given, Mapping):  # a text is the prompt itself, as nothing else has a name of its own
+    if isinstance(given, Mapping):  # the keys are the names, so a text is the prompt itself, not a path
         texts = {name: each if isinstance(each, str) else _read(each) for name, each in given.items()}
     elif isinstance(given, (str, Path, Prompt)):
         texts = {prompt_name(given): _read(given)}
@@ -83,8 +83,9 @@ def program_prompt(given: PromptsOfProgram) -> tuple[Prompt, str]:
 
 
 def generator_prompt(given: PromptsOfProgram, binding: Binding, *, is_program: bool) -> tuple[Prompt, str]:
-    """The prompt of a generator and, of a program that has one alone, its name. Raises InputError as
-    :func:`program_prompt` and :func:`~askance.prompts.prompt.load_generator_prompt`, or where a model has several."""
+    """Return the prompt of a generator, and its name if the generator is a program with one prompt (else empty). Raises
+    InputError as :func:`program_prompt` and :func:`~askance.prompts.prompt.load_generator_prompt`, or if a model has
+    several prompts."""
     if is_program:
         return program_prompt(given)
     if not isinstance(given, (str, Path, Prompt)):
@@ -95,12 +96,12 @@ def generator_prompt(given: PromptsOfProgram, binding: Binding, *, is_program: b
 
 
 def prompt_name(prompt: object) -> str:
-    """The name by which a program is handed a prompt: its file's, without the suffix; ``prompt`` where it has none."""
+    """Return the name by which a program gets a prompt: its file's name without the suffix, else ``prompt``."""
     return Path(prompt).stem if isinstance(prompt, (str, Path)) else "prompt"
 
 
 def _read(prompt: str | Path | Prompt) -> str:
-    """The text of a prompt, byte for byte as its file has it."""
+    """Return the text of a prompt, byte for byte as in its file."""
     if isinstance(prompt, Prompt):
         return prompt.text
     try:

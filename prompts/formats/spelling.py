@@ -1,8 +1,8 @@
-"""Texts of a JSON, YAML or text file with the places where they stand, and a text of it replaced.
+"""Texts of a JSON, YAML or text file with their places, and the replacement of such a text.
 
-Outside a replaced text no character of the file changes. Within it, what stays keeps its spelling: escapes, quotes,
-folded lines, line ends. Every replacement is read again; where a scalar cannot spell the new text in its own style
-(a line break between single quotes), that scalar alone is written between double quotes.
+Outside a replaced text, no character of the file changes. Inside, the unchanged parts keep their spelling: escapes,
+quotes, folded lines, line ends. Every replacement is read again as a check. If a scalar cannot spell the new text in
+its own style (a line break between single quotes), this scalar is written between double quotes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind = Literal["json", "yaml"]
 
 
 class Place(NamedTuple):
-    """The place of a text in its file, quotes and block header included."""
+    """The place of a text in its file, including its quotes or block header."""
 
     start: int
     end: int
@@ -33,19 +33,19 @@ class Place(NamedTuple):
 
 
 class Text(str):
-    """A text that knows its place."""
+    """A text with its place in the file."""
 
     place: Place
 
     def __new__(cls, value: str, place: Place) -> Text:
-        """A text at a place."""
+        """Make a text at a place."""
         made = super().__new__(cls, value)
         made.place = place
         return made
 
 
 class _Unit(NamedTuple):
-    """A part of a text that is spelled as a whole."""
+    """The smallest part of a text with a spelling of its own: a character, an escape or a folded line end."""
 
     value: str
     start: int
@@ -53,7 +53,7 @@ class _Unit(NamedTuple):
 
 
 class _Decoder(json.JSONDecoder):
-    """Gives every string that is no key its place."""
+    """Reads every string, except keys, as a :class:`Text` with its place."""
 
     def __init__(self) -> None:
         super().__init__(object_pairs_hook=once_each)
@@ -68,10 +68,10 @@ class _Decoder(json.JSONDecoder):
 
 
 class _Placed(YamlReader):
-    """Gives every text that is no key its place."""
+    """Reads every text, except keys, as a :class:`Text` with its place."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; its keys are plain texts."""
+        """Construct a mapping whose keys are plain texts."""
         return {
             str(key) if isinstance(key, Text) else key: each
             for key, each in super().construct_mapping(node, deep).items()
@@ -86,8 +86,8 @@ _Placed.add_constructor("tag:yaml.org,2002:str", _placed)
 
 
 def read_document(source: str, kind: Kind, where: str) -> Any:
-    """The value of a JSON or YAML file, in which every text is a :class:`Text`. Raises InputError, with line and
-    column, where it is none."""
+    """Read a JSON or YAML file into a value in which every text is a :class:`Text`. Raises InputError, with line and
+    column, if it is not valid."""
     shift = source.startswith("\ufeff")
     if kind == "yaml":
         found = read_yaml_with(source[shift:], where, "prompt", _Placed)
@@ -104,7 +104,7 @@ def read_document(source: str, kind: Kind, where: str) -> Any:
 
 
 def _shifted(value: Any) -> Any:
-    """The value with all places one further: a byte order mark stands before them."""
+    """Move all places in a value by one, because a byte order mark stands before them."""
     if isinstance(value, Text):
         start, end, style = value.place
         return Text(value, Place(start + 1, end + 1, style))
@@ -114,7 +114,7 @@ def _shifted(value: Any) -> Any:
 
 
 def whole_file(source: str) -> Text:
-    """The text of a file that is nothing else: without a byte order mark, line ends as ``\\n``."""
+    """Return the text of a plain text file, without byte order mark and with line ends as ``\\n``."""
     start = int(source.startswith("\ufeff"))
     text = source[start:].replace("\r\n", "\n").replace("\r", "\n")
     return Text(text, Place(start, len(source), "file"))
@@ -124,10 +124,10 @@ def whole_file(source: str) -> Text:
 
 
 def replaced(source: str, old: Any, new: Mapping[Place, str], read: Callable[[str], Any]) -> str:
-    """The file with the texts at some places replaced. Raises InputError where one cannot be written in this file.
+    """Return the file with the texts at some places replaced. Raises InputError if a new text cannot be written there.
 
-    ``old`` is the file's value, as ``read`` gives it: it reads the file again, so that each replacement is known to be
-    right.
+    ``old`` is the file's value, as ``read`` returns it. ``read`` also reads the file again after each replacement, to
+    check it.
     """
     texts = {each.place: each for each in _texts(old)}
     for place in sorted(new, reverse=True):  # from the end: places before it stay where they are
@@ -163,7 +163,7 @@ def _with_text(value: Any, place: Place, new: str) -> Any:
 
 
 def _spellings(source: str, text: Text, new: str) -> Iterator[str]:
-    """Spellings of a text in place of another, the likest first."""
+    """Yield spellings of a new text in place of an old one; the one that is most like the old comes first."""
     place = text.place
     written = source[place.start : place.end]
     newline = "\r\n" if source.count("\r\n") * 2 > source.count("\n") else "\n"
@@ -203,7 +203,7 @@ _YAML_ESCAPES = {
 
 
 def _units(written: str, style: Style) -> Iterator[_Unit]:
-    """The parts of a text as it is written, in order; where they do not make the text, nobody may go by them."""
+    """Yield the units of a text as written, in order. The caller must check that together they make the text."""
     if style in ("|", ">"):
         yield from _block_units(written, folded=style == ">")
         return
@@ -231,7 +231,7 @@ def _value(part: str, style: Style) -> str:
 
 
 def _block_units(written: str, *, folded: bool) -> Iterator[_Unit]:
-    """The parts of a block scalar: each character, its line's indentation with the first; a line end is one part."""
+    """Yield the units of a block scalar: one per character (the first of a line with the indentation) or line end."""
     header, *lines = re.findall(r"[^\n]*\n|[^\n]+", written)
     indent = _indent_of(header, lines)
     keeps, strips = "+" in header, "-" in header
@@ -266,7 +266,7 @@ def _indent_of(header: str, lines: list[str]) -> int:
 
 
 def _spliced(written: str, units: list[_Unit], new: str, style: Style, newline: str) -> str | None:
-    """The text as it is written, with only the parts that differ spelled anew; None where this style cannot."""
+    """Respell only the parts of a written text that change; None if this style cannot spell them."""
     old = "".join(unit.value for unit in units)
     starts: list[int] = []  # the unit that each character belongs to
     for number, unit in enumerate(units):
@@ -291,7 +291,7 @@ def _spliced(written: str, units: list[_Unit], new: str, style: Style, newline: 
 
 
 def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
-    """The changes from one text to another, line by line and without what is the same at both ends of each."""
+    """Yield the changes (start, end, new text) from one text to another, line by line, without equal ends."""
     lines, revised = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     at, there = [0], [0]
     for line in lines:
@@ -310,7 +310,7 @@ def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _encoded(text: str, style: Style, written: str, newline: str, *, at_line_start: bool) -> str | None:
-    """A part of a text in a style; None where the style has no spelling for it."""
+    """Spell a part of a text in a style; None if the style has no spelling for it."""
     if style == "file":
         return text.replace("\n", newline)
     if style == '"':
@@ -329,14 +329,14 @@ _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def _quoted(text: str, *, ascii_only: bool) -> str:
-    """A text between double quotes, as JSON and YAML both read it."""
-    if ascii_only and max(text, default="") < "\U00010000":  # which YAML does not write as two
+    """Spell a text between double quotes, so that JSON and YAML both read it."""
+    if ascii_only and max(text, default="") < "\U00010000":  # JSON escapes higher characters as two, YAML does not
         return json.dumps(text)
     return _UNSAFE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _as_block(written: str, new: str, newline: str) -> str | None:
-    """A block scalar that keeps its indentation, with the header that the new text needs."""
+    """Spell a text as a block scalar with the old indentation, and with the header that the text needs."""
     header, *lines = re.findall(r"[^\n]*\n|[^\n]+", written)
     body = new.rstrip("\n")
     if not body or new[0] in " \n":

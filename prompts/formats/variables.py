@@ -1,6 +1,6 @@
 """Variables of a prompt as people write them: ``{x}``, ``{{x}}``, or Jinja with its loops and conditions.
 
-A syntax names the variables of a text, the parts that no edit may touch, and puts values in.
+For each syntax: the variables of a text, the parts that no edit may touch, and how values are put in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..text import BRACES, fill, literal, literal_but, placeholders_of, shorten
 
 SyntaxName = Literal["braces", "f-string", "double", "jinja"]
-"""``braces``: ``{x}``, other braces are text; ``f-string``: ``{x}``, all other braces doubled; ``double``:
+"""``braces``: ``{x}``, all other braces are text; ``f-string``: ``{x}``, all other braces are doubled; ``double``:
 ``{{x}}``."""
 SYNTAXES: dict[SyntaxName, str] = {
     "braces": "variables in single braces",
@@ -56,10 +56,11 @@ def _finalized(value: Any) -> Any:
 
 
 def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
-    """The syntax of a text by what stands in it.
+    """Detect the syntax of a text.
 
-    With a placeholder of ``ours`` in single braces, ``{{x}}`` is an escape; else it is a variable. Raises InputError,
-    with line and column, where it is written in two syntaxes, or is no template of the one that it looks like.
+    If the text has a placeholder of ``ours`` in single braces, ``{{x}}`` is an escape; else it is a variable. Raises
+    InputError, with line and column, if the text mixes two syntaxes, or is not valid in the syntax that it seems to
+    have.
     """
     single = [name for name in placeholders_of(text) if name in ours]
     if tag := re.search(r"\{%[-+]?\s*[a-z]+\b.*?%\}", text, re.DOTALL):
@@ -88,13 +89,13 @@ def syntax_of(text: str, ours: Collection[str], where: str) -> SyntaxName:
 
 
 def double_or_jinja(texts: Iterable[str]) -> SyntaxName:
-    """The syntax of texts whose variables have double braces: Jinja where more stands between these than a name."""
+    """Return the syntax of texts with variables in double braces: Jinja if the braces hold more than a name."""
     text = "\n".join(texts)
     return "jinja" if "{%" in text or "{{" in _DOUBLE.sub("", text) else "double"
 
 
 def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
-    """Raise InputError, with line and column, where a text is no template of a syntax that its file names."""
+    """Raise InputError, with line and column, if a text is not valid in the syntax that its file names."""
     if syntax == "jinja":
         _checked_jinja(text, where)
     elif syntax == "f-string":
@@ -111,7 +112,7 @@ def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
 
 
 def _is_f_string(text: str) -> bool:
-    """Whether every brace of a text is doubled or belongs to a name, and some are."""
+    """Whether every brace of a text is doubled or belongs to a name, and some braces are doubled."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
@@ -135,7 +136,7 @@ def _checked_jinja(text: str, where: str) -> Literal["jinja"]:
 
 
 def _column(line: str) -> int:
-    """The column of the first tag of a line that is none by itself, else of the first tag."""
+    """Return the column of the first tag of a line that does not parse by itself, else of the first tag."""
     tags = list(re.finditer(r"\{\{.*?(?:\}\}|$)|\{%.*?(?:%\}|$)", line))
     for tag in tags:
         try:
@@ -151,7 +152,7 @@ def _place(text: str, position: int) -> str:
 
 
 def variables_in(text: str, syntax: SyntaxName) -> list[str]:
-    """The names of the variables of a text, in order, each as often as it is there."""
+    """Return the names of the variables of a text, in order, each as often as it occurs."""
     if syntax in ("braces", "f-string"):
         return placeholders_of(text)
     if syntax == "double":
@@ -162,7 +163,7 @@ def variables_in(text: str, syntax: SyntaxName) -> list[str]:
 
 
 def fixed_in(text: str, syntax: SyntaxName) -> list[tuple[int, int]]:
-    """Spans (start, end) of a text that an edit may not touch: variables, and Jinja's loops and conditions whole."""
+    """Return the spans (start, end) that an edit may not touch: variables, and whole loops and conditions of Jinja."""
     if syntax in ("braces", "f-string"):
         return [found.span() for found in BRACES.finditer(text) if found[2]]
     if syntax == "double":
@@ -186,8 +187,8 @@ def _outermost(text: str) -> Iterator[tuple[int, int]]:
 
 
 def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
-    """The text with values put in; what is put in is never looked at again. Raises KeyError where a variable has no
-    value, and ValueError, with the reason, where Jinja cannot render it."""
+    """Put values into a text, in one pass: variables in a value are not filled. Raises KeyError if a variable has no
+    value, and ValueError, with the reason, if Jinja cannot render the text."""
     if syntax == "braces":
         return fill(text, {name: _as_text(value) for name, value in values.items()})
     if syntax == "f-string":
@@ -201,19 +202,20 @@ def filled(text: str, syntax: SyntaxName, values: Mapping[str, Any]) -> str:
 
 
 def in_our_braces(text: str, syntax: SyntaxName, means: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """A text with ``{name}`` for each variable, by what it means, and every other brace as text; ``given`` has the text
-    of each variable that stands for one. Raises ValueError where it is Jinja, which no other syntax can say."""
+    """Rewrite a text in our syntax: ``{name}`` for each variable, by its meaning; every other brace is text. ``given``
+    holds the texts of variables that stand for a text. Raises ValueError for Jinja, which our syntax cannot express."""
     if syntax == "jinja":
         raise ValueError("its prompt is a Jinja template")
     names = list(means)
+    # marks of a private character stand for the variables while all other braces are escaped
     marks = {name: f"\ue000{place}\ue000" for place, name in enumerate(names)}
     written = literal(filled(text, syntax, marks | dict(given)))
     return re.sub("\ue000(\\d+)\ue000", lambda mark: f"{{{means[names[int(mark[1])]]}}}", written)
 
 
 def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
-    """A text as it is written in a prompt of this syntax, with only the variables of ``kept``; braces may be doubled
-    already. In double braces and in Jinja nothing can be escaped: a new variable there is refused as an edit."""
+    """Escape a text for a prompt of this syntax, with only the names of ``kept`` as variables; braces may be doubled
+    already. With double braces and Jinja nothing is escaped: an edit that adds a variable there is refused."""
     if syntax == "braces":
         return literal_but(text, kept) if kept else literal(text)
     if syntax != "f-string":
@@ -224,8 +226,8 @@ def as_written(text: str, syntax: SyntaxName, kept: Collection[str]) -> str:
 
 
 def literally(text: str, syntax: SyntaxName) -> str:
-    """A text as it is written in a prompt of this syntax, with every brace as text. Raises ValueError where the syntax
-    has no spelling for it."""
+    """Escape a text for a prompt of this syntax, so that every brace is text. Raises ValueError if the syntax cannot
+    spell it."""
     if syntax == "braces":
         return literal(text)
     if syntax == "f-string":

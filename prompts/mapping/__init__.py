@@ -1,1 +1,1 @@
-"""Finds out which column of somebody's file is which of our fields, and proposes the options that read it."""
+"""Finds the columns of a user's file that hold our fields, and proposes the options that read the file."""

@@ -1,6 +1,6 @@
-"""Columns of a file's first rows, those inside objects and lists included: their kinds and values.
+"""Columns of a file's first rows, with those inside objects and lists: their kinds and values.
 
-Some hold people's scores or labels; their words and scales are explained by options.
+Some columns hold people's scores or labels. For these, options that explain their words and scales are proposed.
 """
 
 from __future__ import annotations
@@ -19,66 +19,67 @@ from ..text import shorten
 from .published import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALES, plain_name
 
 LOOKED_AT = 2_000
-"""Rows that are looked at."""
+"""Number of rows that are read."""
 MOST_COLUMNS = 300
-"""Columns that are told apart; what stands deeper in a file of more is one."""
+"""Most columns that are listed; further paths are ignored."""
 FEW = 12
-"""Different values up to which a column may be of labels or scores."""
+"""Most different values of a column of labels."""
 LONG = 30
-"""Letters from which a value is likelier a text than a word."""
+"""Letters from which on a value is rather a text than a word."""
 NAMING = ("name", "from_name", "key", "metric", "metric_name")
-"""Fields by which the entries of a list are told apart."""
+"""Fields that name the entries of a list, so that each name becomes a column."""
 _NO_TEXT = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?|https?://\S+")
-"""Dates and addresses."""
+"""Dates and web addresses, which count as no texts."""
 
 
 @dataclass
 class DataColumn:
-    """A column, or a place inside one, by its path."""
+    """A column, or a place inside one, with its path."""
 
     path: str
     rows: int = 0
-    """Rows that have something in it."""
+    """Number of rows with a value in the column."""
     kinds: Counter[str] = field(default_factory=Counter)
     values: Counter[str] = field(default_factory=Counter)
-    """How often each value stands there, as text."""
+    """Each value, as text, with its count."""
     letters: int = 0
+    """Total length of the values."""
     several: bool = False
-    """Whether a row has several values in it, as of several raters."""
+    """Whether a row has several values here, e.g. of several raters."""
     last_role: str = ""
-    """Who says the last message of the first row with messages."""
+    """Role of the last message in the first row with messages."""
 
     @property
     def name(self) -> str:
-        """The last part of the path that is a name."""
+        """The last part of the path that is not a number or ``*``."""
         parts = [each for each in self.path.split(".") if not each.lstrip("-").isdigit() and each != "*"]
         return parts[-1] if parts else self.path
 
     @property
     def kind(self) -> str:
-        """The kind of most of the values: text, number, truth value, messages, texts or list."""
+        """The most frequent kind of value: text, number, truth value, messages, texts or list; else ``empty``."""
         return self.kinds.most_common(1)[0][0] if self.kinds else "empty"
 
     @property
     def numbers(self) -> list[float]:
-        """The different numbers of a column that has nothing else, in order; none where it is no such column."""
+        """The different numbers of the column, sorted; empty if the column also has other kinds of values."""
         if set(self.kinds) - {"number"} or not self.values:
             return []
         return sorted({number for each in self.values if (number := _number(each)) is not None})
 
     @property
     def is_unique(self) -> bool:
-        """Whether no value stands there twice."""
+        """Whether every value occurs only once."""
         return all(count == 1 for count in self.values.values())
 
     @property
     def mean_letters(self) -> float:
-        """Mean length of a value."""
+        """Mean length of a value, in characters."""
         return self.letters / max(self.values.total(), 1)
 
     @property
     def is_prose(self) -> bool:
-        """Whether these are texts rather than labels, names or numbers."""
+        """Whether the values are texts rather than labels, names or numbers."""
         if self.kind in ("messages", "texts"):
             return True
         if self.kind != "text" or all(each.strip().casefold() in MEANINGS for each in self.values):
@@ -88,7 +89,7 @@ class DataColumn:
         return self.mean_letters >= LONG or any(" " in each for each in self.values)
 
     def described(self) -> str:
-        """The kind, and the values with their counts where these are few."""
+        """Describe the column: its kind, and its values with their counts if there are few."""
         once = ", each once" if self.is_unique and self.rows > 1 else ""
         if self.is_prose and self.kind == "text":
             example = next(iter(self.values), "")
@@ -102,7 +103,7 @@ class DataColumn:
 
 
 def columns_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, DataColumn]:
-    """The columns of rows, by path, in the order of their first appearance."""
+    """Return the columns of the rows by path, in order of first appearance."""
     found: dict[str, DataColumn] = {}
     for row in rows:
         here: set[str] = set()
@@ -145,7 +146,7 @@ def _number(text: str) -> float | None:
 
 
 def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The paths of a row with their values: objects are entered, lists of objects too, messages are one value."""
+    """Yield the paths of a row with their values. Objects and lists of objects are entered; messages are one value."""
     are_several = isinstance(value, list) and value and not messages_of(value)
     if isinstance(value, Mapping) and value and (not before or not _is_message(value)):
         for name, each in value.items():
@@ -156,13 +157,13 @@ def _leaves(value: Any, before: str = "") -> Iterator[tuple[str, Any]]:
             part = "*" if key is None or "." in entry[key] else f"{key}={entry[key]}"
             yield from _leaves(entry, f"{before}.{part}")
     elif are_several and (".*" in before or _are_ratings(before, value)):
-        yield from ((before, each) for each in value)  # as a path with * gives them
+        yield from ((before, each) for each in value)  # a path with * also returns them one by one
     else:
         yield before, value
 
 
 def _are_ratings(path: str, values: list[Any]) -> bool:
-    """Whether a list holds the ratings of several raters: numbers, or short words under a name that says so."""
+    """Whether a list holds the ratings of several raters: numbers, or short words under a name for ratings."""
     if all(isinstance(each, (int, float)) for each in values):
         return True
     words = {*plain_name(path.rpartition(".")[2]).split("_")}
@@ -177,12 +178,12 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 RUNGS = {word: rung for rung, words in enumerate(LADDER) for word in words.split()}
 OVERALL = "overall"
 WORDS = 3
-"""Words of a label that is not known, at most."""
+"""Most words in a label that is not known."""
 
 
 @dataclass
 class RatedColumns:
-    """Dimensions with their columns, and what their values mean."""
+    """Dimensions of ratings with their columns, and the meaning of the values."""
 
     columns: dict[str, list[DataColumn]] = field(default_factory=dict)
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -192,10 +193,10 @@ class RatedColumns:
 
 
 def ratings_in(columns: Sequence[DataColumn]) -> RatedColumns:
-    """The scores and labels that people gave, as far as names and values tell.
+    """Find the columns of people's scores and labels, by names and values.
 
-    A column of numbers or truth values counts where its name speaks of a score or a quality; one of words where these
-    are labels that are known, or words on a scale. Others are named in ``notes``.
+    A column of numbers or truth values is taken if its name means a score or a quality. A column of words is taken if
+    the words are known labels, or words of a scale. Columns that may be labels are mentioned in ``notes``.
     """
     found = RatedColumns()
     taken: list[DataColumn] = []
@@ -216,7 +217,8 @@ def ratings_in(columns: Sequence[DataColumn]) -> RatedColumns:
 
 
 def _values_of(column: DataColumn) -> str:
-    """Say whether a column holds labels of known meaning, other words, truth values or numbers on a small scale."""
+    """Return the kind of a column's values: ``labels`` of known meaning, other ``words``, ``truth`` values, ``numbers``
+    on a small scale, or an empty text."""
     if not column.values or set(column.kinds) - {"number", "text", "truth value"}:
         return ""
     if column.kind == "truth value":
@@ -239,8 +241,8 @@ def _words(column: DataColumn) -> set[str]:
 
 
 def of_program(column: DataColumn) -> bool:
-    """Whether the name says that a program gave what stands there."""
-    return bool(_words(column) & OF_PROGRAMS) or "/" in column.path  # metrics are called fluency/score
+    """Whether the column's name says that a program gave the values."""
+    return bool(_words(column) & OF_PROGRAMS) or "/" in column.path  # tools call their metrics fluency/score
 
 
 def _is_rating(column: DataColumn) -> bool:
@@ -249,7 +251,7 @@ def _is_rating(column: DataColumn) -> bool:
 
 
 def dimension_of(column: DataColumn) -> str:
-    """The dimension of a column of scores: the last part of its path that says it, else ``overall``."""
+    """Return the dimension of a column of scores: the last part of its path that names one, else ``overall``."""
     named = [each.partition("=")[2] for each in column.path.split(".") if "=" in each]
     if named:
         return plain_name(named[-1])
@@ -266,7 +268,7 @@ def dimension_of(column: DataColumn) -> str:
 
 
 def _explain(found: RatedColumns) -> None:
-    """Fill in the labels and scales of what was taken; leave out what cannot stand beside the rest."""
+    """Fill in the labels and scales of the columns; leave out columns whose words have no known order."""
     texts = [each for given in found.columns.values() for each in given if not each.numbers and each.kind == "text"]
     words = {plain_name(word): word.strip() for each in texts for word in each.values}
     unknown = {name: word for name, word in words.items() if word.casefold() not in MEANINGS}
@@ -290,7 +292,7 @@ def _explain(found: RatedColumns) -> None:
 
 
 def _scale(columns: Sequence[DataColumn]) -> tuple[float, float] | None:
-    """The usual scale that the numbers fill only in part; None where they tell their scale, or none is likely."""
+    """Return the usual scale that the numbers only partly fill; None if they fill their scale, or none is likely."""
     numbers = [each.numbers for each in columns]
     if not numbers or all(set(each) <= {0, 1} for each in numbers):
         return None

@@ -1,4 +1,4 @@
-"""The mapping that reads a file, proposed from the names and values of its columns, and said as options."""
+"""A mapping that reads a file, proposed from the names and values of its columns, and written as options."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .published import (
 
 ORDER = ("id", "rater", "input", "output", "context", "reference", "system", "metadata", "human", "comment")
 ASKED_FOR = ("reference", "output", "context", "input")
-"""Fields with texts, in the order in which they are given a column."""
+"""Fields with texts, in the order in which each chooses its column."""
 OWN = ("human.", "comment.", "metadata.", "raters.")
-"""Beginnings of the names of columns that are ours already."""
+"""Prefixes of columns that already have our names."""
 LONGER_THAN_NAMES = 15
-"""Letters from which a value is likelier a text than the name of somebody."""
+"""Letters from which on a value is rather a text than a person's name."""
 Columns = Mapping[str, DataColumn]
 
 
 @dataclass(frozen=True)
 class ProposedMapping:
-    """Options that read a file, and what is said of them."""
+    """Options that read a file, and notes on them."""
 
     fields: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -42,20 +42,20 @@ class ProposedMapping:
     pairs: bool = False
     """Whether the rows are pairs of outputs, as ``weigh`` takes them."""
     is_traces: bool = False
-    """Whether these are traces, of which ``askance import`` makes examples."""
+    """Whether the rows are traces; ``askance import`` makes examples of traces."""
     form: str = ""
-    """The published form that the rows have; empty where none is known."""
+    """The published form of the rows; empty if it is not known."""
     has: tuple[str, ...] = ()
-    """Our fields that the rows have, by the mapping or by their own names."""
+    """Our fields that the rows have, through the mapping or under our own names."""
     notes: tuple[str, ...] = ()
 
     @property
     def lacks(self) -> list[str]:
-        """Fields that are needed and have no column."""
+        """Required fields that have no column."""
         return [each for each in ("input",) if each not in self.has and not self.pairs]
 
     def options(self) -> list[str]:
-        """The options, as a command line takes them; none where the file is read as it is."""
+        """Return the options of a command line; empty if the file needs none."""
         told = []
         for ours, columns in self.fields.items():
             told += ["--field", f"{ours}={columns if isinstance(columns, str) else ','.join(columns)}"]
@@ -69,12 +69,12 @@ class ProposedMapping:
         return told
 
     def line(self) -> str:
-        """The options in one line, quoted."""
+        """Return the options in one line, quoted for a shell."""
         return shlex.join(self.options())
 
 
 def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapping:
-    """Propose a mapping for rows with these columns, in the published ``form`` where they have one."""
+    """Propose a mapping for rows with these columns; ``form`` is their published form, if they have one."""
     if form is None and (found := _of_pairs(columns)) is not None:
         return found
     fields, has = _texts(columns) if form is None else _of_form(columns, form)
@@ -103,8 +103,8 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
 
 
 def scores_left(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Say which columns that were mapped to nothing look like people's scores, and the options that take them; empty
-    where none does."""
+    """Return a sentence with the options for columns that look like people's scores but are not mapped; empty without
+    any."""
     ratings = ratings_in([*columns_in(islice(rows, LOOKED_AT)).values()])
     fields = {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
     found = ProposedMapping(fields, ratings.labels, ratings.label_scale, ratings.human_scale)
@@ -119,12 +119,12 @@ def _paths(given: Sequence[DataColumn]) -> str | tuple[str, ...]:
 
 
 def _own(columns: Columns) -> dict[str, str]:
-    """Our fields that have a column of their own name, in any case."""
+    """Return our fields that have a column of the same name, in upper or lower case."""
     return {ours: path for path in columns if (ours := path.casefold()) in NAMES or ours == "metadata"}
 
 
 def _of_form(columns: Columns, form: PublishedForm) -> tuple[dict[str, Any], dict[str, str]]:
-    """The mapping of a published form, as far as its paths are there, and our fields with columns of their own."""
+    """Return the mapping of a published form, with the paths that exist, and our fields that the rows have."""
     has, fields = _own(columns), dict[str, Any]()
     for ours, given in sorted(form.fields.items(), key=lambda each: "?" in each[1]):
         if path := _place(ours, given, columns, {*fields.values()}):
@@ -135,7 +135,7 @@ def _of_form(columns: Columns, form: PublishedForm) -> tuple[dict[str, Any], dic
 
 
 def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
-    """The mapping of texts and ids, and our fields with their columns, those of our own names included."""
+    """Return the mapping of texts and ids, and the columns that already have the names of our fields."""
     has, fields = _own(columns), dict[str, Any]()
     if "input" in has and (instruction := _of_name("instruction", columns)) is not None:
         fields |= {"input": instruction.path, "context": has.pop("input")}
@@ -160,7 +160,7 @@ def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _place(ours: str, given: str, columns: Columns, taken: set[str]) -> str:
-    """The path that a form names, of several the first that is there; behind ``?`` the likeliest that begins so."""
+    """Return the first path of ``given`` that exists; ``?`` stands for the likeliest column below that path."""
     there = [path for path, each in columns.items() if each.values]
     for path in given.split("|"):
         begin, asked, _ = path.partition("?")
@@ -181,7 +181,7 @@ def _of_name(name: str, columns: Columns) -> DataColumn | None:
 
 
 def _likeliest(ours: str, columns: Columns, taken: Iterable[str]) -> DataColumn | None:
-    """The column whose name says most clearly that it is ours."""
+    """Return the column whose name fits our field best, without those that are taken; None if no name fits."""
     used = set(taken)
     ranked = [(_rank(ours, each), each) for path, each in columns.items() if path not in used and each.values]
     rank, best = max(ranked, key=lambda each: each[0], default=(0.0, None))
@@ -209,7 +209,7 @@ def _rank(ours: str, column: DataColumn) -> float:
 
 
 def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) -> None:
-    """Take the first long texts that are left for an input and an output of which no name speaks."""
+    """Take the first long texts that are left as input and output, if no column's name fitted."""
     taken = {*fields.values(), *has.values()}
     comments = NAMES["comment"].split()
     left = [
@@ -225,7 +225,7 @@ def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) 
 
 
 def _long_table(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
-    """The columns of ids and raters where each row is one rater's; None where it is not."""
+    """Return the columns of ids and raters if each row is one rater's; else None."""
     rater = next((each for path, each in columns.items() if plain_name(path) in NAMES["rater"].split()), None)
     named = [path for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
     several = [path for path in named if not columns[path].is_unique and path != (rater and rater.path)]
@@ -237,7 +237,7 @@ def _long_table(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
 
 
 def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
-    """The column of ids; one that has an id several times is that of a document."""
+    """Return the column of ids; an ``id`` column with repeated values becomes that of the document."""
     own = columns.get(has.get("id", ""))
     if own is not None and own.rows and own.is_unique:
         return None
@@ -268,9 +268,9 @@ def _said_of_ids(columns: Columns, fields: Mapping[str, Any]) -> list[str]:
 
 
 def _comments(columns: Sequence[DataColumn], ratings: RatedColumns, *, everything: bool) -> dict[str, Any]:
-    """Columns of comments: on the dimension beside whose score they stand, else on the output.
+    """Return the columns of comments: on the dimension whose score stands in the same object, else on the output.
 
-    Texts whose name says so are comments; with ``everything`` all texts are.
+    Texts with a name for comments are taken; with ``everything``, all texts are.
     """
     found: dict[str, list[str]] = {}
     beside = {each.path.rpartition(".")[0]: name for name, given in ratings.columns.items() for each in given}
@@ -288,7 +288,7 @@ def _comments(columns: Sequence[DataColumn], ratings: RatedColumns, *, everythin
 
 
 def _of_pairs(columns: Columns) -> ProposedMapping | None:
-    """The mapping of pairs of outputs; None where the columns are none of pairs."""
+    """Return the mapping for pairs of outputs; None if the columns are not those of pairs."""
     names = {path.casefold(): path for path in columns}
     if {"chosen", "rejected"} <= names.keys():
         return ProposedMapping(pairs=True, has=("chosen", "rejected"))

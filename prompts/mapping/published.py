@@ -1,6 +1,4 @@
-"""Tables alone: names that others give to fields, words that they give to labels, and the forms in which tools and data
-sets publish rows.
-"""
+"""Lookup tables: usual names of our fields, words of labels, and forms in which tools and data sets publish rows."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ USUAL = {
     "output": "output answer response completion prediction generation "
     "actual_output outputs reply model_output summary",
 }
-"""Names that others give a column, the likelier first."""
+"""Our field to usual names of its column, or of a prompt's variable for it, the likeliest first."""
 NAMES = {
     "input": f"{USUAL['input']} user_message message msg request post task turns conversation instructions text",
     "output": f"{USUAL['output']} decoded answer_text bot_response resp translation chatbot_response",
@@ -34,25 +32,25 @@ NAMES = {
     "notes justification rationales",
     "id": "id uuid uid key guid",
 }
-"""Our field to the usual names of its column, the likelier first."""
+"""Our field to all usual names of its column, the likeliest first."""
 NESTED_PARENTS = {
     "input": {"input", "inputs", "vars", "request", "query", "prompt", "fields"},
     "output": {"output", "outputs", "response", "completion", "choices", "answer"},
     "reference": {"reference", "expected", "expectations", "reference_outputs", "expected_output", "answers", "target"},
 }
-"""Objects in which a field usually stands."""
+"""Our field to the names of objects that usually hold it."""
 OF_PROGRAMS = _words(
     "llm auto gpt gpt4 metric metrics predictions prediction bleu rouge rouge1 rouge2 rougel bertscore cost "
     "latency usage tokens length count index idx epoch turn seed time timestamp created updated duration "
     "temperature version year age suggestion suggestions agent status eval evals evaluator judge grader"
 )
-"""Words in a name that speak of no score that a person gave."""
+"""Words in a column's name that say that no person gave its values."""
 RATINGS = _words(
     "score scores rating ratings label labels grade grades human verdict judgment judgement judgments annotation "
     "annotations evaluation overall stars vote votes thumbs mark marks expert annotator rater raters reviewer "
     "value choices choice number responses results result answer likert"
 )
-"""Words in a name that say that there are scores or labels, and not of what."""
+"""Words in a column's name that mean scores or labels, but not of which quality."""
 QUALITIES = _words(
     "quality helpful helpfulness coherence coherent relevance relevant consistency consistent fluency fluent "
     "correctness correct accuracy accurate faithfulness faithful factuality factual groundedness grounded "
@@ -61,7 +59,7 @@ QUALITIES = _words(
     "politeness polite engaging engagingness natural naturalness informativeness informative empathy ok pass "
     "passed acceptable acceptability appropriateness readability grammar likeability satisfied success adequacy"
 )
-"""Words in a name that are qualities which people rate."""
+"""Words in a column's name for qualities that people rate."""
 GOOD = _words(
     "ok okay correct right helpful approved approve accepted positive up thumbs_up thumbsup like liked 👍 safe "
     "grounded factual faithful supported relevant satisfied acceptable true win high"
@@ -71,7 +69,7 @@ BAD = _words(
     "unsafe ungrounded hallucinated hallucination unfaithful unsupported contradicted irrelevant not_relevant "
     "unsatisfied dissatisfied unacceptable false loss low error not_ok"
 )
-"""Labels that speak for an output, and against it, beside those that are always known."""
+"""Labels that speak for an output, and against it, in addition to those that are always known."""
 LADDER = (
     "terrible awful very_bad very_poor strongly_disagree very_unhelpful very_low never not_at_all very_dissatisfied",
     "bad poor disagree low unhelpful incorrect wrong weak rarely irrelevant not_relevant unacceptable dissatisfied",
@@ -83,9 +81,9 @@ LADDER = (
     "very_good very_helpful strongly_agree great very_high very_relevant highly_relevant very_satisfied always",
     "excellent perfect outstanding",
 )
-"""Words on a scale, from worst to best; those of one rung never stand on one scale."""
+"""Words of scales, from worst to best. Words of the same rung never stand on the same scale."""
 SCALES = ((1, 5), (0, 5), (1, 10), (0, 10), (1, 7), (0, 100))
-"""Worst and best score of usual scales that are known by their best."""
+"""Worst and best score of usual scales; the best score that occurs tells the scale."""
 
 PAIR_INPUTS = ("prompt", "question", "instruction", "query")
 PAIR_PREFERRED = (
@@ -99,46 +97,46 @@ LETTERS = {"1": "a", "2": "b", "a": "a", "b": "b"}
 
 
 def plain_name(name: str) -> str:
-    """A name in small letters with ``_`` between its words: ``Agent reply`` and ``agentReply`` are ``agent_reply``."""
+    """Return a name in lower case with ``_`` between words: ``agent_reply`` for ``Agent reply`` and ``agentReply``."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
     return re.sub(r"[^\w👍👎]+", "_", apart.casefold()).strip("_")
 
 
 @dataclass(frozen=True)
 class PublishedForm:
-    """One published form."""
+    """A form in which a tool or data set publishes its rows."""
 
     name: str
-    """For ``--from``."""
+    """The name for ``--from``."""
     title: str
     marks: tuple[str, ...]
-    """Paths, or beginnings of paths, that all must be there; ``a|b`` is either."""
+    """Paths, or beginnings of paths, that must all be among the columns; ``a|b`` needs one of the two."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Our field to a path; of ``a|b`` the first that is there; ``vars.?`` is the likeliest below ``vars``."""
+    """Our field to a path. ``a|b`` is the first path that exists; ``vars.?`` the likeliest column below ``vars``."""
     within: str = ""
-    """The place of the rows inside the rows of the file, where they stand deeper."""
+    """The path from a row of the file to the real rows, if they are nested."""
     people: str = ""
-    """A pattern of the paths under which people's scores and comments stand; empty where a program gave all scores."""
+    """A pattern for the paths of people's scores and comments; empty if a program gave all scores."""
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Meaning of the labels, where the form has some of its own."""
+    """Meaning of the form's own labels, if it has any."""
     pairs: bool = False
     """Whether a row is a pair of outputs."""
     traces: bool = False
-    """Whether these are traces, of which ``askance import`` alone makes examples."""
+    """Whether the rows are traces; only ``askance import`` makes examples of traces."""
     note: str = ""
-    """A sentence for the user."""
+    """A sentence for the user on this form."""
 
     def fits(self, columns: Collection[str]) -> bool:
         """Whether rows with these columns have this form."""
         return all(any(is_there(each, columns) for each in mark.split("|")) for mark in self.marks)
 
     def is_peoples(self, path: str) -> bool:
-        """Whether people gave what stands there."""
+        """Whether people gave the values at this path."""
         return bool(self.people) and re.fullmatch(self.people, path) is not None
 
 
 def is_there(mark: str, columns: Collection[str]) -> bool:
-    """Whether a path, or one that begins with it, is among the columns."""
+    """Whether the columns hold this path, or a longer path that begins with it."""
     return any(path == mark or path.startswith(f"{mark}.") for path in columns)
 
 
@@ -337,9 +335,9 @@ FORMS = (
         pairs=True,
     ),
 )
-"""The more special first."""
+"""The known forms; more specific ones come first."""
 
 
 def form_of(columns: Collection[str], name: str | None = None) -> PublishedForm | None:
-    """The first form, of this name where one is given, that rows with these columns have."""
+    """Return the first form, with this name if given, that fits rows with these columns; None without one."""
     return next((each for each in FORMS if name in (None, each.name) and each.fits(columns)), None)

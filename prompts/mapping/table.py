@@ -1,4 +1,4 @@
-"""A file looked at: the part of it with the rows, their columns, and the mapping that is proposed to read it."""
+"""A look at a file: the part with the rows, their columns, and a proposed mapping that reads them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from .proposal import ProposedMapping, propose
 from .published import form_of
 
 TRIED = 200
-"""Rows on which a mapping is tried before it is proposed."""
+"""Number of rows on which a mapping is tried before it is proposed."""
 MOST_SHOWN = 60
-"""Columns that are shown."""
+"""Most columns that are shown."""
 P = ParamSpec("P")
 Loaded = TypeVar("Loaded")
 Try = Callable[[Any, ProposedMapping], Any]
-"""Reads the first rows of a source by a mapping, and raises InputError where it cannot."""
+"""Reads the first rows of a source with a mapping; raises InputError if that fails."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A file with its columns, and the mapping that is to read it."""
+    """A file with its columns, and the proposed mapping that reads it."""
 
     source: Any
     """The file, with the part that has the rows; or the rows themselves."""
     rows: int
-    """Rows that were looked at."""
+    """Number of rows that were read."""
     is_whole: bool
-    """Whether these are all its rows."""
+    """Whether these are all rows of the file."""
     columns: Mapping[str, DataColumn]
     proposal: ProposedMapping
 
     def described(self) -> Iterator[str]:
-        """Sentences and lines on what is in the file, and what each column is taken for."""
+        """Yield lines that describe the file's content, and the field that each column is taken for."""
         rows = count(self.rows, "row") if self.is_whole else f"the first {self.rows:,} rows"
         form = f" It looks like {self.proposal.form}." if self.proposal.form else ""
         yield f"{self.source}: {rows}, {count(len(self.columns), 'column')}.{form}"
@@ -68,12 +68,12 @@ class Table:
             yield own
 
     def line(self) -> str:
-        """The command that reads the file, as far as it is of the file."""
+        """Return the command that reads the file, with the options that concern the file."""
         command = "weigh" if self.proposal.pairs else "evaluate"
         return f"askance {command} {as_typed(self.source)} {self.proposal.line()}".rstrip()
 
     def problem(self, read: Try) -> str:
-        """The error with which the mapping fails on the first rows; empty where it reads them."""
+        """Return the error of the mapping on the first rows; empty if it reads them."""
         if lacks := self.proposal.lacks:
             return f"No column looks like the {' or '.join(lacks)}: --field {lacks[0]}=COLUMN names it."
         try:
@@ -89,7 +89,7 @@ class Table:
         label_scale: tuple[str, ...] | None,
         human_scale: tuple[float, float] | None,
     ) -> Table:
-        """The table with fields and other settings as somebody wants them; a field without a column goes."""
+        """Return the table with the user's fields and other settings; a field without a column is removed."""
         found = self.proposal
         given = {name: each for name, each in {**found.fields, **fields}.items() if each}
         has = [each for each in found.has if fields.get(each, each)]
@@ -105,14 +105,14 @@ class Table:
 
 
 def look_at(file: Any, source: str | None = None) -> Table:
-    """Look at a file, and propose how it is read.
+    """Look at a file, and propose a mapping that reads it.
 
     Args:
         file: Any file that commands read, a name on the hub, a data frame or rows.
-        source: The name of a published form; found out where it is None.
+        source: The name of a published form; detected if it is None.
 
     Raises:
-        InputError: It cannot be read, holds no rows, or has not the form.
+        InputError: The file cannot be read, holds no rows, or does not have the form.
     """
     tables = [_table(each, source) for each in _parts(str(file) if isinstance(file, Path) else file)]
     if source is not None and not any(each.proposal.form for each in tables):
@@ -121,13 +121,13 @@ def look_at(file: Any, source: str | None = None) -> Table:
 
 
 def _promise(table: Table) -> tuple[bool, bool, int, int]:
-    """How much speaks for these rows among those of several parts of a document."""
+    """Return a sort key: the higher, the likelier this part of a document holds the rows."""
     found = table.proposal
     return bool(found.form), not found.lacks, len(found.has), table.rows
 
 
 def _parts(file: Any) -> list[Any]:
-    """The file, or the places in it of which one must have the rows."""
+    """Return the file, or its parts if any of several lists may hold the rows."""
     try:
         next(source_rows(file), None)
     except SeveralListsError as error:
@@ -154,10 +154,10 @@ def _first_rows(source: Any) -> tuple[list[Mapping[str, Any]], bool]:
 
 
 def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], Callable[P, Loaded]]:
-    """Make the errors of a loader give the options that would read its source, where some do.
+    """Decorate a loader so that its errors propose options that would read the source, if there are any.
 
-    The loader takes a source and, by name, ``fields``, ``labels`` and ``limit``; one of examples also ``label_scale``
-    and ``remarks``. ``pairs`` says that it loads pairs.
+    The loader takes a source and, as keywords, ``fields``, ``labels`` and ``limit``; a loader of examples also takes
+    ``label_scale`` and ``remarks``. ``pairs`` says that it loads pairs.
     """
 
     def decorate(load: Callable[P, Loaded]) -> Callable[P, Loaded]:
@@ -181,7 +181,7 @@ def proposes_mapping(*, pairs: bool = False) -> Callable[[Callable[P, Loaded]], 
 
 
 def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[Any, Mapping[str, Any]], Any]) -> str:
-    """The options that would read a source, as the end of a sentence; empty where none are found."""
+    """Return a sentence with the options that would read a source; empty if none are found."""
     if isinstance(source, Iterator) or is_on_hub(source):
         return ""
     try:
@@ -192,7 +192,7 @@ def _advice(source: Any, given: Mapping[str, Any], pairs: bool, read: Callable[[
                 f" These are {found.form}; askance import {as_typed(source)} -o examples.jsonl makes examples of them."
             )
         if found.pairs != pairs:
-            if {"output", "output_a", "output_b"} & (given.get("fields") or {}).keys():  # somebody says what they are
+            if {"output", "output_a", "output_b"} & (given.get("fields") or {}).keys():  # the user said what they are
                 return ""
             other = "pairs of outputs, which askance weigh" if found.pairs else "single outputs, which askance evaluate"
             return f" These rows are {other} reads." if {"output", "output_a", "chosen"} & {*found.has} else ""
