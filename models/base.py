@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Message = tuple[str, str]
 """Role and content. Content with more than a text is a :class:`~askance.prompts.messages.StructuredText`.
 
-Its original holds the fields of the message in OpenAI's chat API: parts with images, calls of tools.
+The field ``original`` of that class holds the message's fields in OpenAI's chat API: parts with images, tool calls.
 """
 
 TokenProbabilities = tuple[str, tuple[tuple[str, float], ...]]
@@ -51,16 +51,16 @@ class Parameters:
     def canonical(self) -> str:
         """Return a text that is equal for equal parameters."""
         values: list[Any] = [self.max_tokens, float(self.temperature), self.seed, self.top_logprobs, self.schema]
-        # left out where there is none, so that answers in older stores keep their keys
+        # left out if there is no grammar, so that answers in older stores keep their keys
         values += [] if self.grammar is None else [self.grammar]
-        if self.tools is not None:  # keys without tools stay as they were
+        if self.tools is not None:  # for the same reason
             values.append({"tools": self.tools})
         return json.dumps(values, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call: what is sent, and the key under which its answer is kept."""
+    """One call: its messages and parameters, and the key under which the answer is kept."""
 
     messages: tuple[Message, ...]
     parameters: Parameters
@@ -69,13 +69,13 @@ class Request:
     framing: Framing | None = field(default=None, compare=False)
     """The text that other requests on the same example share, for a server that can keep what it has read.
 
-    The framing is not sent. None where it is not known.
+    The framing is not sent. None if it is unknown.
     """
     about: tuple[Question, Example] | None = field(default=None, compare=False)
-    """The question and the example, where one word, yes or no, is asked for: what a trained encoder reads in place of
-    the messages."""
+    """The question and the example, if a yes or no is asked for. A trained encoder reads them in place of the messages.
+    """
     room: int = field(default=0, compare=False)
-    """Tokens for thinking, beside those of the answer. Not part of the key: more room does not change the question."""
+    """Tokens for thinking, in addition to the answer's. Not part of the key: more room does not change the question."""
 
     @property
     def most_tokens(self) -> int:
@@ -89,7 +89,7 @@ class Request:
 
     @property
     def prefix(self) -> str:
-        """The beginning that other requests on the same example share; empty where it is not known."""
+        """The beginning that other requests on the same example share; empty if it is unknown."""
         return "" if self.framing is None else self.framing.prefix
 
 
@@ -114,7 +114,7 @@ class RequestKey:
 
 
 def _beside(content: str) -> bytes:
-    """Return all of a content but its texts, for the key; nothing for a plain text, whose key is as it always was."""
+    """Return all fields of a content except its texts, for the key; nothing for a plain text, so that old keys stay."""
     if not isinstance(content, StructuredText):
         return b""
     fields = dict(content.original)
@@ -135,36 +135,36 @@ def make_request(
     *,
     framing: Framing | None = None,
 ) -> Request:
-    """A request with its key; ``identity`` is the model's."""
+    """Return a request with its key. ``identity`` is the model's identity."""
     key = RequestKey(identity, parameters, replicate, messages).key("")
     return Request(tuple(messages), parameters, replicate, key, framing)
 
 
 def images_of_content(content: str) -> int:
-    """Return how many images stand in a message's content."""
+    """Return the number of images in a message's content."""
     parts = content.original.get("content") if isinstance(content, StructuredText) else None
     return sum(part["type"] == "image_url" for part in parts) if isinstance(parts, list) else 0
 
 
 def images_in(request: Request) -> int:
-    """Return how many images are sent with a request."""
+    """Return the number of images in a request."""
     return sum(images_of_content(content) for _, content in request.messages)
 
 
 class Answer(NamedTuple):
-    """A model's reply, with the tokens and the money that it took."""
+    """A model's reply, with its tokens and its cost."""
 
     text: str
     logprobs: tuple[TokenProbabilities, ...] | None = None
-    """Log-probabilities of each generated token; None where the endpoint gives none."""
+    """Log-probabilities at each generated token; None if the endpoint gives none."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
     """US dollars; None where the price is not known."""
     finish: str = "stop"
-    """Why it ended; ``length`` means that it was cut off."""
+    """Why the reply ended; ``length`` means that it was cut off."""
     reasoning_tokens: int = 0
-    """Tokens that the model thought before it answered, part of ``completion_tokens``; 0 where it did not think."""
+    """Tokens of thinking before the answer, part of ``completion_tokens``; 0 if the model did not think."""
 
     @property
     def is_empty(self) -> bool:
@@ -173,8 +173,8 @@ class Answer(NamedTuple):
 
 
 def message_said(text: str, calls: Any) -> str:
-    """The text of an answer to a request with tools: one message as JSON, with its calls as an endpoint gives them. It
-    is empty where nothing is said. Raises TypeError where the calls are no list of objects."""
+    """Return the text of an answer to a request with tools: one message as JSON, with the tool calls that the endpoint
+    sent. It is empty if there is neither text nor call. Raises TypeError if the calls are no list of objects."""
     if not isinstance(calls or [], Sequence) or not all(isinstance(each, Mapping) for each in calls or ()):
         raise TypeError("tool_calls must be a list of objects")
     made = [{name: value for name, value in each.items() if name != "index"} for each in calls or ()]
@@ -186,7 +186,7 @@ def message_said(text: str, calls: Any) -> str:
 
 
 def message_in(answer: str) -> dict[str, Any]:
-    """The message in the text of an answer to a request with tools. Raises ValueError where there is none."""
+    """Return the message in the text of an answer to a request with tools. Raises ValueError if there is none."""
     try:
         message = json.loads(answer)
     except (ValueError, RecursionError):
@@ -197,16 +197,16 @@ def message_in(answer: str) -> dict[str, Any]:
 
 
 class Model(Protocol):
-    """A model that can be asked. It has one method; the attributes describe it."""
+    """A model that can be asked. It has one method, ``answer``; the attributes describe the model."""
 
     name: str
     """The model's name as the user wrote it: ``provider/model``."""
 
     identity: str
-    """Everything that the answers depend on besides the request: endpoint and model, or the hash of the weights.
+    """Everything besides the request that the answers depend on: endpoint and model, or the hash of the weights.
 
-    Where they depend on more than can be said here, e.g. a script, the model has a true ``answers_stay_in_the_run``: a
-    run's answers are then not shared with other commands.
+    If the answers depend on something that no text can identify, e.g. a script, the model has a true
+    ``answers_stay_in_the_run``. A run's answers are then not shared with other commands.
     """
 
     async def answer(self, request: Request) -> Answer:
@@ -214,8 +214,8 @@ class Model(Protocol):
 
 
 def refuse_images(model: Model, shown: Iterator[str]) -> None:
-    """Refuse examples with images, by the ids ``shown``, for a model whose ``takes_images`` is false. Raises InputError
-    then; the ids are read only for such a model."""
+    """Raise InputError if examples have images and the model's ``takes_images`` is false. ``shown`` are the ids of
+    examples with images; they are read only for such a model."""
     if not getattr(model, "takes_images", True) and (first := next(shown, None)) is not None:
         raise InputError(
             f"{model.name} takes no images, and example '{first}' has one. Name a model that takes them, or leave such "
@@ -224,7 +224,7 @@ def refuse_images(model: Model, shown: Iterator[str]) -> None:
 
 
 def refuse_tools(model: Model) -> None:
-    """Refuse tools for a model without a true ``takes_tools``. Raises InputError then."""
+    """Raise InputError for a model without a true ``takes_tools``."""
     if not getattr(model, "takes_tools", False):
         raise InputError(
             f"{model.name} takes no definitions of tools, so a recorded output cannot be replayed. Name a model that "
@@ -233,7 +233,7 @@ def refuse_tools(model: Model) -> None:
 
 
 class CallError(AskanceError):
-    """A call brought nothing that can be used: the endpoint failed, or no reply follows the schema."""
+    """A call gave no usable answer: the endpoint failed, or no reply follows the schema."""
 
     fatal: bool = False
     """Whether every further call would fail in the same way (wrong key, unknown model)."""
@@ -249,22 +249,22 @@ class ModelError(CallError):
     """Seconds that the endpoint asked us to wait."""
     fatal: bool = False
     status: int | None = None
-    """HTTP status of the reply, where there was one; 200 for a reply that breaks off."""
+    """HTTP status of the reply, if there was a reply; 200 for a reply that breaks off."""
 
     def __str__(self) -> str:
         return self.message
 
 
 class EmptyAnswerError(ModelError):
-    """The endpoint answered with nothing: the model may be silent, or something on the way went wrong."""
+    """The endpoint sent an empty answer: the model may be silent, or something on the way went wrong."""
 
 
 class LeftOutError(ModelError):
-    """A batch came back without a usable answer to this request; whether the endpoint is down it does not say."""
+    """A batch came back without a usable answer to this request. This is no sign that the endpoint is down."""
 
 
 class StoreAwayError(AskanceError):
-    """A store does not answer now, e.g. because its server is restarted; what was to be done can be done again."""
+    """A store does not answer now, e.g. because its server is restarted. The same call may succeed later."""
 
 
 class AnswerStore(Protocol):
@@ -273,45 +273,45 @@ class AnswerStore(Protocol):
     (:class:`askance.memory.postgres_store.PostgresStore`)."""
 
     def get_many(self, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
-        """Look up answers; a key that has none is left out."""
+        """Look up answers. Keys without an answer are left out."""
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, and let go of the claim on it; it is safe when this returns."""
+        """Keep an answer, and let go of the claim on it. The answer is safe when this returns."""
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use."""
+        """Drop answers that turned out to be useless."""
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of the model with this identity; None where nothing was learned."""
+        """Return the facts about the model with this identity; None if nothing was learned."""
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
-        """Keep new facts about a model: the larger room, and answers and tokens added to the known ones."""
+        """Add new facts about a model to the known ones: keep the larger room, and add answers and tokens."""
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now; where not, another process that shares the store is buying it."""
+        """Whether this process may buy the answer now. If not, another process that shares the store is buying it."""
 
     def renew(self, keys: Sequence[bytes]) -> None:
         """Keep claims alive: a claim that is not renewed lapses after its lease."""
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """Give up claims on answers that are not to be bought, or that are there now."""
+        """Give up claims on answers that are in the store now, or will not be bought."""
 
 
 class ThinkingFacts(NamedTuple):
-    """Facts of a model's thinking, which a store keeps beside the answers."""
+    """Facts about a model's thinking, which a store keeps beside the answers."""
 
     room: int
-    """Tokens that its calls get for thinking; 0 where it has answered without."""
+    """Tokens for thinking in each call; 0 for a model that answered without thinking."""
     answers: int = 0
-    """Answers that it has given with it."""
+    """Number of answers with thinking so far."""
     tokens: int = 0
-    """Tokens that it has thought for them."""
+    """Tokens of thinking for all these answers."""
 
     @property
     def average(self) -> int:
-        """Tokens of thinking an answer; all of the room where it has given none."""
+        """Average tokens of thinking for an answer; the whole room if there is no answer yet."""
         return round(self.tokens / self.answers) if self.answers else self.room
 
     def and_these(self, others: ThinkingFacts) -> ThinkingFacts:
-        """The union of two sets of facts."""
+        """Return both sets of facts together."""
         return ThinkingFacts(max(self.room, others.room), self.answers + others.answers, self.tokens + others.tokens)

@@ -1,6 +1,6 @@
 """Costs and caps of calls: list prices, caps shared by all roles, the ledger of each role, limits a minute.
 
-An unknown price is never taken for 0. A model on this machine costs nothing. The prices here are OpenAI's own; other
+An unknown price never counts as 0. A model on this machine costs nothing. This module has OpenAI's prices; other
 providers' prices come with LiteLLM.
 """
 
@@ -24,14 +24,14 @@ from .base import Answer, Model, Request, images_in
 
 
 def spending_of(result: Mapping[str, Any]) -> str:
-    """Calls, reused answers, tokens and money in words, from the figures that stand in every result file. E.g. ``12
-    calls, 1 answer reused, 3,400 tokens, $0.0021``."""
+    """Describe calls, reused answers, tokens and money in words, from the figures of a result file. E.g. ``12 calls,
+    1 answer reused, 3,400 tokens, $0.0021``."""
     calls, reused, tokens = count(result["calls"], "call"), count(result["cached_calls"], "answer"), result["tokens"]
     return f"{calls}, {reused} reused, {count(tokens, 'token')}, {price_said(result)}"
 
 
 def together(spent: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The figures of several budgets as those of one; the money is None where the price of a call is not known."""
+    """Add up the figures of several budgets. The money is None if the price of any call is unknown."""
     each = list(spent)
     total = {name: sum(one[name] for one in each) for name in ("calls", "cached_calls", "tokens")}
     unpriced = sum(one.get("unpriced_calls", 0) for one in each)
@@ -42,7 +42,7 @@ def together(spent: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def price_said(result: Mapping[str, Any]) -> str:
-    """Money in words, from ``cost_usd``: all of it, or ``known_usd`` and the calls whose price is unknown
+    """Describe money in words: ``cost_usd``, or, if it is None, ``known_usd`` and the calls with an unknown price
     (``unpriced_calls``, by role under ``roles``)."""
     if result["cost_usd"] is not None:
         return money(result["cost_usd"])
@@ -56,25 +56,25 @@ def price_said(result: Mapping[str, Any]) -> str:
 
 
 CAPS = {"max_calls": "call_budget", "max_tokens": "token_budget", "max_cost": "cost_budget"}
-"""Reasons for which a run ends at a cap, each with the setting that is the cap."""
+"""Reasons for a run to end at a cap, each with the setting of the cap."""
 GO_ON = "Raise the cap to go on; an answer that is stored is not bought again."
 BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so that all are bought again."
 
 
 def estimate_tokens(text: str) -> int:
-    """Rough number of tokens of a text, 1 or more: a quarter of its characters, and each Chinese or Korean one."""
+    """Estimate the tokens of a text, 1 or more: one for four characters, or for one in Chinese, Japanese, Korean."""
     return max(1, letters(text) // 4)
 
 
 def reserved_tokens(request: Request) -> int:
-    """Tokens to set aside while a call is under way: its estimated prompt, the room to think and the longest answer."""
+    """Return the tokens to set aside during a call: its estimated prompt, the room to think and the longest answer."""
     texts = sum(estimate_tokens(content) for _, content in request.messages)
     texts += sum(estimate_tokens(json.dumps(tool)) for tool in request.parameters.tools or ())
     return texts + IMAGE_TOKENS * images_in(request) + request.most_tokens
 
 
 def highest_cost(model: Model, request: Request) -> float:
-    """US dollars to set aside during a call, by the model's ``highest_cost`` or its price; 0 where unknown."""
+    """Return the US dollars to set aside during a call: by the model's ``highest_cost``, or its price; 0 if unknown."""
     own: Callable[[Request], float] | None = getattr(model, "highest_cost", None)
     price: Price | None = getattr(model, "price", None)
     if own is not None:
@@ -86,7 +86,7 @@ def highest_cost(model: Model, request: Request) -> float:
 class RoleLedger:
     """Calls, tokens and money of one role so far."""
 
-    calls: int = 0  # answers that were paid for, by this run, in this process or before it was interrupted
+    calls: int = 0  # answers that this run paid for, in this process or before an interruption
     cached_calls: int = 0  # answers that cost nothing, because they had been bought before
     retries: int = 0
     failures: int = 0
@@ -96,7 +96,7 @@ class RoleLedger:
     unpriced_calls: int = 0  # calls whose price is not known
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return the figures as every result has them; the cost is None where the price of a call is not known."""
+        """Return the figures in the form of a result file. The cost is None if the price of any call is unknown."""
         # Rounded: the last digits of the sum depend on the order of the answers.
         money = {"cost_usd": None if self.unpriced_calls else round(self.cost_usd, 9)}
         return {name: value for name, value in (vars(self) | money).items() if name != "unpriced_calls" or value}
@@ -104,26 +104,26 @@ class RoleLedger:
 
 @dataclass
 class Budget:
-    """Counts and caps. A call is refused before it is made, never cut off after."""
+    """Counts and caps over all roles. A call beyond a cap is refused before it is made; no call is cut off later."""
 
     call_budget: int | None = None
     token_budget: int | None = None
     cost_budget: float | None = None
     roles: dict[str, RoleLedger] = field(default_factory=dict)
-    keeps_answers: bool = True  # whether what was bought is there for the next command
+    keeps_answers: bool = True  # whether the next command can use the answers that were bought
     _reserved_calls: int = 0
     _reserved_tokens: int = 0
     _reserved_cost: float = 0.0
     _came_back: asyncio.Event = field(default_factory=asyncio.Event, repr=False, compare=False)
-    """Set, and replaced, when something is given back."""
+    """Set, and replaced by a new event, when a reservation is given back."""
 
     def role(self, name: str) -> RoleLedger:
-        """The ledger of one role, made when first asked for."""
+        """Return the ledger of a role. It is made at the first use."""
         return self.roles.setdefault(name, RoleLedger())
 
     @property
     def sentence(self) -> str:
-        """A sentence on the calls of all roles, for people."""
+        """Calls, tokens and money of all roles in words."""
         return spending_of({**self.to_dict(), "roles": {name: vars(each) for name, each in self.roles.items()}})
 
     @property
@@ -143,21 +143,21 @@ class Budget:
 
     @property
     def unpriced_calls(self) -> int:
-        """Calls whose price is not known, over all roles."""
+        """Calls with an unknown price, over all roles."""
         return sum(role.unpriced_calls for role in self.roles.values())
 
     @property
     def cost_usd(self) -> float | None:
-        """Money, over all roles; None where the price of a call is not known."""
+        """US dollars over all roles; None if the price of any call is unknown."""
         return None if self.unpriced_calls else self.known_cost
 
     @property
     def known_cost(self) -> float:
-        """Money of the calls whose price is known, over all roles."""
+        """US dollars of the calls with a known price, over all roles."""
         return sum(role.cost_usd for role in self.roles.values())
 
     def to_dict(self) -> dict[str, float | None]:
-        """The figures of all roles as every result has them."""
+        """Return the figures of all roles in the form of a result file."""
         return {
             "calls": self.calls,
             "cached_calls": self.cached_calls,
@@ -168,7 +168,7 @@ class Budget:
         }
 
     def reserve(self, tokens: int, cost: float = 0.0) -> None:
-        """Set a call, tokens and US dollars aside. Raises BudgetExceededError where a cap would be passed."""
+        """Set aside a call, tokens and US dollars. Raises BudgetExceededError if a cap would be passed."""
         if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
             raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
         if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
@@ -194,8 +194,8 @@ class Budget:
         self._reserved_cost += cost
 
     async def reserve_in_turn(self, tokens: int, cost: float = 0.0) -> None:
-        """Like :meth:`reserve`; where only what is set aside for calls under way is in the way, once they have come
-        back. Raises BudgetExceededError where a cap would be passed all the same."""
+        """Like :meth:`reserve`, but wait if only the sums set aside for calls under way are in the way. Raises
+        BudgetExceededError if a cap would be passed even without these sums."""
         while True:
             try:
                 self.reserve(tokens, cost)
@@ -218,7 +218,7 @@ class Budget:
         return GO_ON if self.keeps_answers else BEGIN_AGAIN
 
     def release(self, tokens: int, cost: float = 0.0) -> None:
-        """Give back what :meth:`reserve` set aside."""
+        """Give back the sums that :meth:`reserve` set aside."""
         self._reserved_calls -= 1
         self._reserved_tokens -= tokens
         self._reserved_cost = self._reserved_cost - cost if self._reserved_calls else 0.0
@@ -226,7 +226,7 @@ class Budget:
         self._came_back = asyncio.Event()
 
     def paid(self, role: str, answer: Answer, *, calls: int = 1) -> None:
-        """Book an answer that was paid for; ``calls`` is 0 where it belongs to one that is booked."""
+        """Book a paid answer. ``calls`` is 0 if it belongs to a call that is already booked."""
         ledger = self.role(role)
         ledger.calls += calls
         ledger.prompt_tokens += answer.prompt_tokens
@@ -241,7 +241,7 @@ MINUTE = 60.0
 
 
 class PerMinute:
-    """Keeps calls and tokens of one model to what may be asked in any minute, over all roles that use it."""
+    """Limits on the calls and tokens of one model in any minute, over all roles that use the model."""
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         """``requests`` and ``tokens`` per minute; None is no limit."""
@@ -251,7 +251,7 @@ class PerMinute:
         self._queue = asyncio.Lock()
 
     async def turn(self, tokens: int) -> Callable[[int], None]:
-        """Wait until a call of so many tokens may be made; the result is told how many it took."""
+        """Wait until a call with ``tokens`` may be made. Returns a function that takes the tokens really used."""
         async with self._queue:  # in the order of asking
             while (seconds := self._seconds_to_wait(tokens)) > 0:  # noqa: ASYNC110 - time alone makes room
                 await asyncio.sleep(seconds)
@@ -268,7 +268,7 @@ class PerMinute:
         while self._begun and self._begun[0][0] <= now - MINUTE:
             self._begun.popleft()
         calls, taken, until = len(self._begun), sum(each for _, each in self._begun), now
-        for begun, spent in self._begun:  # until so many are past that there is room
+        for begun, spent in self._begun:  # let the oldest calls pass until there is room
             full = self.requests is not None and calls >= self.requests
             if not full and (self.tokens is None or taken + tokens <= self.tokens):
                 break
@@ -277,7 +277,7 @@ class PerMinute:
 
 
 def per_minute(model: Any) -> PerMinute | None:
-    """The limits of a model; None where it has none."""
+    """Return a model's limits per minute; None if it has none."""
     requests, tokens = (getattr(model, name, None) for name in ("requests_per_minute", "tokens_per_minute"))
     return PerMinute(requests, tokens) if requests or tokens else None
 
@@ -320,11 +320,11 @@ class Price:
     answer: float
 
     def of(self, prompt_tokens: int, answer_tokens: int) -> float:
-        """US dollars for so many tokens."""
+        """Return the US dollars for these numbers of tokens."""
         return prompt_tokens * self.prompt + answer_tokens * self.answer
 
     def highest(self, request: Request) -> float:
-        """US dollars that an answer to a request may cost."""
+        """Return the most US dollars that an answer to a request may cost."""
         answer = request.most_tokens
         return self.of(reserved_tokens(request) - answer, answer)
 
@@ -337,8 +337,8 @@ FREE = Price(0.0, 0.0)
 
 
 def list_price(model: str, base_url: str) -> Price | None:
-    """The price of a model by its name at the endpoint; None where it is unknown, as at any endpoint but OpenAI's own.
-    A dated snapshot costs what the model costs, but for the first of gpt-4o."""
+    """Return the list price of a model by its name at the endpoint; None if it is unknown, or the endpoint is not
+    OpenAI's. A dated snapshot costs as much as its model, except the first snapshot of gpt-4o."""
     if urlsplit(base_url).hostname != "api.openai.com":
         return None
     found = _PER_MILLION.get(model) or _PER_MILLION.get(_SNAPSHOT.sub("", model))

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint, directly over aiohttp: the client is most of the cost of a judged question."""
+"""Models at OpenAI-compatible endpoints, called directly over aiohttp: a client is most of a judged question's cost."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ IDLE_SECONDS = 3.0
 request that is sent while they do so fails."""
 _EXPLAINED = Parameters(200, top_logprobs=5)  # parameters of a request for an answer with an explanation
 _KINDS = {429: "rate.?limit|too.?many|quota", 503: "overloaded|unavailable|server_error|internal|timeout"}
-"""Statuses that an error inside HTTP 200 means whose code or type is a word."""
+"""HTTP status for an error inside an HTTP 200 reply, by the words in the error's code or type."""
 
 
 class DirectModel(EndpointModel):
-    """``openai/NAME`` at an OpenAI-compatible endpoint. It learns what that does not take
-    (:mod:`askance.models.request_form`); log-probabilities that are left out show as ``logprobs=None``."""
+    """A model ``openai/NAME`` at an OpenAI-compatible endpoint. It learns which fields the endpoint refuses
+    (:mod:`askance.models.request_form`). An answer without log-probabilities has ``logprobs=None``."""
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class DirectModel(EndpointModel):
         self._proxy: str | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a refused optional field is left out from then on. Raises ModelError without an answer."""
+        """Ask once. Optional fields that the endpoint refuses are left out later. Raises ModelError without an
+        answer."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
@@ -103,7 +104,7 @@ class DirectModel(EndpointModel):
     async def call(
         self, method: str, path: str, data: Any = None, *, seconds: float | None = None
     ) -> tuple[int, Any, bytes]:
-        """Status, headers and body of one call; ``data`` is JSON or a form, ``seconds`` replace the timeout."""
+        """Make a call; return its status, headers and body. ``data`` is JSON or a form, ``seconds`` another timeout."""
         import aiohttp
 
         base = self._base_url if isinstance(self._base_url, str) else await self._base_url()
@@ -164,7 +165,7 @@ class DirectModel(EndpointModel):
         return ModelError(f"{self.name}: cannot reach {place} ({said}). {advice}", retry=True)
 
     def read(self, payload: bytes, request: Request) -> Answer:
-        """The answer in a chat completion. Raises ModelError where there is none."""
+        """Return the answer in a chat completion. Raises ModelError if there is none."""
         may_pass = False
         try:
             is_stream = payload.lstrip().startswith(_STREAM)
@@ -189,11 +190,11 @@ class DirectModel(EndpointModel):
         raise ModelError(
             f"{self.name}: the endpoint's reply is not an OpenAI chat completion ({kind}). Is --api-base right, with "
             f"/v1 at its end where the server wants it? It said: {shown}",
-            retry=self._has_answered,  # then the address is right, and what stands in front of it has sent this
+            retry=self._has_answered,  # then the address is right, and something in front of it has sent this reply
         )
 
     def _broke_off(self, error: Any) -> ModelError:
-        """The error for an answer that the endpoint could not finish; it says so beside the part that is there."""
+        """Return the error for an answer that the endpoint could not finish. The reply has an error beside its text."""
         payload = json.dumps({"error": error}).encode()
         if error and (status := _code(error, otherwise=200)) != 200:
             return self.explain(status, {}, payload)
@@ -202,7 +203,7 @@ class DirectModel(EndpointModel):
         return ModelError(text, retry=True, status=200)
 
     def explain(self, status: int, headers: Any, payload: bytes) -> ModelError:
-        """The error that a status with headers and body is."""
+        """Return the error for a reply with this status, headers and body."""
         shown = self.clean(_message(payload))[:300]
         bad_key = f"the endpoint refused the key (HTTP {status}: {shown}). Check OPENAI_API_KEY."
         unknown = (
@@ -213,7 +214,7 @@ class DirectModel(EndpointModel):
         return self._failed(status, shown, said, headers, bad_key=bad_key, unknown=unknown)
 
     def clean(self, text: str) -> str:
-        """A text without the key."""
+        """Replace the key in a text by ``[key]``."""
         key = self._api_key
         if not key:
             return text
@@ -225,7 +226,7 @@ class DirectModel(EndpointModel):
 def answer_in(
     request: Request, message: Mapping[str, Any], logprobs: Any, usage: Mapping[str, Any], finish: Any
 ) -> Answer:
-    """The answer in a message of a chat completion, its cost aside. Raises TypeError for one of another form."""
+    """Return the answer in a chat completion's message, without its cost. Raises TypeError for a malformed message."""
     text = text_of(message.get("content")) or str(message.get("refusal") or "")
     apart = thinks_apart(message)
     kept = read_logprobs(logprobs, request.parameters)
@@ -241,7 +242,7 @@ def answer_in(
 
 
 def chat_fields(request: Request) -> dict[str, Any]:
-    """A request as the fields of an OpenAI chat completion, but for the model's name."""
+    """Return the fields of an OpenAI chat completion for a request, without the model's name."""
     parameters = request.parameters
     messages = [
         {"role": role, **(content.original if isinstance(content, StructuredText) else {"content": content})}
@@ -275,7 +276,7 @@ _PLAIN = ("enum", "const", "required", "default", "examples")  # parts that hold
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether a schema is what OpenAI calls strict: every object names all its keys, and allows no others."""
+    """Whether a schema is strict in OpenAI's sense: every object requires all its keys and allows no others."""
     if isinstance(schema, list):
         return all(map(is_strict, schema))
     if not isinstance(schema, Mapping):
@@ -290,7 +291,7 @@ def is_strict(schema: Any) -> bool:
 
 
 def _message(payload: bytes) -> str:
-    """The endpoint's own words; all that it sent where there are none in the usual place."""
+    """Return the endpoint's error message, or the whole reply if there is none in the usual field."""
     text = payload.decode("utf-8", "replace").strip()
     try:
         error = json.loads(text)["error"]
@@ -301,7 +302,7 @@ def _message(payload: bytes) -> str:
 
 
 def _error_inside(payload: bytes) -> int | None:
-    """The status of an error that came with HTTP 200 in place of an answer, as from OpenRouter; None without one."""
+    """Return the status of an error that was sent with HTTP 200 in place of an answer (OpenRouter does so), or None."""
     if b'"error"' not in payload:
         return None
     try:
@@ -317,7 +318,7 @@ def _error_in(data: dict[str, Any]) -> int | None:
 
 
 def _code(error: Any, otherwise: int = 400) -> int:
-    """Status of an error that came with HTTP 200; ``otherwise`` where it names none."""
+    """Return the status of an error that came with HTTP 200, or ``otherwise`` if the error names none."""
     hints = [str(error.get(name)) for name in ("code", "status", "type")] if isinstance(error, dict) else []
     for hint in hints:
         if hint.isdigit() and 400 <= int(hint) < 600:
@@ -330,7 +331,7 @@ _STREAM = (b"data:", b"event:", b":", b"id:", b"retry:")  # beginnings of a stre
 
 
 def whole_reply(payload: bytes) -> dict[str, Any]:
-    """The chat completion that a stream of events holds, where it streams unasked. Raises ValueError."""
+    """Join an unasked stream of events into one chat completion. Raises ValueError if it is damaged or breaks off."""
     texts: dict[str, str] = {}
     choice: dict[str, Any] = {}
     whole: dict[str, Any] = {"choices": [choice]}
@@ -363,7 +364,7 @@ def whole_reply(payload: bytes) -> dict[str, Any]:
 
 
 def _add_pieces(calls: list[dict[str, Any]], pieces: Sequence[Mapping[str, Any]]) -> None:
-    """Add the pieces of calls in an event of a stream; those with an index seen before go on with its call."""
+    """Add the pieces of tool calls in a stream's event. A piece with a known index continues that call."""
     for piece in pieces:
         place = piece.get("index", len(calls))
         known = next((each for each in calls if each["index"] == place), None)
@@ -376,7 +377,7 @@ def _add_pieces(calls: list[dict[str, Any]], pieces: Sequence[Mapping[str, Any]]
 
 
 def text_of(content: Any) -> str:
-    """The content of a message: a text, nothing, a list of parts, one part, or the answer as an object."""
+    """Return a message's content as text. It may be a text, None, a list of parts, one part, or an answer object."""
     if isinstance(content, dict):
         is_part = isinstance(content.get("text"), str) and set(content) <= {"type", "text", "annotations"}
         content = [content] if is_part else json.dumps(content, ensure_ascii=False)
@@ -388,7 +389,7 @@ def text_of(content: Any) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address without a user's name, password or query, which may hold a key."""
+    """Return an address without user name, password and query, as these may hold a key."""
     scheme, slashes, rest = url.rpartition("://")
     place, *query = re.split(r"[?#]", rest)
     # a password may hold any of these signs
@@ -397,7 +398,8 @@ def shown_address(url: str) -> str:
 
 
 def check_address(url: str, option: str = "--api-base") -> str:
-    """A usable address, given as an option. Raises InputError for others, and for one with a password or query."""
+    """Check an address given as an option, and return it without outer spaces. Raises InputError for an unusable
+    address, and for an address with a user name, password or query."""
     shown, url = shown_address(url), url.strip()
     if not url.startswith(("http://", "https://")):
         raise InputError(f"{option} {shown}: an address begins with http:// or https://.")
@@ -418,8 +420,8 @@ def check_address(url: str, option: str = "--api-base") -> str:
 
 
 def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProbabilities, ...] | None:
-    """Log-probabilities that are worth keeping, to 4 decimals, as a stored answer must give the same verdict; None
-    without. A token without any alternative counts as none: a yes by itself would have P(yes) = 1."""
+    """Return the log-probabilities worth keeping, rounded to 4 decimals, or None if there are none. Tokens without any
+    alternatives count as none: a yes by itself would have P(yes) = 1."""
     if not wanted.top_logprobs:
         return None
     short, asked = wanted.schema is None and wanted.max_tokens <= ROOM, _asked_words(wanted.schema)
@@ -436,7 +438,7 @@ def read_logprobs(data: Any, wanted: Parameters = _EXPLAINED) -> tuple[TokenProb
 
 
 def _asked_words(schema: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The words for yes and no that a schema allows, apart from the English words, which are always kept."""
+    """Return the words for yes and no that a schema allows, without the English words, which are always kept."""
     for field in (schema or {}).get("properties", {}).values():
         words = field.get("enum") or field.get("properties", {}).get("answer", {}).get("enum") or ()
         return tuple(word.lower() for word in words if isinstance(word, str) and word not in ("yes", "no"))
@@ -448,9 +450,10 @@ def _alternatives(top: list[Any], *, short: bool, asked: Collection[str]) -> tup
     if not all(logprob <= 0.01 for _, logprob in pairs):
         raise ValueError("a log-probability above 0, or none at all")
     kept = worth_keeping(pairs, short=short, asked=asked)
+    # rounded already here, so that a stored answer gives the same verdict
     return tuple([(token, round(logprob, 4)) for token, logprob in kept])
 
 
 def default_base_url() -> str:
-    """``OPENAI_BASE_URL``, else OpenAI's own."""
+    """Return ``OPENAI_BASE_URL``, or OpenAI's own address if it is not set."""
     return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"

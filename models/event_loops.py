@@ -1,5 +1,5 @@
-"""Asynchronous work for callers that are not, and the other way round: run to its end from anywhere, by many threads on
-one event loop, or in a thread while the caller's loop goes on."""
+"""Bridges between synchronous and asynchronous code: run a coroutine to its end from anywhere, run the coroutines of
+many threads on one event loop, or run a function in a thread while the caller's loop goes on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOSED = "This gateway is closed; ask within its 'with' block."
 
 @dataclass(frozen=True, slots=True)
 class _Box(Generic[Result]):
-    """A result with a short repr: asyncio.run takes the repr of its task, which would write out every verdict."""
+    """A result with a short repr: asyncio.run makes the repr of its task, which would contain every verdict."""
 
     value: Result = field(repr=False)
 
@@ -33,7 +33,7 @@ async def _boxed(work: Coroutine[Any, Any, Result]) -> _Box[Result]:
 
 
 class _Thread(Generic[Result]):
-    """Work in a thread of its own and in its caller's context; whatever it waits for there can be cancelled."""
+    """Work in its own thread, with its caller's context variables. The coroutines that it awaits can be cancelled."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         """Start the thread."""
@@ -54,14 +54,14 @@ class _Thread(Generic[Result]):
             self.done.set_result(result)
 
     def cancel(self) -> None:
-        """Cancel what the work waits for, now and from now on; it ends by itself, and closes its store before."""
+        """Cancel what the work awaits, now and later. The work then closes its store and ends by itself."""
         with self._lock:
             self._is_cancelled = True
             for task, loop in self._waiting.items():
                 loop.call_soon_threadsafe(task.cancel)
 
     async def cancellable(self, work: Coroutine[Any, Any, Waited]) -> Waited:
-        """Run a coroutine of the work, which :meth:`cancel` cancels."""
+        """Run a coroutine of the work, so that :meth:`cancel` can cancel it."""
         task = asyncio.current_task()
         assert task is not None
         with self._lock:
@@ -80,14 +80,14 @@ _THREAD: ContextVar[_Thread[Any] | None] = ContextVar("askance_thread", default=
 
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine to its end, also from within a running event loop (a notebook's): then in a thread."""
+    """Run a coroutine to its end. Within a running event loop, e.g. a notebook's, it runs in a thread."""
     if not _is_loop_running():
         thread = _THREAD.get()
         return asyncio.run(_boxed(work if thread is None else thread.cancellable(work))).value
     own: _Thread[Result] = _Thread(partial(run_sync, work))
     try:
         return own.done.result()
-    except BaseException:  # the notebook's user interrupts: the work must end before its store is closed
+    except BaseException:  # e.g. an interrupt by the notebook's user: the work must end before its store is closed
         if not own.done.done():
             own.cancel()
             wait([own.done])
@@ -103,9 +103,9 @@ def _is_loop_running() -> bool:
 
 
 def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any, Any, Result]]:
-    """Return an awaitable version of a function, which runs in a thread, on its own event loop, with the caller's
-    context variables; callbacks, watchers and models that are objects are called there. A cancelled call stops whatever
-    the function waits for, and ends when the thread has ended and its store is closed."""
+    """Return an awaitable version of a function. The function runs in a thread, on its own event loop, with the
+    caller's context variables. Callbacks, watchers and model objects are called in that thread. Cancelling a call stops
+    whatever the function waits for; the call ends when the thread has ended and its store is closed."""
 
     @wraps(function)
     async def apart(*arguments: Given.args, **named: Given.kwargs) -> Result:
@@ -117,7 +117,7 @@ def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any,
             if not ended.done():
                 thread.cancel()
                 await asyncio.wait([ended])
-                ended.exception()  # seen; the caller is told of the cancellation alone
+                ended.exception()  # marks the error as seen: the caller gets only the cancellation
             raise
 
     name = function.__name__
@@ -127,7 +127,7 @@ def awaited(function: Callable[Given, Result]) -> Callable[Given, Coroutine[Any,
 
 
 class BackgroundLoop:
-    """A loop that runs coroutines of many threads until :meth:`close`. A gateway and its connections belong to it."""
+    """A loop in its own thread for coroutines of many threads, until :meth:`close`. It owns a gateway's connections."""
 
     def __init__(self) -> None:
         """Start the thread."""
@@ -140,12 +140,12 @@ class BackgroundLoop:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether the present thread is the loop's own, which cannot wait for the loop."""
+        """Whether the current thread is the loop's thread, which cannot wait for the loop."""
         return threading.current_thread() is self._thread
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Wait, in any other thread, until a coroutine is done; an interrupt of the waiting cancels it.
-        Raises AskanceError where the loop is closed, or this is its own thread, which cannot wait for itself."""
+        """Run a coroutine on the loop and wait, in another thread, until it is done. An interrupt cancels it.
+        Raises AskanceError if the loop is closed, or if this is the loop's own thread."""
         future = self._submit(work)
         try:
             return future.result()
@@ -156,11 +156,11 @@ class BackgroundLoop:
             raise
 
     async def wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Like :meth:`run`, from another event loop, which goes on meanwhile."""
+        """Like :meth:`run`, but awaited on another event loop, which goes on meanwhile."""
         return await asyncio.wrap_future(self._submit(work))
 
     def close(self, last: Coroutine[Any, Any, object] | None = None, *, cancel: bool = False) -> None:
-        """Take no more work; await the calls under way, or ``cancel`` them; run ``last``; end the thread."""
+        """Take no more work; wait for the calls under way, or ``cancel`` them; run ``last``; end the thread."""
         with self._lock:
             if self._closing:
                 if last is not None:
@@ -192,7 +192,7 @@ class BackgroundLoop:
 
 
 async def _end(last: Coroutine[Any, Any, object] | None) -> None:
-    """End the tasks that are left, after the last piece of work."""
+    """Run the last piece of work, then cancel all remaining tasks."""
     try:
         if last is not None:
             await last

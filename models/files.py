@@ -1,8 +1,8 @@
-"""Cache directory of data that can be fetched or computed again, and the identity of a weights file: its sha256.
+"""Cache directory for data that can be fetched or computed again, and the identity of a weights file: its sha256.
 
-Verdicts are keyed by the model that gave them. A server's port changes with every run, and a path says nothing about
-the content, so an embedded model is known by its hash. Hashing a gigabyte takes seconds. The hash is kept in the cache
-directory under (path, size, modification time) and trusted as long as all three are unchanged.
+Verdicts are stored under the identity of their model. A server's port changes with every run, and a path says nothing
+about the content, so an embedded model's identity is its hash. Hashing a gigabyte takes seconds. So the hash is kept in
+the cache directory under (path, size, modification time), and trusted as long as all three are unchanged.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 20
 PART = ".part-"  # beginning of the name of a folder that is still being made
-ABANDONED = 86_400.0  # seconds after which what a process was making is taken for left behind: it was killed
+ABANDONED = 86_400.0  # seconds after which an unfinished folder counts as left behind by a killed process
 
 
 def cache_directory() -> Path:
-    """The user's cache directory; it is not created here. ``ASKANCE_CACHE`` wins, then an absolute ``XDG_CACHE_HOME``,
-    then ``~/.cache/askance``. Raises InputError where the user has no home directory."""
+    """Return the user's cache directory, without creating it: ``ASKANCE_CACHE``, else ``askance`` in an absolute
+    ``XDG_CACHE_HOME``, else ``~/.cache/askance``. Raises InputError if the user has no home directory."""
     own = os.environ.get("ASKANCE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME")
     if not own and shared and Path(shared).is_absolute():
@@ -53,7 +53,7 @@ def sha256_of_file(path: Path) -> str:
 
 
 def file_identity(path: Path) -> str:
-    """The sha256 of a file in hex, computed anew only if the file changed. Raises OSError."""
+    """Return the sha256 of a file in hex; it is computed again only if the file changed. Raises OSError."""
     known = known_identity(path)
     if known is not None:
         return known
@@ -65,7 +65,7 @@ def file_identity(path: Path) -> str:
 
 
 def known_identity(path: Path) -> str | None:
-    """The hash computed before, if the file is unchanged since; else None. Raises OSError."""
+    """Return the hash that was kept for a file, if the file has not changed since; else None. Raises OSError."""
     stamp = _stamp(path)
     try:
         known = json.loads(_memo_path(path).read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ def known_identity(path: Path) -> str | None:
 
 
 def remember_identity(path: Path, sha256: str) -> None:
-    """Keep a hash that was just computed from the file at ``path``, so that it is not computed again."""
+    """Keep a hash that was just computed for the file at ``path``, so that it is not computed again."""
     try:
         write_whole(_memo_path(path), json.dumps({**_stamp(path), "sha256": sha256}))
     except (AskanceError, OSError) as error:
@@ -95,15 +95,15 @@ def _memo_path(path: Path) -> Path:
 
 
 def require_room(place: Path, needed: float) -> None:
-    """See that there is room for so many bytes. Raises OSError where there is no room."""
+    """Check that a disk has room for ``needed`` bytes. Raises OSError if it has not."""
     free = shutil.disk_usage(place).free
     if free < needed:
         raise OSError(errno.ENOSPC, f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free")
 
 
 def made_whole(folder: Path, make: Callable[[Path], None], *, needed: float = 0) -> None:
-    """Have ``make`` put files, of ``needed`` bytes, into a folder that is there whole or not at all, whatever happens.
-    Raises AskanceError where there is no room, or the folder cannot be written."""
+    """Let ``make`` write files, of ``needed`` bytes, into a new folder. Whatever happens, the folder is complete or
+    does not exist. Raises AskanceError if there is no room, or the folder cannot be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _drop_abandoned(folder.parent)

@@ -1,6 +1,6 @@
-"""Functions of a user's own, found by name: ``package.module:function`` or ``path/to/file.py:function``.
+"""A user's functions, found by name: ``package.module:function`` or ``path/to/file.py:function``.
 
-What goes wrong in one is said with its line.
+An error in such a function is reported with its line.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean
 
 
 def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
-    """Import the function that ``package.module:function`` or ``path/to/file.py:function`` names; ``option`` is for
-    errors. The current directory, or the file's, stays on the import path, as the function may import later;
-    ``began_in`` comes before it. Raises InputError where there is none of that name, or importing it fails."""
+    """Import the function ``package.module:function`` or ``path/to/file.py:function``. ``option`` is for error
+    messages. ``began_in``, then the current directory or the file's folder, come first on the import path, and stay
+    there, because the function may import later. Raises InputError if there is no such function, or importing it
+    fails."""
     where = f"{option} {source}"
     module_name, colon, path = source.rpartition(":")
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
@@ -39,8 +40,8 @@ def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
 
 
 def function_version(source: str, began_in: Path = Path()) -> str | None:
-    """Hash of the file with a function, named as for :func:`find_function`; None where no file is found. The function
-    is not imported. Other files that it uses are no part of its version."""
+    """Return a hash of the file with a function (named as for :func:`find_function`); None if no file is found. The
+    function is not imported. Other files that it uses are not part of the hash."""
     name = source.rpartition(":")[0]
     file = next((path for path in (began_in / name, Path(name)) if path.is_file()), None)
     if file is None and all(part.isidentifier() for part in name.split(".")):
@@ -110,7 +111,7 @@ def _imported(load: Callable[[], ModuleType], name: str, where: str) -> ModuleTy
 
 
 def must_take_an_example(where: str, function: Any) -> None:
-    """Refuse a function that cannot be called with one example. Raises InputError then."""
+    """Raise InputError for a function that cannot be called with one example."""
     if not callable(function):
         raise InputError(f"{where}: this is {kind_of(function)}, not a function that takes an example.")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -124,7 +125,7 @@ def must_take_an_example(where: str, function: Any) -> None:
 
 
 def kind_of(value: object) -> str:
-    """The type of a value in words, with its module unless it is one of Python's own."""
+    """Describe the type of a value in words, with its module unless the type is built in."""
     if value is None:
         return "None"
     kind = type(value)
@@ -132,7 +133,7 @@ def kind_of(value: object) -> str:
 
 
 def what_happened(error: BaseException, name: str, function: Any) -> str:
-    """Type and message of an error, with the line of the user's function that raised it."""
+    """Describe an error: its type, its message, and the line in the user's function that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     try:
         file = inspect.getsourcefile(inspect.unwrap(function)) or ""

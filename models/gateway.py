@@ -1,4 +1,4 @@
-"""The one way to a model: answers come from the store or are bought, within the budget, with retries."""
+"""The gateway for all calls to models: answers come from the store or are bought, within the budget, with retries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RENEWS_EVERY = 30.0  # seconds after which a claim on an answer that is still be
 STORE_PATIENCE = 300.0  # seconds that a store may be away before the run stops
 AHEAD = 20_000  # stored answers that are told apart; a million keys take 130 MB, and nobody needs the distinction
 WRITER_ROLE = "generator"  # the role whose calls write outputs
-HOPELESS = 10  # calls in a row without an answer, those of one example counted once: the endpoint is down
+HOPELESS = 10  # calls in a row without an answer after which the endpoint is down; refusals for one example count once
 
 
 _INSTEAD = {
@@ -38,13 +38,13 @@ _INSTEAD = {
     "sampled": "is counted from samples",
     "stated": "is the one that it states with each answer",
 }
-"""Words for the provenance of a probability of yes that is not from log-probabilities."""
+"""Words for the user about a probability of yes that is not from log-probabilities, by its provenance."""
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Number of attempts, the first one counted, and length of waits in seconds: exponential with full jitter, the
-    endpoint's wish first, and none longer than ``longest``."""
+    """Number of attempts, including the first one, and length of waits in seconds. Waits grow exponentially; chance
+    shortens each by up to half. A wait that the endpoint asks for goes first. No wait is longer than ``longest``."""
 
     attempts: int = 6
     first: float = 0.5
@@ -52,7 +52,7 @@ class RetryPolicy:
 
     @property
     def patience(self) -> float:
-        """Seconds without any answer of a model after which a failed call is not made again."""
+        """Seconds without any answer from a model after which a failed call is not repeated."""
         return self.longest * (self.attempts - 1)
 
     def wait(self, attempt: int, asked: float | None) -> float:
@@ -64,7 +64,7 @@ class RetryPolicy:
 
 @dataclass
 class _Line:
-    """The calls to one model."""
+    """State of the calls to one model."""
 
     slot: asyncio.Semaphore
     under_way: int = 0
@@ -127,12 +127,12 @@ class Gateway:
         return self.on_notice is not None
 
     def _has_answered(self, role: str, model: Model) -> bool:
-        """Whether a role has had an answer of a model, in this process or, by the store, in an earlier one."""
+        """Whether a role has had an answer from a model: in this process or, as the store shows, in an earlier one."""
         line = self._lines.get(model.identity)
         return (line is not None and line.answered) or bool(self._ahead[role])
 
     def concurrency(self, model: Model) -> int:
-        """Calls that a model takes at once: what it ``gathers``, its own limit, or the common one."""
+        """Return how many calls a model takes at once: its ``gathers``, its own limit, or the common limit."""
         if gathers := getattr(model, "gathers", 0):
             return int(gathers)
         if own := getattr(model, "max_concurrency", None):
@@ -140,14 +140,14 @@ class Gateway:
         return min(getattr(model, "slots", self.max_concurrency), self.max_concurrency)
 
     def give_room(self, model: Model) -> None:
-        """Ask a model for more than one token from now on, as its answers begin with a mark, a blank or a label. A
-        model whose first token is read in this process still gives one token, but for the answer that needs more:
-        another program would write more, with other probabilities."""
+        """Ask a model for more than one token from now on, because its answers begin with a mark, a blank or a label.
+        A model with ``reads_one_token`` still gives one token, except for the one answer that needs more: another
+        program writes its longer answers, with other probabilities."""
         if not getattr(model, "reads_one_token", False):
             self.need_room.add(model.identity)
 
     def settle(self, model: Model, provenance: Provenance) -> Provenance:
-        """A model's source of P(yes), as settled first; any but log-probabilities is said, as scores depend on it."""
+        """Keep and return a model's first source of P(yes). Tell the user if it is not log-probabilities."""
         if model.identity not in self.provenance:
             self.provenance[model.identity] = provenance
             if provenance != "logprob":
@@ -157,7 +157,7 @@ class Gateway:
         return self.provenance[model.identity]
 
     async def has(self, key: bytes) -> bool:
-        """Whether an answer is in the store; nothing is booked."""
+        """Whether an answer is in the store. The look-up is not booked."""
         return self.store is not None and key in await self._once_there(partial(self.store.get_many, [key]))
 
     async def stored(self, role: str, keys: Sequence[bytes]) -> Mapping[bytes, Answer]:
@@ -186,19 +186,19 @@ class Gateway:
             await self._once_there(partial(self.store.forget, keys))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
-        """An answer from the store, or bought. Raises ModelError where there is no answer after all attempts, and
-        BudgetExceededError where the call would pass a cap; it was not made."""
+        """Return an answer from the store, or buy it. Raises ModelError if all attempts fail, and BudgetExceededError,
+        before the call is made, if it would pass a cap."""
         stored = await self.stored(role, [request.key])
         return stored.get(request.key) or await self.buy(role, model, request)
 
     async def probe(self, role: str, model: Model, request: Request) -> Answer:
-        """Ask as :meth:`ask`, to try a model. The answer is not counted as reused when it is asked for again."""
+        """Ask like :meth:`ask`, to try a model. When the same request comes again, it is not counted as reused."""
         answer = await self.ask(role, model, request)
         self._probed.add(request.key)
         return answer
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
-        """Like :meth:`ask` for a request that was not in the store when it was looked up."""
+        """Ask like :meth:`ask`, for a request that was looked up and not found in the store."""
         while (other := self._under_way.get(request.key)) is not None:
             await asyncio.wait([other])
             if not other.cancelled() and other.exception() is None:
@@ -266,7 +266,7 @@ class Gateway:
         return answer
 
     def _let_go(self, key: bytes) -> None:
-        """Give up a claim; where the store is away the claim lapses by itself."""
+        """Give up a claim. If the store is away, the claim lapses by itself."""
         if self.store is not None:
             with suppress(StoreAwayError):
                 self.store.let_go([key])
@@ -285,7 +285,7 @@ class Gateway:
             self._renew_later()
 
     async def _once_there(self, do: Callable[[], Result]) -> Result:
-        """Do something with the store, again and again while it is away."""
+        """Call ``do``, again while the store is away. Raises AskanceError after ``STORE_PATIENCE`` seconds."""
         since, pause = monotonic(), 0.25
         while True:
             try:
@@ -340,8 +340,8 @@ class Gateway:
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
                         if (not error.retry or (error.status == 200 and not too_long)) and self._ahead[role]:
-                            # were their answers bought now, they would come in between: only those it refuses, or
-                            # breaks off, are left
+                            # Successful calls came between these failures in the earlier run. They are in the store
+                            # now, so the failures alone are left, and do not count as failures in a row.
                             self._ahead[role] -= 1
                             raise
                         if request.prefix and error.status is not None and not error.retry:
@@ -361,7 +361,7 @@ class Gateway:
         raise AssertionError("the last attempt returns or raises")
 
     def _line(self, model: Model) -> _Line:
-        """The calls to a model."""
+        """Return the state of the calls to a model."""
         line = self._lines.get(model.identity)
         if line is None:
             line = self._lines[model.identity] = _Line(asyncio.Semaphore(self.concurrency(model)))
@@ -369,7 +369,7 @@ class Gateway:
         return line
 
     async def _in_turn(self, line: _Line, role: str, model: Model, request: Request) -> Answer:
-        """One call, when the model's limits and its slots let it through."""
+        """Make one call when the model's limits and slots allow it."""
         tokens = reserved_tokens(replace(request, room=self.room.tokens(model)))
         took = None if line.per_minute is None else await line.per_minute.turn(tokens)
         async with line.slot:
@@ -382,8 +382,9 @@ class Gateway:
         return answer
 
     def _end_of_patience(self, line: _Line, model: Model, error: ModelError) -> ModelError | None:
-        """The error that ends a wait for an endpoint's limits, or None. A wish to wait is no failed attempt. It lasts
-        as long as for a silent endpoint, and an hour where it names a time, or has answered before."""
+        """Return the error that ends the wait for an endpoint's limits, or None to go on waiting. A refusal because of
+        limits is no failed attempt. The wait lasts as long as for a silent endpoint; it lasts an hour if the endpoint
+        names a time or has answered before."""
         named, waited = error.retry_after, monotonic() - line.heard
         may_wait = named is not None or (line.answered and self._retry.attempts > 1)
         if named is not None and named > LONGEST_WAIT:
@@ -398,8 +399,8 @@ class Gateway:
         return ModelError(text, fatal=True, status=error.status)
 
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
-        """Ask again with room where the answer cannot be read, and the model turns out to think
-        (:meth:`ThinkingRoom.ask_again`): a template may begin the thinking, so that a cut reply shows no sign of it."""
+        """Ask again with room for thinking if an unreadable answer may be thought (:meth:`ThinkingRoom.ask_again`). A
+        template may begin the thinking, and a reply that was cut off then shows no sign of it."""
         if not may_be_thought(model, answer):
             return answer
         async with self._line(model).slot:
@@ -426,7 +427,7 @@ class Gateway:
 
 
 class StoredAnswers(Gateway):
-    """Gives what the store has and buys nothing."""
+    """A gateway that returns stored answers and buys none."""
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
         """Refuse to buy. Raises ModelError always."""
@@ -434,9 +435,9 @@ class StoredAnswers(Gateway):
 
 
 def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None) -> ModelError:
-    """The error to raise; one that ends the run where the endpoint is down. It is after ``HOPELESS`` failures in a row,
-    and where it let a second call wait too long, or the first one ever. One that has answered before and now says
-    nothing is not down: a prompt can silence a model."""
+    """Return the error to raise; it ends the run if the endpoint is down. An endpoint is down after ``HOPELESS``
+    failures in a row, or if two calls in a row, or its first call ever, waited too long. An endpoint that has answered
+    before and now sends an empty answer is not down: a prompt can silence a model."""
     if error.fatal or isinstance(error, LeftOutError) or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1

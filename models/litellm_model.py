@@ -1,4 +1,4 @@
-"""Any provider through LiteLLM, for ``provider/model`` names that no other model here is for."""
+"""Models of any provider through LiteLLM, for ``provider/model`` names that no other module of this package handles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .networks import BUNDLES, certificate_problem
 from .request_form import EndpointModel, Learner, Refusal, ThinkingFields
 from .thinking_room import seconds_for
 
-_MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})  # where the table marks all that take images
+_MARKED = frozenset({"anthropic", "gemini", "groq", "mistral"})  # LiteLLM's table marks all their models with images
 _NO_KEY = re.compile(
     r"missing .{0,30}(?:api.?key|credentials)|(?:api.?key|credentials).{0,30} not (?:set|found)"
     r"|unable to locate credentials|No module named '(?:google|boto3)",
@@ -34,11 +34,11 @@ _AMAZON = (
     "boto3)"
 )
 _SIGN_IN = {"vertex_ai": _GOOGLE, "vertex_ai_beta": _GOOGLE, "bedrock": _AMAZON, "sagemaker": _AMAZON}
-"""Providers that are asked with an account of a cloud, with what has to be there."""
+"""Advice for providers that need a cloud account instead of a key."""
 
 
 class LiteLLMModel(EndpointModel):
-    """``provider/model`` as LiteLLM spells it. LiteLLM's own retries and caches stay off: ours hold everywhere."""
+    """A model ``provider/model`` in LiteLLM's spelling. LiteLLM's own retries and caches are off; ours are used."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class LiteLLMModel(EndpointModel):
         thinking: ThinkingFields | None = None,
         more: Mapping[str, Any] | None = None,
     ) -> None:
-        """``name`` is the user's, ``model`` is ``provider/model``, and ``price`` is given where it is not LiteLLM's.
-        ``more`` are further arguments of each call; a key among them is in no file of ours. Raises MissingExtraError
-        without LiteLLM, and InputError where it does not know the provider."""
+        """``name`` is the user's name, ``model`` is ``provider/model``; ``price`` replaces LiteLLM's price. ``more``
+        are further arguments of each call; a key among them is never written to a file. Raises MissingExtraError
+        without LiteLLM, and InputError if LiteLLM does not know the provider."""
         self.name = name
         self._model = model or name
         self.identity = identity or f"litellm:{self._model}"
@@ -78,7 +78,7 @@ class LiteLLMModel(EndpointModel):
             self._supported -= {"logprobs"}  # P(yes) needs alternatives
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once; a refused optional field is left out from then on (:mod:`askance.models.request_form`)."""
+        """Ask once. An optional field that is refused is left out from then on (:mod:`askance.models.request_form`)."""
 
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             try:
@@ -99,14 +99,14 @@ class LiteLLMModel(EndpointModel):
 
     @property
     def left_out(self) -> list[str]:
-        """Fields that its provider does not take, so that they are not sent."""
+        """Fields that are not sent, because the provider does not take them."""
         return sorted(
             {"response_format", "temperature", "seed", "logprobs", "grammar"} - self._supported
             | self._learner.facts.without
         )
 
     def _may_take_images(self) -> bool:
-        """Whether LiteLLM's table allows images, or says nothing against them."""
+        """Whether the model may take images: LiteLLM's table says so, or does not tell."""
         try:
             said = self._litellm.get_model_info(model=self._model).get("supports_vision")
         except Exception:  # LiteLLM raises a bare one for a model that its table does not have
@@ -155,7 +155,7 @@ class LiteLLMModel(EndpointModel):
         if self.price is not None and not self._is_listed:
             cost = self.price.of(answer.prompt_tokens, answer.completion_tokens)
         elif self.price is not None:
-            # LiteLLM raises a bare Exception where it cannot tell: the cost is then not known
+            # LiteLLM raises a bare Exception if it does not know the cost
             with suppress(Exception):
                 cost = float(self._litellm.completion_cost(completion_response=response))
         return answer._replace(cost_usd=cost)
@@ -173,7 +173,7 @@ def _litellm() -> Any:
 
 
 def _name_the_network() -> None:
-    """Name certificates and what needs no proxy under the variables that LiteLLM reads."""
+    """Set the variables that LiteLLM reads for certificates, and for hosts that need no proxy."""
     bundle = next((os.environ[name] for name in BUNDLES if os.environ.get(name)), None)
     if bundle:
         os.environ.setdefault("SSL_CERT_FILE", bundle)
@@ -185,10 +185,10 @@ def _name_the_network() -> None:
 
 
 def _said(error: BaseException, *, whole: bool = False) -> str:
-    """One line of a provider's error without keys: 300 characters, or the ``whole`` text."""
+    """Return a provider's error in one line without keys: 300 characters, or the ``whole`` text."""
     text = str(getattr(error, "message", error))
     if whole and (body := getattr(error, "body", None)):
-        text += f" {body}"  # the code of an error, which is not always in its message
+        text += f" {body}"  # it has the error's code, which is not always in the message
     for name, value in os.environ.items():
         if len(value) > 7 and re.search("KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS", name.upper()):
             text = text.replace(value, "[key]")

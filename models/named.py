@@ -1,4 +1,4 @@
-"""Named models: a model with its server, key, limits and price, under a name of one's own."""
+"""Named models: a model with its server, key, limits and price, under a name of the user's choice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECRET = re.compile(r"(?i:\b(?:sk|pk|ghp|gsk|xai|hf)[-_]\w{6})|bearer\s|\b(?=\w
 
 
 class ModelPrice(BaseModel):
-    """US dollars for a million tokens of prompts and of answers, thinking included."""
+    """US dollars for a million tokens of prompts, and of answers including thinking."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -35,7 +35,7 @@ class ModelPrice(BaseModel):
 
     @property
     def a_token(self) -> Price:
-        """Prices of one token."""
+        """Prices for one token."""
         return Price(self.input / 1e6, self.output / 1e6)
 
 
@@ -73,7 +73,7 @@ class NamedModel(BaseModel):
     timeout: float | None = Field(default=None, gt=0, description="Seconds that one call may take.")
 
     here: ClassVar[tuple[str, ...]] = ("model", "thinking", "thinking_room", "max_concurrency", "timeout")
-    """Settings that a model has which runs on this machine."""
+    """Settings of models that run on this machine."""
 
     @field_validator("api_base")
     @classmethod
@@ -112,39 +112,40 @@ class NamedModel(BaseModel):
 
     @property
     def answers_depend_on(self) -> dict[str, Any]:
-        """Settings that change its answers, beside model and server, as far as they were given."""
+        """The given settings, besides model and server, that change the model's answers."""
         asked = {"thinking": self.thinking if self.thinking != "auto" else None, "api_version": self.api_version}
         return {name: value for name, value in {**asked, "extra_body": self.extra_body}.items() if value}
 
     @property
     def kept(self) -> dict[str, Any]:
-        """The given settings, for a file. Headers are left out unless they are variables."""
+        """The given settings, for a file. Headers are left out unless they contain a variable."""
         headers = {name: value for name, value in self.headers.items() if _VARIABLE.search(value)}
         settings = self.model_dump(mode="json", exclude_defaults=True, exclude={"headers"})
         return settings | ({"headers": headers} if headers else {})
 
     @property
     def where(self) -> tuple[str, str | None, str | None]:
-        """The model and its server: two with the same are one model."""
+        """The model and its server. Two records with the same values here are one model."""
         return self.model, self.api_base, self.api_version
 
     def key(self, name: str) -> str | None:
-        """Its key, from the environment; None where none is named. Raises InputError where that is not set."""
+        """Return the model's key from the environment; None if no variable is named. Raises InputError if it is not
+        set."""
         return None if self.api_key_env is None else _value(self.api_key_env, f"the model '{name}'")
 
     def filled_headers(self, name: str) -> dict[str, str]:
-        """Its headers with the values of their variables. Raises InputError where a variable is not set."""
+        """Return the headers with the values of their variables. Raises InputError if a variable is not set."""
         whose = f"the headers of the model '{name}'"
         sent: dict[str, str] = _filled(self.headers, whose)
         return sent | ({"OpenAI-Organization": self.organization} if self.organization else {})
 
     def filled_body(self, name: str) -> dict[str, Any]:
-        """Its further fields with the values of their variables. Raises InputError where a variable is not set."""
+        """Return ``extra_body`` with the values of its variables. Raises InputError if a variable is not set."""
         found: dict[str, Any] = _filled(self.extra_body, f"extra_body of the model '{name}'")
         return found
 
     def set_up(self, model: Any) -> None:
-        """Give an object that can be asked the room, the limits and the concurrency of this one."""
+        """Set the thinking room, limits and concurrency of this record on a model object."""
         steps = self.thinking_room or ROOM
         if getattr(model, "thinking_room", ROOM):
             model.thinking_room = steps
@@ -154,7 +155,7 @@ class NamedModel(BaseModel):
 
 
 def _filled(value: Any, whose: str) -> Any:
-    """A value with ``${NAME}`` replaced in all its texts."""
+    """Replace ``${NAME}`` in all texts of a value."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: _value(match[1], whose), value)
     if isinstance(value, Mapping):
@@ -172,12 +173,11 @@ def _value(variable: str, whose: str) -> str:
 
 
 ModelLike = str | Model | NamedModel
-"""A model as callers give it: ``provider/model`` or a name of the settings, an object that can be asked, or a record.
-"""
+"""A model in a caller's form: ``provider/model`` or a name from the settings, a model object, or a record."""
 
 
 def read_named(values: Any) -> dict[str, NamedModel]:
-    """Named models from settings. Raises ValueError, which names the model and the setting at fault."""
+    """Read named models from settings. Raises ValueError, which names the model and the wrong setting."""
     if not isinstance(values, Mapping):
         raise ValueError("a mapping from name to model is needed, as in {new: {model: openai/gpt-5-mini}}")
     models = {str(name): _read(str(name), value) for name, value in values.items()}
@@ -223,13 +223,13 @@ def _check_prices(models: Mapping[str, NamedModel]) -> None:
 
 
 def used_models(models: Mapping[str, NamedModel], names: Iterable[Any]) -> dict[str, NamedModel]:
-    """The named models that are used."""
+    """Return the named models whose names occur in ``names``."""
     asked = {name for name in names if isinstance(name, str)}
     return {name: each for name, each in models.items() if name in asked}
 
 
 def with_settings(models: Any, assignments: Iterable[str]) -> dict[str, Any]:
-    """Add ``NAME.SETTING=VALUE``, NAME a name or provider/model, to named models. Raises InputError."""
+    """Add assignments ``NAME.SETTING=VALUE`` to named models; NAME may be provider/model. Raises InputError."""
     settings: dict[str, Any] = {}
     for name, value in (models or {}).items():
         given = value.model_dump(exclude_unset=True) if isinstance(value, NamedModel) else value
@@ -247,15 +247,16 @@ def with_settings(models: Any, assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def identity_of(base: str, named: NamedModel) -> str:
-    """Identity of a model: ``base``, with the settings that change its answers."""
+    """Return a model's identity: ``base`` with the settings that change the answers."""
     more = named.answers_depend_on
     return f"{base}:{json.dumps(more, sort_keys=True, separators=(',', ':'))}" if more else base
 
 
 def named_models(options: Mapping[str, Any], *models: Any) -> tuple[Any, ...]:
-    """Names in place of the records that a caller gives as models, then the settings with the records under ``models``.
+    """Replace each record among ``models`` by its name. Returns the names, then the settings with all records under
+    ``models``.
 
-    A record among the values of the settings is replaced, too. Anything else is returned as it is.
+    Records among the values of the settings are replaced, too. All other values are returned unchanged.
 
     Raises:
         InputError: Two different records have the same name.

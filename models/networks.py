@@ -1,4 +1,4 @@
-"""The network between here and an endpoint: proxies and certificates, as the environment names them."""
+"""The network between this machine and an endpoint: the proxies and certificates that the environment names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _CERTIFICATE = re.compile(r"certificate[ _]verify[ _]failed|self.signed certific
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address: ``HTTP_PROXY``, ``HTTPS_PROXY``, else ``ALL_PROXY``.
+    """Return the proxy that the environment names for an address: ``HTTP_PROXY``, ``HTTPS_PROXY``, else ``ALL_PROXY``.
 
-    None where there is none, or ``NO_PROXY`` names the host, a domain or a network (``10.0.0.0/8``) that it is in. This
-    machine itself (``localhost``, 127.0.0.0/8, ::1) is never asked through a proxy, whose ``localhost`` is another one.
-    Raises InputError where the proxy is of a kind that cannot be used."""
+    None if there is no proxy, or ``NO_PROXY`` names the host, or its domain or network (``10.0.0.0/8``). This machine
+    (``localhost``, 127.0.0.0/8, ::1) is never asked through a proxy, because the proxy's ``localhost`` is another
+    machine. Raises InputError for a kind of proxy that cannot be used."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = urllib.request.getproxies()
@@ -54,14 +54,14 @@ def tls_context() -> ssl.SSLContext:
 
 
 def opener(*handlers: urllib.request.BaseHandler, url: str) -> urllib.request.OpenerDirector:
-    """Opens an address with urllib by way of the proxy and the certificates of the environment."""
+    """Return an opener of urllib for an address, with the proxy and the certificates of the environment."""
     proxy = proxy_for(url)
     proxies = urllib.request.ProxyHandler({} if proxy is None else {"http": proxy, "https": proxy})
     return urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=tls_context()), *handlers)
 
 
 def certificate_problem(said: str) -> str | None:
-    """A sentence where an error is about a certificate, and what to set; None where it is another."""
+    """Return advice if an error is about a certificate: the problem and the variable to set. None for other errors."""
     if not _CERTIFICATE.search(said):
         return None
     return (
@@ -78,7 +78,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_left_out(host: str, no_proxy: str) -> bool:
-    """Whether ``NO_PROXY`` names a network with the address; urllib looks for names."""
+    """Whether ``NO_PROXY`` names a network that contains the host's address. urllib handles names."""
     for entry in no_proxy.replace(" ", ",").split(","):
         try:
             if "/" in entry and ip_address(host) in ip_network(entry, strict=False):

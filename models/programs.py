@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 
 COMMAND, ADDRESS = "command:", "url:"
 _FUNCTION = re.compile(r"(?:.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_GIVEN = ("id", "input", "context", "metadata")  # of an example: nothing that says what the output should be
-_SAID = 300  # characters that are told of what a program said when it failed
+_GIVEN = ("id", "input", "context", "metadata")  # fields of an example: none says what the output should be
+_SAID = 300  # most characters of a failed program's message that are shown
 
 GeneratorFunction = Callable[["Example", Mapping[str, str]], Any]
-"""Takes an example and the prompts by name; returns the output, or something to await for it."""
+"""Function of an example and the prompts by name; returns the output, or an awaitable of the output."""
 
 
 class Program:
     """The common part of all programs: name, version, and the answer that holds an output."""
 
-    price = None  # nobody knows it
+    price = None  # unknown
 
     def __init__(self, name: str, version: str) -> None:
-        """``name`` is how the user called it, and ``version`` changes where its outputs may."""
+        """``name`` is the user's name for the program. ``version`` must change when its outputs may change."""
         self.name = name
         self.version = version
         self.identity = f"program:{name}:{version}"
 
     def request(self, example: Example, prompts: Mapping[str, str]) -> Request:
-        """The request for the output of an example; its only message is what a command and an address are given."""
+        """Return the request for an example's output. Its only message is the JSON for a command or an address."""
         given = example.model_dump(include=set(_GIVEN), exclude_none=True)
         body = json.dumps({"example": given, "prompts": dict(prompts)}, ensure_ascii=False, default=str)
         return make_request(self.identity, [("user", body)], Parameters(1))
 
     async def answer(self, request: Request) -> Answer:
-        """Run the program once; the answer's text is the output as JSON. Raises ModelError without one in time."""
+        """Run the program once; the answer's text is the output as JSON. Raises ModelError without output in time."""
         value = await self._output(request.messages[0][1])
         if value is None or value in ([], {}) or (isinstance(value, str) and not value.strip()):
             raise ModelError(f"{self.name}: it gave no output.")
@@ -79,15 +79,15 @@ class Program:
 
 
 def output_in(answer: str) -> Any:
-    """The output that an answer of a program holds."""
+    """Return the output in a program's answer."""
     return json.loads(answer)
 
 
 class FunctionProgram(Program):
-    """A Python function, plain or async. A plain one runs in a thread for each call under way."""
+    """A Python function, plain or async. Each call of a plain function runs in its own thread."""
 
     def __init__(self, name: str, function: GeneratorFunction, version: str, timeout: float) -> None:
-        """``timeout`` in seconds, for one output."""
+        """``timeout`` is in seconds, for one output."""
         super().__init__(name, version)
         self._function = function
         self._timeout = timeout
@@ -112,16 +112,16 @@ class FunctionProgram(Program):
 
 
 class CommandProgram(Program):
-    """A command: example and prompts on its standard input as JSON, its output on standard output."""
+    """A command. It gets example and prompts as JSON on standard input, and writes its output to standard output."""
 
     def __init__(self, name: str, version: str, timeout: float, folder: Path) -> None:
-        """Prepare the command to run in ``folder``. Raises InputError where there is no such program."""
+        """Prepare the command to run in ``folder``. Raises InputError if there is no such program."""
         super().__init__(name, version)
         self._words = _words_of(name)
         self._timeout = timeout
         self._folder = folder.absolute()
         program = self._words[0] if self._words else ""
-        # a name with a folder in it is looked for from the folder
+        # a program's name with a path in it is relative to ``folder``
         if not program or shutil.which(str(self._folder / program) if os.sep in program else program) is None:
             raise InputError(f"--generator {name}: there is no program '{program}' to run.")
 
@@ -161,10 +161,10 @@ class CommandProgram(Program):
 
 
 class AddressProgram(Program):
-    """An address that is sent the same JSON, and answers with a text or with JSON."""
+    """An address. It gets example and prompts as JSON, and answers with a text or with JSON."""
 
     def __init__(self, name: str, version: str, timeout: float) -> None:
-        """Check the address; nothing is sent yet. Raises InputError where it is no usable one."""
+        """Check the address; nothing is sent yet. Raises InputError for an unusable address."""
         super().__init__(name, version)
         self._address = check_address(name.removeprefix(ADDRESS), "--generator")
         self._http = DirectModel(name, "", self._address, identity=self.identity, api_key="", timeout=timeout)
@@ -196,12 +196,12 @@ class AddressProgram(Program):
 
 
 def is_program(name: str) -> bool:
-    """Whether a name names a program and not a model."""
+    """Whether a name is the name of a program, not of a model."""
     return name.startswith((COMMAND, ADDRESS)) or _FUNCTION.fullmatch(name) is not None
 
 
 def stands_for_program(generator: Any) -> bool:
-    """Whether a generator, a name or an object, is a program and not a model."""
+    """Whether a generator (a name or an object) is a program, not a model."""
     if isinstance(generator, str):
         return is_program(generator)
     return isinstance(generator, Program) or (callable(generator) and not hasattr(generator, "answer"))
@@ -214,9 +214,10 @@ def load_program(
     timeout: float = 120.0,
     folder: Path = Path(),
 ) -> Program:
-    """The program of a function or a name: ``module:function``, ``file.py:function``, ``command:…``, ``url:…``. Its
-    ``version`` is a hash of the function's file, or of the files that a command names; ``folder`` is where files are
-    looked for first, and commands run. Raises InputError where there is none, or it cannot be called."""
+    """Return the program for a function or a name: ``module:function``, ``file.py:function``, ``command:…``, ``url:…``.
+    The default ``version`` is a hash of the function's file, or of the files that a command names. Files are looked for
+    in ``folder`` first, and commands run there. Raises InputError if there is no such program, or it cannot be called.
+    """
     if isinstance(source, Program):
         return source
     if isinstance(source, str) and source.startswith(COMMAND):
@@ -235,8 +236,8 @@ def load_program(
 def writer_of(
     generator: Any, *, version: str | None, timeout: float, folder: Path = Path(), begun_with: str | None = None
 ) -> Any:
-    """The program that a generator stands for (:func:`load_program`); a model's name, or a model, as it is. Raises
-    InputError for another version than a run was ``begun_with``."""
+    """Return the program for a generator (:func:`load_program`). A model, or its name, is returned unchanged. Raises
+    InputError if a run was ``begun_with`` another version."""
     if not stands_for_program(generator):
         return generator
     program = load_program(generator, version=version, timeout=timeout, folder=folder)
@@ -264,7 +265,7 @@ def _must_take_both(name: str, function: Any) -> None:
 
 
 def _version_of(function: Any) -> str:
-    """Hash of the function's file, as its helpers matter too. Without a file, of its source or its code."""
+    """Return a hash of the function's file, because its helpers matter too; without a file, of its source or code."""
     owner = inspect.unwrap(function) if inspect.isroutine(function) else type(function)
     with suppress(OSError, TypeError):
         return _hash(Path(inspect.getsourcefile(owner) or "").read_bytes())
@@ -275,7 +276,7 @@ def _version_of(function: Any) -> str:
 
 
 def _version_of_command(source: str, folder: Path) -> str:
-    """Hash of the files that a command names, e.g. ``app.py`` of ``python app.py``; empty where it names none."""
+    """Return a hash of the files that a command names, e.g. ``app.py`` in ``python app.py``; empty without files."""
     files = [path for word in _words_of(source)[1:] if (path := folder / word).is_file()]
     return _hash(b"\0".join(path.read_bytes() for path in files)) if files else ""
 
@@ -292,7 +293,7 @@ def _words_of(source: str) -> list[str]:
 
 
 def _end(process: Popen[bytes]) -> None:
-    """End a command that still runs, with all that it has begun."""
+    """End a command that still runs, with all its child processes."""
     if process.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -304,7 +305,7 @@ def _last_line(said: bytes) -> str:
 
 
 async def _in_a_thread(work: Callable[[], Any]) -> Any:
-    """The result of work in a thread of its own, which an interrupted askance does not wait for."""
+    """Run work in its own thread and return the result. An interrupted askance does not wait for this thread."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Tell people how the work goes on: on a terminal, in plain lines, in a notebook's cell. Watching changes nothing."""
+"""Show progress to people: on a terminal, in plain lines, or in a notebook's cell. Watching never changes results."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
     from .budget import Budget
 
-PLAIN_EVERY = 15.0  # seconds between two lines about the same piece of work where there is no terminal
+PLAIN_EVERY = 15.0  # seconds between two lines about the same piece of work, without a terminal
 EVERY = 0.25  # seconds between two updates of a notebook's cell about the same piece of work
 LATEST = 4  # messages that a cell shows while the work goes on; afterwards all of them can be opened
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Somebody who is told how the work goes on: the terminal, a notebook, a test."""
+    """A receiver of progress reports: the terminal, a notebook, a test."""
 
     def watch(self, budget: Budget) -> None:
         """Take the budget that counts calls, tokens and money from now on."""
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """A new piece of work begins; ``total`` steps where that is known."""
+        """Begin a new piece of work, with ``total`` steps if their number is known."""
 
     def advance(self, done: int, total: int) -> None:
         """Report the number of finished steps of the present piece."""
 
     def say(self, text: str) -> None:
-        """Something a person wants to know, once."""
+        """Report a message for the user, once."""
 
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Somebody who is told how the work goes on: ``watcher``, or askance's own display where ``progress``, in notebooks
-    by default. Raises InputError where both are given."""
+    """Yield the receiver of progress reports: ``watcher``, or askance's own display if ``progress`` is true. Without
+    either, progress is shown in notebooks only. Raises InputError if both are given."""
     if watcher is not None:
         if progress:
             raise InputError("The given watcher shows the progress: leave out watcher=, or progress=True.")
@@ -59,7 +59,7 @@ def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher
 
 @contextmanager
 def showing(progress: bool | None) -> Iterator[Counting]:
-    """Display of progress as :func:`watching` says, or one that keeps it to itself."""
+    """Yield askance's display of progress, by the rules of :func:`watching`, or one that shows nothing."""
     if progress is False or (progress is None and not in_notebook()):
         yield Silent()
     elif in_notebook():
@@ -85,7 +85,7 @@ def in_notebook() -> bool:
 
 
 class Counting:
-    """Keeps where the work is, and calls, tokens and money so far, in words; subclasses show it."""
+    """Keeps the state of the work, and calls, tokens and money so far. Subclasses show them."""
 
     def __init__(self) -> None:
         """Start counting; no piece of work has begun."""
@@ -105,7 +105,7 @@ class Counting:
         self._budget = budget
 
     def phase(self, text: str, total: int | None = None) -> None:
-        """A new piece of work begins."""
+        """Begin a new piece of work."""
         self._took = self.took()
         self.text, self.done, self.total = text, 0, total
         self._piece_began = self._count_began = time.monotonic()
@@ -120,7 +120,7 @@ class Counting:
         """Ignore the message: there is nothing to count."""
 
     def on_event(self, event: object) -> None:
-        """Keep the iteration and the prompt's gain so far, by the field names of a loop's event. Gains add up."""
+        """Keep iteration and gain so far from a loop's event, known by its fields' names. Gains add up."""
         if getattr(event, "kind", None) == "measured":
             self._start = getattr(event, "score", None)
         records = (getattr(event, name, None) for name in ("tried", "pruned", "question"))
@@ -132,13 +132,13 @@ class Counting:
             self._gain = (self._gain or 0.0) + gain.value
 
     def took(self) -> dict[str, float]:
-        """Seconds that each piece of work took so far, by its name."""
+        """Return the seconds that each piece of work took so far, by name."""
         now = {self.text: self._took.get(self.text, 0.0) + time.monotonic() - self._piece_began} if self.text else {}
         return self._took | now
 
     @property
     def left(self) -> str:
-        """E.g. ``34 of 120, about 40 s left``; empty where the number of steps is not known."""
+        """Steps done and time left, e.g. ``34 of 120, about 40 s left``; empty if the number of steps is unknown."""
         if not self.total:
             return ""
         steps = f"{self.done:,} of {self.total:,}"
@@ -149,7 +149,7 @@ class Counting:
 
     @property
     def spent(self) -> str:
-        """E.g. ``iteration 2, validation 0.612 (+0.083), 120 calls, 31k tokens, $0.02``."""
+        """State in words, e.g. ``iteration 2, validation 0.612 (+0.083), 120 calls, 31k tokens, $0.02``."""
         said = [f"iteration {self._iteration}"] if self._iteration else []
         if self._start is not None:
             gain = "" if self._gain is None else f" ({self._gain:+.3f})"
@@ -165,7 +165,7 @@ class Counting:
 
 
 class Silent(Counting):
-    """Tells nobody."""
+    """Shows nothing."""
 
 
 class Lines(Counting):
@@ -183,7 +183,7 @@ class Lines(Counting):
         self.say(f"{text} …")
 
     def advance(self, done: int, total: int) -> None:
-        """Write how far it is, now and then."""
+        """Write the state of the work, every :data:`PLAIN_EVERY` seconds at most."""
         super().advance(done, total)
         now = time.monotonic()
         if now - self._last < PLAIN_EVERY or not done:
@@ -198,10 +198,10 @@ class Lines(Counting):
 
 
 class Terminal(Counting):
-    """A live line with a bar, messages above it."""
+    """A live line with a bar; messages appear above it."""
 
     def __init__(self, progress: Progress) -> None:
-        """``progress`` is running."""
+        """``progress`` must be running."""
         super().__init__()
         self._progress = progress
         self._task: TaskID | None = None
@@ -241,7 +241,7 @@ def _live() -> Progress:
 
 
 class Notebook(Counting):
-    """A bar with the state of the work and the latest messages, escaped, in colours of light and dark notebooks."""
+    """A notebook's bar with the state and the latest messages, escaped, for light and dark colours."""
 
     def __init__(self) -> None:
         """Start without having shown anything."""
@@ -302,7 +302,7 @@ def _messages(said: list[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """E.g. ``40 s``, ``12 min``, ``3 h 20 min``."""
+    """Format seconds, e.g. ``40 s``, ``12 min``, ``3 h 20 min``."""
     if seconds < 100:
         return f"{max(seconds, 1):.0f} s"
     minutes = round(seconds / 60)

@@ -1,12 +1,12 @@
 """Models asked by workers on the machines of a Ray cluster. Everything else stays in the command's own process.
 
-The gateway looks into the store, holds caps and concurrency, retries and keeps the answers, so it does this over all
-workers as over one. A worker only asks. If it is killed, its open requests are lost and the gateway asks them again.
-Ray itself repeats nothing (``max_restarts`` and ``max_task_retries`` are 0): repetitions that the gateway does not see
-would be paid for unseen.
+The gateway in the command's process does the rest for all workers together: store, caps, concurrency and retries. A
+worker only asks. If it is killed, its open requests are lost and the gateway asks them again. Ray itself repeats
+nothing (``max_restarts`` and ``max_task_retries`` are 0), because repetitions that the gateway does not see would be
+paid for without being counted.
 
 Requests on one example go to one worker, so that its model reads the example once. A new example goes to the worker
-with the least under way.
+with the fewest calls under way.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ logger = logging.getLogger(__name__)
 
 
 class NodeWorker:
-    """The models of a command on this machine: the same names, this machine's keys, files and embedded servers."""
+    """The models of a command on a worker's machine, with this machine's keys, files and embedded servers."""
 
     def __init__(self, api_base: str | None, timeout: float, named: Mapping[str, NamedModel] | None = None) -> None:
         """Take the arguments of :class:`~askance.models.resolve.Models`."""
         self._models = Models(api_base=api_base, timeout=timeout, named=named)
 
     async def open(self, version: str) -> AskanceError | None:
-        """Be ready, for a command of an askance of this ``version``."""
+        """Get ready for a command of askance ``version``. Returns an error if this machine has another version."""
         if version != __version__:
             return InputError(f"askance {__version__} is installed there, and {version} here. Install the same on all.")
         await self._models.__aenter__()
         return None
 
     async def ask(self, name: str, identity: str, request: Request) -> Answer | AskanceError:
-        """Ask a model of this name and identity once; a failure is returned, so that it arrives unchanged."""
+        """Ask the model with this name and identity once. A failure is returned, so that it arrives unchanged."""
         try:
             model = self._models.get(name)
             if model.identity != identity:
@@ -52,7 +52,7 @@ class NodeWorker:
             return await model.answer(request)
         except AskanceError as error:
             return error
-        except Exception as error:  # where it went wrong stands in Ray's log of this worker
+        except Exception as error:  # Ray's log of this worker has the traceback
             logger.exception("a call failed")
             return AskanceError(f"{name}: {type(error).__name__}: {error}")
 
@@ -61,33 +61,33 @@ class NodeWorker:
         await self._models.__aexit__(None, None, None)
 
 
-IN_LINE = 256  # calls that models on the workers are given at once, so that each always has one to go on with
-MOST_CALLS = 1000  # calls that a worker has under way at most
+IN_LINE = 256  # calls to embedded models that are sent at once, so that each worker always has one to go on with
+MOST_CALLS = 1000  # most calls that a worker has under way
 KNOWN_HERE = (
     *("thinking_room", "first_room", "template_may_think", "takes_images", "takes_tools"),
     *("max_concurrency", "requests_per_minute", "tokens_per_minute"),
 )
-"""Attributes of a model on the cluster that the gateway here needs."""
-EXAMPLES = 10_000  # number of examples that are remembered with the worker that had them
+"""Attributes of a model on the cluster that the gateway in this process needs."""
+EXAMPLES = 10_000  # number of examples whose worker is remembered
 REACHED_WITHIN = 10.0  # seconds for a cluster to take a connection
 OPENS_WITHIN = 180.0  # seconds that a worker may take to start
 CLOSES_WITHIN = 10.0  # seconds that it may take to end
-LOSSES = 3  # workers lost for each there is, without any answer between, after which the run stops
+LOSSES = 3  # the run stops after this many losses per worker, without any answer in between
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
-"""Environment of Ray: no reports to its makers, and no lines of its processes among the results on standard output."""
+"""Environment of Ray: no usage reports to its makers, and no log lines among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"  # folder of the logs of Ray's own processes
 
 
 @dataclass(eq=False)
 class _Worker:
-    """One worker, as the command sees it."""
+    """A worker, from the command's side."""
 
     actor: Any
     node: dict[str, Any]
     is_first_there: bool
-    """Whether this is the first worker on its machine. Only that one has an embedded model: two would fight for the
-    processors."""
-    opening: asyncio.Task[AskanceError | None]  # its start; the result says why it cannot be used
+    """Whether this is the first worker on its machine. Only the first one has an embedded model: two models would
+    compete for the processors."""
+    opening: asyncio.Task[AskanceError | None]  # its start; the result says why it cannot be used, or is None
     under_way: int = 0
     refused: AskanceError | None = None  # why it cannot be replaced after it was lost
 
@@ -107,8 +107,9 @@ class RayPool:
         say: Callable[[str], None] | None,
         named: Mapping[str, NamedModel] | None = None,
     ) -> None:
-        """Set up a pool without starting anything; ``workers`` None is one a machine, and ``say`` is told of lost ones.
-        Workers reach ``api_base`` themselves, with the keys of their machine. Raises MissingExtraError without Ray."""
+        """Set up a pool; nothing is started. ``workers`` None is one for each machine; ``say`` gets messages about lost
+        ones. Workers reach ``api_base`` themselves, with the keys of their machine. Raises MissingExtraError without
+        Ray."""
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         self._ray = import_optional("ray", "ray", "ray")
@@ -121,12 +122,12 @@ class RayPool:
         self._is_ours = False
 
     def reach(self, model: Model) -> RayModel:
-        """Return the model as one that is asked on the workers."""
+        """Return a model that asks ``model`` on the workers."""
         return RayModel(model, self)
 
     async def ask(self, name: str, identity: str, request: Request, *, once_a_node: bool) -> Answer:
-        """Ask a worker, the first of its machine for ``once_a_node``. Raises ModelError without a usable answer, or
-        where the worker ended meanwhile, and AskanceError where none can be used, or they end again and again."""
+        """Ask a worker; with ``once_a_node``, only the first of a machine. Raises ModelError without a usable answer,
+        or if the worker ended meanwhile, and AskanceError if no worker can be used, or they end again and again."""
         worker = self._choose(request.prefix, once_a_node)
         call: Any = None
         answer: Any = worker.refused
@@ -150,12 +151,12 @@ class RayPool:
         raise answer if isinstance(answer, ModelError) else _from_there(worker, answer)
 
     async def close(self) -> None:
-        """End the workers, and Ray where it was started here."""
+        """End the workers, and Ray if this process started it."""
         workers, self._workers = self._workers, []
         opened = [each for each in workers if each.opening.done() and not each.opening.cancelled()]
         for worker in workers:
             worker.opening.cancel()
-        # they ask Ray, which may be gone after this
+        # await these tasks first: they ask Ray, which may be gone afterwards
         await asyncio.gather(*(worker.opening for worker in workers), return_exceptions=True)
         closing = [asyncio.wrap_future(worker.actor.close.remote().future()) for worker in opened]
         if closing:
@@ -196,7 +197,7 @@ class RayPool:
         problem = f"The Ray cluster at {address} (RAY_ADDRESS) is not reached" if address else "Ray does not start"
         host, _, port = address.rpartition(":")
         try:
-            if port.isdigit() and "/" not in host:  # Ray would try for minutes
+            if port.isdigit() and "/" not in host:  # test the address first: Ray would try for minutes
                 socket.create_connection((host, int(port)), REACHED_WITHIN).close()
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises all kinds, also Exception itself
@@ -210,7 +211,7 @@ class RayPool:
         self._is_ours = True
 
     def _nodes(self) -> list[dict[str, Any]]:
-        """The machines of the cluster, this one first."""
+        """Return the cluster's machines that are alive, this one first. Raises AskanceError if there is none."""
         here = self._ray.get_runtime_context().get_node_id()
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         if not alive:
@@ -220,7 +221,7 @@ class RayPool:
     def _new(self, node: dict[str, Any], is_first_there: bool) -> _Worker:
         strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")
         actor = self._ray.remote(NodeWorker).options(
-            num_cpus=0,  # it waits; what computes is the model
+            num_cpus=0,  # the worker only waits; the model computes
             max_concurrency=MOST_CALLS,
             max_restarts=0,
             max_task_retries=0,
@@ -230,9 +231,9 @@ class RayPool:
         return _Worker(made, node, is_first_there, asyncio.get_running_loop().create_task(_opened(made)))
 
     def _after_loss(self, worker: _Worker, why: str) -> AskanceError:
-        """Replace a worker that is gone, once; return the error for a caller that waited for it."""
+        """Replace a lost worker, once; return the error for a caller that waited for it."""
         if worker in self._workers:
-            self._ray.kill(worker.actor)  # one that is only out of reach must not go on buying
+            self._ray.kill(worker.actor)  # a worker that is only out of reach must not go on buying
             try:
                 self._replace(worker, why)
             except AskanceError as hopeless:
@@ -240,7 +241,7 @@ class RayPool:
         return worker.refused or ModelError(f"A worker on {worker.place} ended before it answered.", retry=True)
 
     def _replace(self, worker: _Worker, why: str) -> None:
-        """Replace a lost worker, or go on without its machine. Raises AskanceError where too many are lost."""
+        """Replace a lost worker, or go on without its machine. Raises AskanceError if too many workers are lost."""
         self._lost += 1
         if self._lost > LOSSES * len(self._workers):
             raise AskanceError(
@@ -262,10 +263,10 @@ class RayPool:
 
 
 class RayModel:
-    """A model as :class:`~askance.models.resolve.Models` gives it, asked on the workers of a cluster."""
+    """A model of :class:`~askance.models.resolve.Models`, asked on the workers of a cluster."""
 
     def __init__(self, model: Model, pool: RayPool) -> None:
-        """Take the facts about ``model``: its name, and the cost of its answers. The model itself is not asked."""
+        """Copy the facts about ``model``: its name, price and limits. The model in this process is not asked."""
         self.name, self.identity = model.name, model.identity
         self.price = getattr(model, "price", None)
         self.repeats_itself: bool = getattr(model, "repeats_itself", False)
@@ -290,11 +291,11 @@ async def _opened(actor: Any) -> AskanceError | None:
 
 
 async def _reply(message: Any) -> Any:
-    """Await an actor's reply. The waiting can be cancelled; the actor's method does not notice."""
+    """Await an actor's reply. Cancelling stops only the waiting, not the actor's method."""
     return await asyncio.wrap_future(message.future())
 
 
 def _from_there(worker: _Worker, error: AskanceError) -> AskanceError:
-    """An error that ends the run, with the machine that it comes from."""
+    """Return an error that ends the run and names the machine it comes from."""
     kind = InputError if error.exit_code == InputError.exit_code else AskanceError
     return kind(f"On {worker.place}: {error}")

@@ -1,6 +1,6 @@
-"""Words of an endpoint that refuses a call: unsupported fields, the wait it asks for, a quota that is used up.
+"""Meaning of an endpoint's error messages: unsupported fields, a wait that it asks for, a quota that is used up.
 
-Exported judges hold this file as it is, so it imports the standard library alone.
+Exported judges contain a copy of this file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
-GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")  # names of one field; where one is refused, none is sent
+GRAMMAR = ("grammar", "structured_outputs", "guided_grammar")  # names of one field; if one is refused, none is sent
 OPTIONAL = {
     "response_format": ("response_format",),
     "top_logprobs": ("top_logprobs", "logprobs"),
@@ -25,9 +25,9 @@ OPTIONAL = {
     **dict.fromkeys(GRAMMAR, GRAMMAR),
 }
 """Fields that an endpoint may refuse by name, each with the fields that make no sense without it."""
-SMALL_TEMPERATURE = 0.01  # sent where 0 is refused: the likeliest word is all but certain to be said
+SMALL_TEMPERATURE = 0.01  # sent where 0 is refused: the likeliest word is then almost certain
 
-_STATUSES = frozenset({400, 403, 404, 405, 422, 500, 501})  # 403 is OpenAI's where a model gives no log-probabilities
+_STATUSES = frozenset({400, 403, 404, 405, 422, 500, 501})  # 403: OpenAI, if a model gives no log-probabilities
 _BAD_REQUEST = frozenset({400, 403, 422, 501})
 _WORDS = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|enabled|implemented)|permitted|extra|deprecated"
@@ -42,7 +42,7 @@ _IN_ANY_WORDS = {
     "seed": re.compile(r"\bseed\b"),
     "grammar": re.compile(r"grammar|structured.output|guided"),
 }
-"""Fields whose refusal is understood in any words that speak of them: an answer without them is better than none."""
+"""Fields that count as refused if an error mentions them in any words: an answer without them is better than none."""
 _ABOVE_ZERO = re.compile(
     r"temperature\W.*(?:positive|(?:greater|larger|higher|more|bigger) than (?:0|zero)|above (?:0|zero)|> ?0|non-?zero"
     r"|(?:cannot|can't|must not|may not|should not) be (?:0|zero)|\(0)",
@@ -60,15 +60,15 @@ _AT_LEAST = re.compile(r"(?:>=|at least|minimum(?: value)?(?: is| of)?|greater t
 
 
 class Facts(NamedTuple):
-    """Facts of an endpoint."""
+    """Facts learned about an endpoint."""
 
     without: frozenset[str] = frozenset()  # fields left out; ``max_tokens`` is sent as ``max_completion_tokens``
-    most_alternatives: int | None = None  # alternatives to a token that it gives at most
-    fewest_tokens: int = 0  # tokens of an answer for which it takes a request at least
+    most_alternatives: int | None = None  # most alternatives to a token that it gives
+    fewest_tokens: int = 0  # smallest ``max_tokens`` that it takes
     least_temperature: float = 0.0
 
     def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a request as the endpoint takes them."""
+        """Return the fields of a request in the form that the endpoint takes."""
         sent = {name: value for name, value in fields.items() if name not in self.without}
         if "max_tokens" in fields and "max_tokens" in self.without:
             sent["max_completion_tokens"] = fields["max_tokens"]
@@ -82,7 +82,7 @@ class Facts(NamedTuple):
         return sent
 
     def learn(self, status: int, said: str, sent: Mapping[str, Any]) -> Facts | None:
-        """The facts after a refusal; None where it has another cause than a field."""
+        """Return the facts after a refusal; None if no field is the cause."""
         text = said.lower()
         if status in (400, 422):
             if (most := _fewer_alternatives(text, sent)) is not None:
@@ -99,7 +99,7 @@ class Facts(NamedTuple):
         return None
 
     def and_also(self, other: Facts) -> Facts:
-        """The union of two sets of facts, as calls under way at the same time each learn."""
+        """Combine two sets of facts: calls that are under way at the same time learn separately."""
         most = [each for each in (self.most_alternatives, other.most_alternatives) if each is not None]
         return Facts(
             self.without | other.without,
@@ -110,7 +110,7 @@ class Facts(NamedTuple):
 
 
 def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
-    """The field that an endpoint says it does not take; None where it says something else."""
+    """Return the field that an endpoint refuses; None if the error has another cause."""
     if status not in _STATUSES:
         return None
     there = [field for field in OPTIONAL if field in sent]
@@ -126,7 +126,7 @@ def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
 
 
 def _param(text: str) -> str | None:
-    """The field that an error in OpenAI's form names as its cause."""
+    """Return the field that an error in OpenAI's form names as its cause, or None."""
     try:
         param = json.loads(text)["error"]["param"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -135,13 +135,13 @@ def _param(text: str) -> str | None:
 
 
 def _fewer_alternatives(text: str, sent: Mapping[str, Any]) -> int | None:
-    """Most alternatives to a token that an endpoint gives, where it says that these are too many."""
+    """Return the most alternatives to a token that an endpoint gives, if it says that the request asks for too many."""
     asked = sent.get("top_logprobs", 0)
     if not asked or "logprob" not in text:
         return None
     below = [int(next(filter(None, found.groups()))) - 1 for found in _BELOW.finditer(text)]
     limits = [*below, *(int(found[1]) for found in _AT_MOST.finditer(text))]
-    # Without such words: the largest smaller number in the text. A wrong guess ends in a refusal, and a smaller guess.
+    # Without such words, guess the largest smaller number in the text. A wrong guess is refused; the next is smaller.
     for numbers in (limits, [int(digits) for digits in _NUMBER.findall(text)]):
         if fewer := [number for number in numbers if 0 < number < asked]:
             return max(fewer)
@@ -149,7 +149,7 @@ def _fewer_alternatives(text: str, sent: Mapping[str, Any]) -> int | None:
 
 
 def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
-    """Fewest tokens for which an endpoint wants to be asked, where it says that these are too few."""
+    """Return the smallest ``max_tokens`` that an endpoint takes, if it says that the request asks for too few."""
     asked = sent.get("max_tokens", sent.get("max_completion_tokens"))
     if asked is None or "budget" in text or not re.search(r"max_\w*tokens", text):
         return None
@@ -157,7 +157,7 @@ def _more_tokens(text: str, sent: Mapping[str, Any]) -> int | None:
     return int(found[1]) if found and asked < int(found[1]) <= 1024 else None
 
 
-LONGEST_WAIT = 3600.0  # seconds for which an endpoint that refuses calls because of its limits is waited for
+LONGEST_WAIT = 3600.0  # longest wait, in seconds, for an endpoint that refuses calls because of its limits
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(
     r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|seconds?|secs?|m|minutes?|mins?|h|hours?|d|days?)(?![a-z])"
@@ -171,7 +171,7 @@ _QUOTA = re.compile(
     r"|monthly (?:spend(?:ing)?|usage) limit|requestsperday|tokensperday|free-models-per-day"
 )
 _OPENAI_QUOTA = re.compile(r"exceeded your current quota")
-"""Google says so of a limit per minute too, which is over soon."""
+"""OpenAI's words for a used-up quota. Google uses them for a limit per minute too, which ends soon."""
 
 
 _NO_IMAGES = re.compile(
@@ -183,7 +183,7 @@ _NO_IMAGES = re.compile(
 
 
 def takes_no_images(status: int, said: str) -> bool:
-    """Whether an endpoint says of a request with images that its model takes none."""
+    """Whether an endpoint's error about a request with images says that its model takes no images."""
     return status in (400, 404, 415, 422, 500, 501) and _NO_IMAGES.search(said) is not None
 
 
@@ -197,12 +197,12 @@ _NO_TOOLS = re.compile(
 
 
 def takes_no_tools(status: int, said: str) -> bool:
-    """Whether an endpoint says of a request with tools that its model takes none."""
+    """Whether an endpoint's error about a request with tools says that its model takes no tools."""
     return status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(said) is not None
 
 
 def quota_used_up(status: int, said: str) -> str | None:
-    """A sentence where an endpoint says that a quota or the money is used up, so that waiting is no help; else None."""
+    """Return a sentence for the user if a quota or the money is used up, so that waiting does not help; else None."""
     text = said.lower()
     if status < 400 or not (
         _QUOTA.search(text)
@@ -216,7 +216,7 @@ def quota_used_up(status: int, said: str) -> str | None:
 
 
 def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
-    """Seconds that an endpoint asks to wait, by the headers of its reply or else its words; None where it says none."""
+    """Return the seconds that an endpoint asks to wait, by its headers or else its words; None if it does not ask."""
     lowered = {name.lower(): value for name, value in headers.items()}
     now = _date(lowered.get("date"))
     if (milliseconds := read_wait(lowered.get("retry-after-ms"))) is not None:
@@ -239,8 +239,8 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
 
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:
-    """Seconds in a number, a time since 1970 (in seconds or milliseconds), a duration such as ``1m30s``, or a date;
-    else None. ``now`` is the endpoint's own clock, as the one here may be wrong."""
+    """Read a wait, in seconds, from a number, a time since 1970 (in seconds or milliseconds), a duration such as
+    ``1m30s``, or a date; None for anything else. ``now`` is the endpoint's clock, as the local clock may be wrong."""
     text = (value or "").strip().lower()
     now = time.time() if now is None else now
     try:
@@ -262,7 +262,7 @@ def read_wait(value: str | None, now: float | None = None) -> float | None:
 
 
 def _date(text: str | None) -> float | None:
-    """Seconds since 1970 of a date as of HTTP or ISO 8601; None where it is none."""
+    """Return the seconds since 1970 for a date in the form of HTTP or ISO 8601; None for any other text."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             date = read(text.strip()) if text else None

@@ -1,4 +1,4 @@
-"""The form of a request that an endpoint takes, learned from its refusals, and how thinking is set in it."""
+"""The form of requests that an endpoint takes, learned from its refusals, and the fields that set thinking."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from .budget import Price
 from .refusals import Facts, quota_used_up, takes_no_images, takes_no_tools, wait_asked_for
 
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, *range(520, 526), 529})
-"""Statuses after which a call is repeated. From 520 on they are Cloudflare's, which cannot reach the endpoint behind it
-for the moment."""
-AGAIN = 2  # immediate repetitions of a request whose answer the endpoint itself could not use
-_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")  # Groq's status 400 where the model wrote other JSON
+"""Statuses after which a call is repeated. 520 to 525 are from Cloudflare: the endpoint behind it cannot be reached for
+the moment."""
+AGAIN = 2  # immediate repetitions of a request if the endpoint itself refused the model's answer
+_OWN_JSON = re.compile(r"json_validate_failed|failed_generation")  # Groq's status 400 if the model wrote other JSON
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A reply that holds no answer."""
+    """A reply without an answer."""
 
     status: int
     said: str  # the whole reply, in the endpoint's words
-    error: ModelError  # error to raise where nothing can be learned from the refusal
+    error: ModelError  # error to raise if nothing can be learned from the refusal
 
 
 class Learner:
     """Asks an endpoint in the form that it takes."""
 
     def __init__(self, thinking: ThinkingFields | None = None) -> None:
-        """Start with no knowledge; ``thinking`` holds the forms that tell the model to think."""
+        """Start without facts; ``thinking`` has the forms of the setting for thinking."""
         self.facts = Facts()
         self.thinking = thinking or ThinkingFields("", "auto", ())
 
     async def ask(
         self, fields: Mapping[str, Any], send: Callable[[dict[str, Any]], Awaitable[Answer | Refusal]]
     ) -> Answer:
-        """An answer to a request with these fields; a refusal is learned from once the request is taken without its
-        cause. Raises ModelError without a usable answer, and InputError where the wish for thinking is refused."""
+        """Ask with these fields and return the answer. A refused field is left out, and remembered once the request is
+        answered without it. Raises ModelError without a usable answer, and InputError if the thinking setting is
+        refused."""
         facts, repeats = self.facts, 0
         while True:
             form = self.thinking.place
             sent = {**facts.fit(fields), **self.thinking.fields}
             if repeats == AGAIN:
-                # the model's own JSON may do, where the endpoint's check is in its way
+                # the endpoint's check of the JSON fails again and again: perhaps the reply is good enough without it
                 sent.pop("response_format", None)
             reply = await send(sent)
             if isinstance(reply, Refusal) and is_out_of_room(reply.status, reply.said):
@@ -69,16 +70,17 @@ class Learner:
 
 
 class EndpointModel:
-    """A model at an endpoint: its learned limits, and the cost of a call."""
+    """A model at an endpoint, with the limits that were learned about it."""
 
     name: str
-    price: Price | None  # None where it is not known
-    takes_images: bool  # False where it is known to take texts alone
-    takes_tools: bool = True  # False where it is known to take no definitions of tools
+    price: Price | None  # None if it is unknown
+    takes_images: bool  # False if the model is known to take only texts
+    takes_tools: bool = True  # False if the model is known to take no definitions of tools
     _learner: Learner
 
     def _refusal(self, request: Request, status: int, said: str, shown: str, error: ModelError) -> Refusal:
-        """A reply without an answer; ``shown`` is safe. Raises ModelError where no images or no tools are taken."""
+        """Return the refusal in a reply without an answer. ``shown`` is the reply's text without keys. Raises
+        ModelError if the model takes no images or no tools, and the request has some."""
         if images_in(request) and takes_no_images(status, said):
             problem = "the model takes no images, and some examples have some"
         elif request.parameters.tools is not None and takes_no_tools(status, said):
@@ -90,7 +92,7 @@ class EndpointModel:
     def _failed(
         self, status: int, shown: str, said: str, headers: Mapping[str, str], *, bad_key: str, unknown: str
     ) -> ModelError:
-        """The error for a status; ``bad_key`` and ``unknown`` are for a refused key and an unknown model."""
+        """Return the error for a status. ``bad_key`` and ``unknown`` are texts for a refused key or unknown model."""
         if used_up := quota_used_up(status, said):
             problem = f"{used_up} It said: {shown}"
         elif status in (401, 403):
@@ -109,29 +111,30 @@ class EndpointModel:
 
     @property
     def notice(self) -> str | None:
-        """Sentence for the user where the endpoint does not take the setting ``thinking``; None where it does."""
+        """Sentence for the user if the endpoint does not take the setting ``thinking``; else None."""
         return self._learner.thinking.notice
 
     @property
     def left_out(self) -> list[str]:
-        """Fields that its endpoint has refused, so that they are not sent."""
+        """Fields that are not sent, because the endpoint refused them."""
         return sorted(self._learner.facts.without)
 
     @property
     def most_alternatives(self) -> int | None:
-        """Most alternatives to a token that it gives, by its own words; None where it gives all."""
+        """Most alternatives to a token that the endpoint gives, by its own words; None if it named no limit."""
         return self._learner.facts.most_alternatives
 
 
 Effort = Literal["minimal", "low", "medium", "high"]
 
 Thinking = Literal["auto", "off"] | Effort | Annotated[int, Field(ge=1, le=10**6, strict=True)]
-"""Amount of thinking: the server's own (``auto``), none (``off``), an effort, or at most so many tokens."""
+"""Amount of thinking: the server's default (``auto``), none (``off``), an effort, or a largest number of tokens."""
 
 _OUT_OF_ROOM = re.compile(
     r"max_tokens or model output limit was reached|max_tokens\W{1,3}must be greater than\W{1,3}thinking", re.IGNORECASE
 )
-"""Status 400 of OpenAI and Anthropic where a call left no room for an answer: an answer cut off, and no refusal."""
+"""Messages of OpenAI and Anthropic, with status 400, if a call left no room for an answer. They count as an answer that
+was cut off, not as a refusal."""
 
 
 def is_out_of_room(status: int | None, said: str) -> bool:
@@ -145,11 +148,11 @@ _ABOUT_OTHERS = re.compile(r"\b(?:temperature|top_p|response_format|(?:top_)?log
 
 
 class ThinkingFields:
-    """Fields of a request that set a model's thinking, in several forms; a refused form gives way to the next. The last
-    form of ``off`` sends nothing."""
+    """Fields of a request that set a model's thinking, in several forms. If a form is refused, the next one is tried.
+    The last form for ``off`` sends nothing."""
 
     def __init__(self, name: str, thinking: Thinking, forms: Sequence[Mapping[str, Any]]) -> None:
-        """``forms``: see :func:`direct_forms` and :func:`litellm_forms`; none for ``auto``."""
+        """``forms`` come from :func:`direct_forms` or :func:`litellm_forms`; there are none for ``auto``."""
         self._name = name
         self._thinking = thinking
         self._forms = [dict(form) for form in forms] or [{}]
@@ -162,7 +165,7 @@ class ThinkingFields:
 
     @property
     def notice(self) -> str | None:
-        """Sentence for the user where thinking could not be switched off; None otherwise."""
+        """Sentence for the user if thinking could not be switched off; else None."""
         if self._thinking != "off" or self.place == 0 or _switches_off(self.fields):
             return None
         effort = _inner(self.fields).get("reasoning_effort", _inner(self.fields).get("reasoning"))
@@ -170,8 +173,8 @@ class ThinkingFields:
         return f"{self._name}: its endpoint does not take that thinking is off, so it is asked {how}."
 
     def is_refused(self, status: int, said: str, shown: str, place: int) -> bool:
-        """Whether an error refuses the form with this number; the next one is then sent. ``shown`` is the text to be
-        shown. Raises InputError where no form of the wish is taken."""
+        """Whether an error refuses the form number ``place``; the next form is then sent. ``shown`` is the text for the
+        user. Raises InputError if no form is left."""
         sent = self._forms[place]
         if status not in (400, 403, 404, 422) or not sent:
             return False
@@ -187,7 +190,7 @@ class ThinkingFields:
 
 
 def direct_forms(thinking: Thinking, base_url: str) -> list[dict[str, Any]]:
-    """The forms in which an OpenAI-compatible endpoint may take the setting, the likeliest first; none for ``auto``."""
+    """Return the forms of the setting for an OpenAI-compatible endpoint, the likeliest first; none for ``auto``."""
     if thinking == "auto":
         return []
     host = urlsplit(base_url).hostname or ""
@@ -206,7 +209,7 @@ def direct_forms(thinking: Thinking, base_url: str) -> list[dict[str, Any]]:
 
 
 def litellm_forms(thinking: Thinking, name: str) -> list[dict[str, Any]]:
-    """The arguments in which LiteLLM takes the setting; it translates them for Anthropic, Gemini and others."""
+    """Return the arguments of the setting for LiteLLM, which translates them for Anthropic, Gemini and others."""
     if thinking == "auto":
         return []
     if name.startswith("openrouter/"):

@@ -1,4 +1,4 @@
-"""Translation of ``provider/model`` names into models that can be asked."""
+"""Makes models from ``provider/model`` names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """The models of one run: each name is one model, and embedded servers end with the run.
+    """The models of one run. Each name is one model; embedded servers end with the run.
 
     Example::
 
@@ -48,12 +48,12 @@ class Models:
         batches: Callable[..., BatchModel] | None = None,
         reach: Callable[[Model], Model] | None = None,
     ) -> None:
-        """Set up; no model is opened yet.
+        """Keep the settings; no model is opened yet.
 
         ``api_base`` is the endpoint of ``openai/`` names; ``timeout`` is in seconds, for one call; ``named`` are models
-        by a name of the user's own. ``need_prices`` refuses models without a known price, for a cap on money.
-        ``batches`` makes ``openai/`` models that are asked in batches, and refuses all others. ``reach`` lets a model
-        be asked from elsewhere."""
+        by the user's names. With ``need_prices``, models without a known price are refused, so that a cap on money can
+        be kept. ``batches`` makes ``openai/`` models that are asked in batches; all other models are then refused.
+        ``reach`` turns a model into one that is asked elsewhere, e.g. on a cluster."""
         self._batches = batches
         self._reach = reach
         self._named = dict(named or {})
@@ -65,7 +65,7 @@ class Models:
         self._stack = AsyncExitStack()
 
     def get(self, model: ModelLike) -> Model:
-        """Return the model of this name or record; a model object is given back. Raises InputError where there is no
+        """Return the model for a name or record; a model object is returned unchanged. Raises InputError if there is no
         such model, or another record has its name, and MissingExtraError without the package for its provider."""
         if isinstance(model, NamedModel):
             name, settings = named_models({"models": self._named}, model)
@@ -94,7 +94,8 @@ class Models:
         return self._by_name[model]
 
     def with_thinking(self, model: ModelLike, thinking: Thinking) -> Model:
-        """The model as one that thinks otherwise, with answers of its own. Raises InputError where it cannot."""
+        """Return a model with another ``thinking``; its answers are kept apart. Raises InputError if it is not
+        possible."""
         if not isinstance(model, str) or self._reach is not None:
             raise InputError(f"thinking {thinking}: it can be set of a model that is named, and not with --engine ray.")
         name, known = f"{model} (thinking {thinking})", self._named.get(model)
@@ -104,7 +105,7 @@ class Models:
         return self._by_name[name]
 
     def _program(self, program: Program) -> Program:
-        """A program, whatever the engine: it runs here, and its connections end with the run."""
+        """Register a program. With any engine it runs in this process, and its connections end with the run."""
         if self._need_prices:
             raise InputError(
                 f"{program.name}: nobody knows what a program spends, so --cost-budget could not be kept. Cap it with "
@@ -265,7 +266,7 @@ class Models:
         beside = provider == "openvino"
         reading = ReadingModel(name, reader.identity_of(identity), model, load, beside=beside, choice=choice)
         self._stack.push_async_callback(reading.close)
-        self._stack.callback(stop.set)  # first of the two: closing waits for a file that is being made ready
+        self._stack.callback(stop.set)  # runs before the close above, which waits while a file is made ready
         return reading
 
 

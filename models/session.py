@@ -1,7 +1,7 @@
 """Settings, models and gateway that every command needs while it runs.
 
-A command opens a :func:`session`; where callers are not async (DSPy, GEPA), a :func:`background_session` keeps models
-and gateway on a loop in a thread of its own, so that many threads share one gateway.
+A command opens a :func:`session`. For callers that are not async (DSPy, GEPA), a :func:`background_session` keeps
+models and gateway on a loop in its own thread, so that many threads share one gateway.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ class ModelOptions(BaseModel):
         return check_address(address) if address else address
 
 
-WAITS_EVERY = 15.0  # seconds between two lines about calls that are made again
+WAITS_EVERY = 15.0  # seconds between two messages about calls that are repeated
 
 
 class _Waits:
-    """Says that calls are made again: the first at once, the others together, so that many are one line."""
+    """Tells the user about repeated calls: the first one at once, the others together in one message."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -106,7 +106,7 @@ class _Waits:
         self._quiet_until, self._unsaid = monotonic() + WAITS_EVERY, 0
 
     def tell_rest(self) -> None:
-        """Say how many waits were not mentioned."""
+        """Tell the user the number of waits that were not mentioned."""
         if self._unsaid:
             self._say(f"{count(self._unsaid, 'further call')} had to be made again.")
 
@@ -120,8 +120,9 @@ async def session(
     stored_answers_are_ours: bool = False,
     brought: Container[bytes] = (),
 ) -> AsyncIterator[tuple[Models, Gateway]]:
-    """Open models and gateway; connections and embedded servers are gone afterwards, whatever happens. ``say`` is told
-    when a call is made again; ``stored_answers_are_ours`` and ``brought`` are the gateway's."""
+    """Open models and gateway; connections and embedded servers are closed afterwards, whatever happens. ``say`` gets
+    messages for the user, e.g. about repeated calls. ``stored_answers_are_ours`` and ``brought`` are as for
+    :class:`~askance.models.gateway.Gateway`."""
     prices = options.cost_budget is not None
     retry, waits = RetryPolicy(options.retries + 1), _Waits(say) if say is not None else None
     batches = None
@@ -142,7 +143,7 @@ async def session(
         batches=batches,
         reach=None if pool is None else pool.reach,
     )
-    keeps = stored_answers_are_ours or not getattr(options, "no_cache", False)  # a run has a store of its own
+    keeps = stored_answers_are_ours or not getattr(options, "no_cache", False)  # a run has its own store
     async with models:
         gateway = Gateway(
             store,
@@ -168,8 +169,8 @@ async def session(
 def background_session(
     options: ModelOptions, store: AnswerStore | None
 ) -> Iterator[tuple[BackgroundLoop, Models, Gateway]]:
-    """Open models and gateway on a background loop for a ``with`` block; at its end paid calls are waited for, and an
-    error cancels them. Raises InputError where a setting cannot be used."""
+    """Open models and gateway on a background loop for a ``with`` block. At its end, calls under way are waited for;
+    after an error they are cancelled. Raises InputError if a setting cannot be used."""
     loop, last, cancel = BackgroundLoop(), None, True
     try:
         opened = session(options, store)

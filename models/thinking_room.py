@@ -1,7 +1,7 @@
-"""One answer of a model that may think before it answers, with as much room as it turns out to need.
+"""Answers of models that may think first, with as much room (tokens for thinking) as each model turns out to need.
 
-A model that thinks its tokens away is asked the same with more room. The store keeps its needs, so that the next
-command asks with that room at once.
+If thinking uses up all tokens, the request is repeated with more room. The store keeps the room that a model needs, so
+the next command asks with that room at once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .base import A_WORD, Answer, AnswerStore, EmptyAnswerError, Model, ModelErr
 from .budget import Budget, highest_cost, reserved_tokens
 from .request_form import Thinking
 
-SETTLED = 10  # number of answers after which a corrected average of a model's thinking is said once more
+SETTLED = 10  # number of answers after which the user is told once of a corrected average of a model's thinking
 
 
 class ThinkingRoom:
-    """Asking within the budget: models that think get room for it, and the room that each needs is learned."""
+    """Asks models within the budget. Models that think get room for it; the room that each model needs is learned."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class ThinkingRoom:
         notify: Callable[[str], bool],
         has_answered: Callable[[str, Model], bool],
     ) -> None:
-        """Start with no knowledge of any model. ``notify`` passes a sentence on to the user and returns whether
-        somebody listens. ``has_answered`` says whether a role has an answer of a model: one answer that is thought away
-        then does not end the command."""
+        """Start without facts about models. ``notify`` passes a sentence on to the user and returns whether somebody
+        listens. ``has_answered`` says whether a role already has an answer from a model; if it has, one answer without
+        enough room does not end the command."""
         self.budget = budget
         self._store = store
         self._notify = notify
@@ -47,11 +47,11 @@ class ThinkingRoom:
         self._told_of: dict[str, ThinkingFacts] = {}  # facts about a model's thinking that were told, by identity
 
     def facts(self, model: Model) -> ThinkingFacts | None:
-        """Facts of a model's thinking, with a room of 0 where it does not think; None where it was never asked."""
+        """Return the facts about a model's thinking. The room is 0 if it does not think; None if it was never asked."""
         if model.identity not in self._facts:
             self._facts[model.identity] = None
             if self._store is not None and _steps(model):
-                with suppress(AskanceError):  # a store that is away or damaged is told of where an answer is looked up
+                with suppress(AskanceError):  # the look-up of an answer reports a store that is away or damaged
                     self._facts[model.identity] = self._store.learned(model.identity)
         return self._facts[model.identity]
 
@@ -61,22 +61,22 @@ class ThinkingRoom:
         return facts is not None and facts.room > 0
 
     def average(self, model: Model) -> int | None:
-        """Average tokens of thinking for an answer; None for a model that was never asked."""
+        """Return the average tokens of thinking for an answer; None for a model that was never asked."""
         facts = self.facts(model)
         if facts is None:
             return None if _steps(model) and getattr(model, "template_may_think", True) else 0
         return facts.average
 
     def tokens(self, model: Model) -> int:
-        """Tokens that a model may think now."""
+        """Return the tokens that a model may think now."""
         facts, steps = self.facts(model), _steps(model)
         if not steps:
             return 0
         return max(0 if facts is None else min(facts.room, steps[-1]), int(getattr(model, "first_room", 0)))
 
     async def ask(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer, asked for with more room where it was thought away or may have been. Raises ModelError without a
-        usable answer, and BudgetExceededError where the call would pass a cap; it was not made."""
+        """Return one answer. Ask with more room if thinking used up the tokens, or may have. Raises ModelError without
+        a usable answer, and BudgetExceededError, before the call is made, if it would pass a cap."""
         answer = await self._within_budget(role, model, request)
         if request.parameters.max_tokens > A_WORD and may_be_thought(model, answer):
             return await self.ask_again(role, model, request, answer)
@@ -85,9 +85,9 @@ class ThinkingRoom:
     async def ask_again(
         self, role: str, model: Model, request: Request, answer: Answer, *, is_booked: bool = False
     ) -> Answer:
-        """Ask with room for a reply that was cut off, or return the reply where the model does not think. One such
-        reply of each model is asked for again. Only where the model then thinks, so are the others. ``is_booked`` says
-        whether the reply is paid for already."""
+        """Ask again with room after a reply that was cut off; return the same reply if the model does not think. The
+        first such reply of a model is a trial: only if the model then thinks, its other cut replies are asked again.
+        ``is_booked`` says whether the reply is already booked as paid."""
         async with self._trials.setdefault(model.identity, asyncio.Lock()):
             if not self.thinks(model):
                 if model.identity in self._tried:
@@ -114,8 +114,8 @@ class ThinkingRoom:
             raise
 
     async def _within_budget(self, role: str, model: Model, request: Request) -> Answer:
-        """One answer; a model that thinks its tokens away is asked again with more room, which is no failure. It holds
-        the tokens of all these calls, so that it counts the same from the store."""
+        """Return one answer. If thinking uses up the tokens, ask again with more room; this is no failure. The answer
+        holds the tokens of all these calls, so that it counts the same when it comes from the store."""
         lost, steps, room, thinks = Answer(""), _steps(model), self.tokens(model), self.thinks(model)
         try:
             while True:
@@ -140,7 +140,7 @@ class ThinkingRoom:
         finally:
             if lost.prompt_tokens or lost.completion_tokens:
                 self.budget.paid(role, lost)
-        # a blank for the one token that was asked for is the beginning of an answer
+        # if one token was asked for, a blank is the beginning of an answer
         if answer.is_empty and not (answer.text and answer.finish == "length" and request.parameters.max_tokens == 1):
             self.budget.paid(role, whole)
             raise _nothing_said(model, answer, request.parameters.temperature)
@@ -156,10 +156,10 @@ class ThinkingRoom:
         return whole
 
     async def _one_call(self, model: Model, request: Request, lost: Answer) -> Answer:
-        """One call within the budget; the ``lost`` answer before it is not booked yet, so it is reserved too."""
+        """Make one call within the budget. The ``lost`` answer before it is not booked yet, so it is reserved too."""
         tokens = reserved_tokens(request) + lost.prompt_tokens + lost.completion_tokens
         cost = highest_cost(model, request) + (lost.cost_usd or 0.0)
-        if getattr(model, "gathers", 0):  # its calls come back when no more are asked
+        if getattr(model, "gathers", 0):  # waiting would block: its calls come back only when no more are asked
             self.budget.reserve(tokens, cost)
         else:
             await self.budget.reserve_in_turn(tokens, cost)
@@ -176,7 +176,7 @@ class ThinkingRoom:
                 self._store.learn(model.identity, new)
 
     def _tell(self, model: Model) -> None:
-        """Say once that a model thinks, and again after ten answers where these correct the average by a quarter."""
+        """Tell the user once that a model thinks, and again after ten answers if the average changed by a quarter."""
         facts, earlier = self.facts(model), self._told_of.get(model.identity)
         if facts is None:
             return
@@ -191,7 +191,7 @@ class ThinkingRoom:
             self._told_of[model.identity] = facts
 
     def _out_of_room(self, role: str, model: Model, lost: Answer, why: str) -> EmptyAnswerError:
-        """The error where a model thinks all its room away; it ends a command that has no answer of the model yet."""
+        """Return the error if thinking uses up all room; it is fatal while the model has given no answer yet."""
         took = f", after {lost.completion_tokens:,} tokens of thinking" if lost.completion_tokens else ""
         text = (
             f"{model.name}: the answer was cut off before its first word{took}; {why}. Give it more with its setting "
@@ -201,19 +201,19 @@ class ThinkingRoom:
 
 
 def may_be_thought(model: Model, answer: Answer) -> bool:
-    """Whether a reply may be the beginning of a thought: it was cut off, and shows nothing of one that has ended."""
+    """Whether a reply may be the beginning of a thought: it was cut off, and no sign of a finished thought is in it."""
     its_template_may_think = getattr(model, "template_may_think", True) and bool(_steps(model))
     return its_template_may_think and answer.finish == "length" and not answer.reasoning_tokens
 
 
 def _steps(model: Model) -> tuple[int, ...]:
-    """The steps of a model's room; none where it never thinks."""
+    """Return the steps of a model's room; none if it never thinks."""
     steps: tuple[int, ...] = getattr(model, "thinking_room", ROOM)
     return steps
 
 
 def _together(lost: Answer, answer: Answer) -> Answer:
-    """An answer with what was lost for it before: all of that was thought in vain."""
+    """Add the tokens and cost of a ``lost`` reply to an answer. All tokens of the lost reply count as thinking."""
     if not (lost.prompt_tokens or lost.completion_tokens):
         return answer
     cost = None if lost.cost_usd is None or answer.cost_usd is None else lost.cost_usd + answer.cost_usd
@@ -226,7 +226,7 @@ def _together(lost: Answer, answer: Answer) -> Answer:
 
 
 def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnswerError:
-    """Error for an empty answer. Asking again may help unless the model would say the same."""
+    """Return the error for an empty answer. Asking again may help, unless the model would repeat itself."""
     if answer.finish == "length":
         text = "the answer was cut off before its first word."
     elif answer.finish == "content_filter":
@@ -238,15 +238,15 @@ def _nothing_said(model: Model, answer: Answer, temperature: float) -> EmptyAnsw
 
 
 ROOM = (2_000, 8_000, 32_000)
-"""Tokens for thinking in a call, beside those of its answer: the first, then the next where that was too few."""
+"""Tokens for thinking in a call, in addition to the answer's. If the first number is too few, the next is tried."""
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
-"""Tokens that an effort may take with Anthropic and Gemini, by LiteLLM's table; a call needs more room."""
-SLOWEST = 20  # slowest rate of a server, in tokens a second: it gives the further seconds that a call gets for its room
-MOST_TOKENS = 10**9  # more than any call takes; a number from there on is none of tokens
+"""Tokens of thinking for an effort with Anthropic and Gemini, by LiteLLM's table; a call needs more room."""
+SLOWEST = 20  # slowest rate of a server, in tokens a second; a call's timeout grows by the time for its room
+MOST_TOKENS = 10**9  # more than any call takes; a larger number cannot be a number of tokens
 
 
 def tokens_of(said: Any) -> int:
-    """Tokens that an endpoint says it took; 0 where that is no number of tokens."""
+    """Read a number of tokens from an endpoint's reply; 0 if it cannot be a number of tokens."""
     try:
         tokens = int(float(said or 0))
     except (ValueError, TypeError, OverflowError):
@@ -255,8 +255,8 @@ def tokens_of(said: Any) -> int:
 
 
 def tokens_thought(usage: Mapping[str, Any], raw: str, answer: str, *, apart: bool) -> int:
-    """Tokens that a model thought for a reply, as its endpoint counts them, else estimated; at least 1 where ``raw``
-    has more than the ``answer``, or it thought ``apart`` from the text."""
+    """Return the tokens of thinking in a reply: the endpoint's count, else an estimate. It is at least 1 if the text
+    ``raw`` has more than the ``answer``, or if the model thought ``apart`` from the text."""
 
     details = usage.get("completion_tokens_details")
     said = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
@@ -271,7 +271,7 @@ def tokens_thought(usage: Mapping[str, Any], raw: str, answer: str, *, apart: bo
 
 
 async def _answer(model: Model, request: Request) -> Answer:
-    """Ask once. Raises InputError where a model's own ``answer`` is not asynchronous, or returns no Answer."""
+    """Ask once. Raises InputError if a user's model has an ``answer`` that is not async, or returns no Answer."""
     coroutine = model.answer(request)
     if not isawaitable(coroutine):
         raise InputError(f"model: 'answer' of {type(model).__name__} is not asynchronous; write async def answer.")
@@ -285,21 +285,21 @@ async def _answer(model: Model, request: Request) -> Answer:
 
 
 def seconds_for(room: int, timeout: float) -> float:
-    """Seconds that a call may take: its ``timeout``, plus the time in which a slow server fills its room."""
+    """Return the seconds that a call may take: its ``timeout`` plus the time in which a slow server fills its room."""
     return timeout + room / SLOWEST
 
 
 def needs_room(answer: Answer, cap: int) -> bool:
-    """Whether thinking cut a reply off: before the answer, or in it though it is shorter than its cap."""
+    """Whether thinking cut a reply off: before the answer, or within the answer before it reached ``cap`` tokens."""
     if answer.finish != "length":
         return False
     thought, is_blank = answer.reasoning_tokens, bool(answer.text) and cap == 1
-    # a blank for the one token that was asked for is the beginning of an answer
+    # if one token was asked for, a blank is the beginning of an answer
     return (answer.is_empty and not is_blank) or (thought > 0 and answer.completion_tokens - thought < cap)
 
 
 def first_room(thinking: Thinking, steps: Sequence[int], *, given: bool) -> int:
-    """Room of the first call: 0 where nobody said that the model thinks, else the first step above its usual need."""
+    """Return the first call's room: 0 unless a setting implies thinking, else the first step above its usual need."""
     if thinking in ("auto", "off") and not given:
         return 0
     takes = thinking if isinstance(thinking, int) else TAKES.get(thinking, 0)

@@ -1,4 +1,4 @@
-"""Settings of a model that writes, as far as they belong to the prompt that it writes with."""
+"""Settings of a writing model that belong to its prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..prompts.rows import validate_row
 from ..prompts.text_files import read_text, read_yaml
 from .request_form import Thinking
 
-WRITING_FILE = "writing.yaml"  # lies beside the prompt that a run accepted, where that prompt has settings of its own
+WRITING_FILE = "writing.yaml"  # file beside the prompt that a run accepted, if that prompt has its own settings
 
 
 class PromptSettings(BaseModel):
@@ -43,12 +43,12 @@ class PromptSettings(BaseModel):
 
     @property
     def stated(self) -> dict[str, Any]:
-        """The settings that are set, as files hold them."""
+        """The settings that are not None, in the form of files."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     @property
     def said(self) -> str:
-        """The settings in one line; empty where none is set."""
+        """The settings in one line of words; empty if none is set."""
         parts = {
             "schema": "a JSON schema is sent",
             "max_output_tokens": f"at most {count(self.max_output_tokens or 0, 'token')}",
@@ -62,11 +62,11 @@ class PromptSettings(BaseModel):
         return "; ".join(said for name, said in parts.items() if name in self.stated)
 
     def to_yaml(self) -> str:
-        """The text of ``writing.yaml``."""
+        """Return the text of ``writing.yaml``."""
         return yaml.safe_dump(self.stated, sort_keys=False, allow_unicode=True)
 
     def but(self, **changed: Any) -> PromptSettings:
-        """The settings with others in place of some."""
+        """Return the settings with the ``changed`` ones replaced."""
         return PromptSettings.model_validate({**self.stated, **changed})
 
 
@@ -74,7 +74,7 @@ CAN_VARY = ("thinking", "temperature", "system_as", "max_output_tokens")
 
 
 def parse_vary(given: Any) -> Any:
-    """The values to try of each setting of ``["thinking=low,off"]``. Raises ValueError for other forms or values."""
+    """Parse the values to try of each setting, e.g. ``["thinking=low,off"]``. Raises ValueError."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:
@@ -98,12 +98,12 @@ def parse_vary(given: Any) -> Any:
 
 
 Vary = Annotated[dict[str, tuple[Any, ...]], BeforeValidator(parse_vary)]
-"""A setting that takes what :func:`parse_vary` takes."""
+"""A setting in the form that :func:`parse_vary` takes."""
 AS_THE_RUN = PromptSettings()  # settings of a version without any of its own
 
 
 def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
-    """Identity of a version: its prompt's hash, or the hash of prompt and settings together."""
+    """Return a version's identity: its prompt's hash, or the hash of prompt and settings together."""
     stated = {} if writing is None else writing.stated
     if not stated:
         return prompt_hash
@@ -111,7 +111,7 @@ def version_of(prompt_hash: str, writing: PromptSettings | None) -> str:
 
 
 def writing_beside(prompt: object) -> PromptSettings | None:
-    """The settings in ``writing.yaml`` beside ``prompt.*``, or None. Raises InputError where it cannot be read."""
+    """Read ``writing.yaml`` beside ``prompt.*``; None without it. Raises InputError if it cannot be read."""
     if not isinstance(prompt, (str, Path)) or Path(prompt).stem != "prompt":
         return None
     file = Path(prompt).with_name(WRITING_FILE)
@@ -121,5 +121,5 @@ def writing_beside(prompt: object) -> PromptSettings | None:
 
 
 def read_writing(text: str, where: str) -> PromptSettings:
-    """The settings in a text of YAML. Raises InputError, which names the field at fault."""
+    """Read settings from a text of YAML. Raises InputError, which names the wrong field."""
     return validate_row(PromptSettings, read_yaml(text, where, "mapping of settings"), where)

@@ -1,11 +1,11 @@
 """Agreement between two judges, between a judge and people, of a judge with itself, and of people with each other.
 
-A kappa and its interval come from the same few sums over weighted items, which are tested to give scikit-learn's
-values. Where one side gives everything one label, a kappa says nothing: it is None, with the reason.
+A kappa and its interval come from the same few sums over weighted items; tests compare the values with scikit-learn's.
+If one side gives all items one label, a kappa is undefined: it is None, with the reason.
 
 Krippendorff's alpha follows his "Computing Krippendorff's Alpha-Reliability" (2011): every pair of ratings of an item
 counts, items with one rating are left out, and raters may have rated different items. It is a kernel for weighted
-items, as its interval draws them anew. The package ``krippendorff`` is under the GPL, and has no intervals.
+items, because its interval resamples them. The package ``krippendorff`` is under the GPL, and has no intervals.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 Codes = NDArray[np.intp]
 
 MOST_LABELS = 101
-"""More different labels than this are no labels but measurements: 0 to 100 is the longest scale."""
+"""Most different labels; more are measurements, not labels. 0 to 100 is the longest scale."""
 FEWEST_TOGETHER = 10
-"""Items that two raters must both have rated to be compared with each other."""
+"""Fewest items with ratings from both of two raters, to compare the two raters."""
 _ROUNDING = 1e-9
 
 
 def observed_agreement(a: Column, b: Column, resampling: Resampling = USUAL, *, tolerance: float = 0.0) -> Statistic:
     """Share of items on which two raters differ by at most ``tolerance`` (EIG paper §4.1), not corrected for chance.
 
-    The paper takes 1 point on a 5-point scale and 2 on a 10-point one. A missing rating is None. Raises InputError
-    where the columns do not match, or the tolerance is negative.
+    The paper's tolerance is 1 point on a 5-point scale and 2 points on a 10-point scale. A missing rating is None.
+    Raises InputError where the columns do not match, or the tolerance is negative.
     """
     statistic = mean_with_interval(agreement_hits(a, b, tolerance=tolerance), resampling, "no item has both ratings")
     return without_false_certainty(statistic, "they agree on none" if statistic.value == 0 else _alike(statistic))
 
 
 def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[float | None]:
-    """1 where two ratings differ by at most ``tolerance``, 0 where by more, None where one is missing.
+    """Return 1 for each item whose two ratings differ by at most ``tolerance``, 0 if by more, None if one is missing.
 
     To compare how well two judges agree with people, take `mean_difference` of their hits. Raises InputError where the
     columns do not match, or the tolerance is negative.
@@ -78,9 +78,9 @@ def agreement_hits(a: Column, b: Column, *, tolerance: float = 0.0) -> list[floa
 def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights: KappaWeights = "none") -> Statistic:
     """Cohen's kappa of two raters' labels, plain or with quadratic weights (QWK).
 
-    Labels are numbers, None where missing. ``quadratic`` weighs a disagreement by the square of its size. Labels must
-    then be whole numbers (`to_points` rounds scores to them). Labels that nobody gives count as steps of the scale all
-    the same. Raises InputError where the columns do not match, or the values are no labels.
+    Labels are numbers, None where missing. ``quadratic`` weights a disagreement by the square of its size. Labels must
+    then be whole numbers (`to_points` rounds scores to them), and a label that nobody gives still counts as a step of
+    the scale. Raises InputError where the columns do not match, or the values are no labels.
     """
     return kappa_self([a, b], resampling, weights=weights)
 
@@ -88,10 +88,9 @@ def cohen_kappa(a: Column, b: Column, resampling: Resampling = USUAL, *, weights
 def kappa_self(
     repeats: Sequence[Column], resampling: Resampling = USUAL, *, weights: KappaWeights = "none"
 ) -> Statistic:
-    """Self-consistency: Cohen's kappa between repeated judgings, the mean over all pairs of them (EIG paper §4.1).
+    """Self-consistency: mean of Cohen's kappa over all pairs of repeated judgings (EIG paper §4.1).
 
-    Items with a label in all columns are used. Raises InputError where there are fewer than two columns, or as
-    `cohen_kappa`.
+    Items with a label in all columns are used. Raises InputError for fewer than two columns, and like `cohen_kappa`.
     """
     if len(repeats) < 2:
         raise InputError(f"A kappa needs two columns of labels or more; there is {len(repeats)}.")
@@ -105,10 +104,10 @@ def kappa_self(
 
 
 def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampling: Resampling = USUAL) -> Statistic:
-    """Correlation of each rater with the mean of the others, the mean over the raters.
+    """Correlate each rater with the mean of the other raters, and return the mean over the raters.
 
-    Items that everybody rated are used. Undefined where a rater, or the mean of the others, is constant. Raises
-    InputError where there are fewer than two raters, or the columns do not match.
+    Only items with all ratings are used. The result is undefined if a rater, or the mean of the others, is constant.
+    Raises InputError for fewer than two raters, or if the columns do not match.
     """
     if len(raters) < 2:
         raise InputError(f"Agreement needs two raters or more; there is {len(raters)}.")
@@ -129,9 +128,9 @@ def leave_one_out(raters: Sequence[Column], method: Method = "spearman", resampl
 
 
 def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
-    """Put scores in [0, 1] on whole points from 1 to ``points``: the nearest, halves up; None stays None.
+    """Round scores in [0, 1] to whole points from 1 to ``points``: the nearest, halves up; None stays None.
 
-    Raises InputError where a score is outside, or there are fewer than 2 points.
+    Raises InputError if a score is outside [0, 1], or there are fewer than 2 points.
     """
     if points < 2:
         raise InputError(f"There is no scale of {points} points from 0 to 1.")
@@ -142,9 +141,9 @@ def to_points(scores: Sequence[float | None], points: int) -> list[int | None]:
 
 
 def label_codes(columns: Sequence[Vector], weights: KappaWeights) -> list[Codes]:
-    """Number the labels of all columns from 0: each different one, or for quadratic weights each step of the scale.
+    """Number the labels of all columns from 0: each different label, or each step of the scale for quadratic weights.
 
-    Raises InputError where labels that must be whole numbers are not, or there are too many different ones.
+    Raises InputError if labels for quadratic weights are not whole numbers, or there are more than ``MOST_LABELS``.
     """
     every = tied(np.concatenate(columns))
     if weights == "quadratic":
@@ -203,7 +202,7 @@ def _share(observed: Vector, expected: Vector, defined: NDArray[np.bool_]) -> Ve
 
 
 def as_table(raters: Sequence[Column]) -> Weights:
-    """Ratings in a table of shape (items, raters), NaN where there is none. Raises InputError where columns do not
+    """Put ratings into a table of shape (items, raters), NaN where missing. Raises InputError where columns do not
     match."""
     for ratings in raters:
         complete(raters[0], ratings)  # refuses columns of other lengths
@@ -211,11 +210,11 @@ def as_table(raters: Sequence[Column]) -> Weights:
 
 
 def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resampling = USUAL) -> Statistic:
-    """Krippendorff's alpha of the raters' values, one column a rater, None where a rater gave none; at most 1.
+    """Krippendorff's alpha of the raters' values, at most 1. Each rater has one column; a missing rating is None.
 
-    ``nominal`` takes values for names, ``ordinal`` for ranks, ``interval`` for numbers. ``n`` is the number of items
-    with two ratings or more. Undefined where all ratings are the same. Raises InputError where the columns do not
-    match.
+    The level treats values as names (``nominal``), ranks (``ordinal``) or numbers (``interval``). ``n`` is the number
+    of items with two ratings or more. Alpha is undefined if all ratings are the same. Raises InputError where the
+    columns do not match.
     """
     table = as_table(raters)
     keep = np.count_nonzero(~np.isnan(table), axis=1) > 1
@@ -230,7 +229,7 @@ def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resam
 
 
 def _value_counts(table: Weights) -> tuple[Vector, Weights, str | None]:
-    """The different ratings, how many raters gave each to an item, shape (items, values), and why that is no use."""
+    """Return the different ratings, their counts for each item, shape (items, values), and why they cannot be used."""
     rated = tied(table)
     values = np.unique(rated[~np.isnan(rated)])
     if len(values) == 1:
@@ -242,7 +241,7 @@ def _value_counts(table: Weights) -> tuple[Vector, Weights, str | None]:
 
 
 def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
-    """Alpha for weighted items; ``counts`` (items, values) says how many raters gave each value."""
+    """Krippendorff's alpha for weighted items; ``counts`` (items, values) is how many raters gave each value."""
     first, second = np.triu_indices(len(values), 1)
     pairs = counts[:, first] * counts[:, second] / (counts.sum(axis=1, keepdims=True) - 1)
 
@@ -266,11 +265,11 @@ def _alpha(counts: Weights, values: Vector, level: Level) -> Kernel:
 
 
 def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
-    """Fleiss' kappa of the raters' values, taken for names, over the items that all of them rated; at most 1.
+    """Fleiss' kappa of the raters' values, treated as names, over the items that all raters rated; at most 1.
 
-    It is that of Fleiss, "Measuring nominal scale agreement among many raters" (Psychological Bulletin 76, 1971), which
-    knows no missing rating; :func:`krippendorff_alpha` does. ``n`` is the number of items. Undefined where all ratings
-    are the same. Raises InputError where the columns do not match.
+    Source: Fleiss, "Measuring nominal scale agreement among many raters" (Psychological Bulletin 76, 1971). It cannot
+    handle missing ratings; :func:`krippendorff_alpha` can. ``n`` is the number of items. Kappa is undefined if all
+    ratings are the same. Raises InputError where the columns do not match.
     """
     table = as_table(raters)
     keep = np.asarray(~np.isnan(table).any(axis=1))
@@ -298,7 +297,7 @@ def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> St
 
 
 def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
-    """The mean of the other raters' ratings of each item that this one rated; None where nobody else rated it."""
+    """Return the other raters' mean for each item that this rater rated; None where this one or all others did not."""
     table = as_table(raters)
     other_ratings = np.delete(table, place, axis=1)
     rated = ~np.isnan(other_ratings)
@@ -311,7 +310,7 @@ def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
 
 
 def leniency(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
-    """Mean difference between this rater's ratings and the others' of the same items, on the scale of the ratings."""
+    """Mean difference between one rater's ratings and the other raters' mean for the same items, in rating points."""
     own = raters[place]
     gaps = [
         None if other is None else float(mine) - other
@@ -322,15 +321,14 @@ def leniency(raters: Sequence[Column], place: int, resampling: Resampling = USUA
 
 
 def with_the_rest(raters: Sequence[Column], place: int, resampling: Resampling = USUAL) -> Statistic:
-    """Spearman's correlation of one rater with the mean of the others, on the items that somebody else rated too."""
+    """Spearman's correlation of one rater with the mean of the others, over items that somebody else rated too."""
     return leave_one_out([raters[place], others_mean(raters, place)], "spearman", resampling)
 
 
 def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel:
-    """The mean of statistics of parts of the items, weighted by the size of the part. A mask says which items a part
-    has.
+    """Mean of a statistic over parts of the items, weighted by the parts' sizes. Each part has a kernel and a mask.
 
-    A part whose statistic is undefined in a resample is left out of the mean. The mean is NaN where all are undefined.
+    A part whose statistic is undefined in a resample is left out of the mean. The mean is NaN if all are undefined.
     """
     sizes = np.array([mask.sum() for _, mask in parts], dtype=np.float64)[:, np.newaxis]
 
@@ -346,7 +344,7 @@ def mean_over_parts(parts: Sequence[tuple[Kernel, NDArray[np.bool_]]]) -> Kernel
 
 
 def one_with_another(raters: Sequence[Column], resampling: Resampling = USUAL) -> Statistic:
-    """Spearman's correlation of one rater with another: the mean over pairs of raters, by the number of their items.
+    """Mean of Spearman's correlation over pairs of raters, weighted by the number of items that a pair has in common.
 
     Pairs with fewer than :data:`FEWEST_TOGETHER` items in common are left out; ``n`` counts the items of the remaining
     pairs. Raises InputError where the columns do not match.
@@ -387,8 +385,8 @@ def ceiling(one_rater: Statistic, k: float) -> Statistic:
 
 
 def steps_of(raters: Mapping[str, Column]) -> dict[str, list[float | None]]:
-    """Ratings as whole steps of their scale. Whole ratings stay; others become their places among the different
-    ratings.
+    """Turn ratings into whole steps of their scale. If all ratings are whole numbers, they stay; else each rating
+    becomes its place among the different ratings.
     """
     table = as_table(list(raters.values()))
     values = np.unique(tied(table[~np.isnan(table)]))

@@ -15,7 +15,7 @@ itself: 89-99 % with 20.
 Measured for Spearman, 1,000 trials a cell, true correlations of 0 to .7 with coarse or continuous human scores,
 continuous scores or answers of 20 % to 90 % yes: 92-96 % from 40 examples on and 91-95 % with 12 to 20. With 10, 20 and
 40 documents of 6 examples: 91, 92 and 94 %. The percentile bootstrap: 92 % with 20 examples, 95 % with 100. With fewer
-than 5 answers of one kind it was 83-93 %, so there is none then.
+than 5 answers of one kind it was 83-93 %, so there is no interval then.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Influenced:
     value: float | None
     n: int
     influence: Vector
-    """By example, those without a number in a column left out; mean zero; empty where there is no value."""
+    """Influence of each complete example on the figure; mean zero; empty if there is no value."""
     reason: str | None = None
     """Why there is no value, or why it has no interval."""
     minority: int = 0
-    """Scores that differ from the most frequent one, in the column where these are fewest."""
+    """Number of scores that differ from the most frequent score: the smaller number of the two columns."""
 
 
 def kappa_influences(said: Vector, wanted: Vector) -> Influenced:
@@ -90,7 +90,7 @@ def spearman_influences(scores: Vector, wanted: Vector) -> Influenced:
 
 
 class _MidRanks:
-    """Mid-rank shares of one column, centred, and means over the items that stand above each item."""
+    """Centred mid-rank shares of one column, and means over the items that rank higher than each item."""
 
     def __init__(self, values: Vector) -> None:
         distinct, self.group = np.unique(tied(values), return_inverse=True)
@@ -103,7 +103,8 @@ class _MidRanks:
         self.own_above = self.mean_above(self.shares)
 
     def mean_above(self, values: Vector) -> Vector:
-        """Mean over all items of `values` where they rank higher than an item, half where they tie; shape (n,)."""
+        """For each item: mean over all items of `values`, counted in full where they rank higher than the item, half
+        where they tie, and 0 elsewhere; shape (n,)."""
         sums = np.bincount(self.group, weights=values)
         above = np.cumsum(sums[::-1])[::-1] - sums / 2
         means: Vector = above[self.group] / self.n
@@ -121,17 +122,17 @@ def _spearman_influence(a: _MidRanks, b: _MidRanks, rho: float) -> Vector:
 
 
 def figure_with_interval(found: Influenced, groups: Groups = None, level: float = 0.95) -> Statistic:
-    """The figure with its interval. ``groups`` are of the examples that are left."""
+    """Return a figure with its interval. ``groups`` has one entry for each complete example."""
     return _tested(found, groups, level).statistic
 
 
 @dataclass(frozen=True, slots=True)
 class TestedSpearman:
-    """A correlation with its interval and the evidence against its being positive."""
+    """A correlation with its interval and the evidence that it is negative."""
 
     statistic: Statistic
     p_against: float | None
-    """One-sided p-value of "the correlation is not negative"; None where there are too few scores to tell."""
+    """One-sided p-value of "the correlation is not negative"; None with too few scores."""
 
 
 def spearman_intervals(
@@ -139,8 +140,8 @@ def spearman_intervals(
 ) -> list[TestedSpearman]:
     """Spearman's correlation of each column (examples, columns) with the human scores, with a large-sample interval.
 
-    NaN is a missing score. Examples of one document (``groups``) are not taken for independent. Raises InputError where
-    the shapes do not match, or the level is out of range.
+    NaN is a missing score. Examples of one document (``groups``) are not treated as independent. Raises InputError
+    where the shapes do not match, or the level is out of range.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"The interval's level is {level}; it must lie between 0 and 1, for example 0.95.")
@@ -160,7 +161,7 @@ def _tested(found: Influenced, groups: Groups, level: float) -> TestedSpearman:
         return TestedSpearman(Statistic(found.value, found.n, reason=reason), None)
     room = 1 - found.value**2
     if room < _ROUNDING or error < _ROUNDING:
-        # at most: of all orders this one falls out
+        # an upper limit: the chance that one order falls out, of all orders
         by_chance = 1 / math.comb(units, min(found.minority, units // 2))
         return TestedSpearman(Statistic(found.value, found.n, reason=PERFECT), by_chance if found.value < 0 else 1.0)
     normal, centre, error = NormalDist(), math.atanh(found.value), error / room
@@ -172,8 +173,8 @@ def _tested(found: Influenced, groups: Groups, level: float) -> TestedSpearman:
 def influence_difference(
     before: Influenced, after: Influenced, groups: Groups = None, level: float = 0.95
 ) -> Difference:
-    """The paired difference after - before, with its normal interval and one-sided p-value. Raises InputError where the
-    two are not of the same examples."""
+    """Paired difference after - before, with its normal interval and one-sided p-value. Raises InputError if the two
+    figures are of different examples."""
     if before.n != after.n:
         raise InputError(f"The figures are of {before.n} and of {after.n} examples; they must be the same.")
     if before.value is None or after.value is None:
@@ -193,7 +194,7 @@ def influence_difference(
 
 
 def _error(influence: Vector, groups: Groups) -> tuple[float, int, str | None]:
-    """Standard error of a figure, the number of independent units, and why there is no error."""
+    """Return a figure's standard error, its number of independent units, and why the error is missing."""
     n = len(influence)
     if groups is not None:
         codes = group_codes(groups, np.ones(n, dtype=bool))

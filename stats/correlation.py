@@ -40,14 +40,14 @@ from .resampling import (
 Method = Literal["spearman", "kendall", "pearson"]
 
 WORK = {"kendall": 6_000_000, "spearman": 50_000_000, "pearson": 50_000_000}
-"""Largest items times resamples for which a bootstrap keeps the number of resamples asked for."""
+"""Largest product of items and resamples for which a bootstrap keeps the requested number of resamples."""
 FLOOR = {"kendall": 200, "spearman": 500, "pearson": 500}
-"""Least number of resamples, unless fewer were asked for: with 500 the ends of an interval of 100,000 items, .01 wide,
-are some .0003 off."""
+"""Fewest resamples, unless fewer are requested. With 500, the ends of an interval of 100,000 items, .01 wide, are some
+.0003 off."""
 
 
 def affordable(resampling: Resampling, method: Method, items: int) -> Resampling:
-    """Fewer resamples where items times resamples exceed :data:`WORK`, never below :data:`FLOOR`."""
+    """Reduce the resamples if items times resamples exceed :data:`WORK`, but not below :data:`FLOOR`."""
     if items == 0:
         return resampling
     return replace(resampling, resamples=min(resampling.resamples, max(FLOOR[method], WORK[method] // items)))
@@ -56,8 +56,8 @@ def affordable(resampling: Resampling, method: Method, items: int) -> Resampling
 def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
     """Correlation of `a` with `b`, each of shape (n,), for weights (n, resamples) → (resamples,).
 
-    Kendall is tau-b. The result is NaN, and only there, where `a` or `b` is constant on the items with weight. Raises
-    InputError where `method` is not spearman, kendall or pearson.
+    Kendall is tau-b. The result is NaN exactly where `a` or `b` is constant on the items with weight. Raises
+    InputError if `method` is not spearman, kendall or pearson.
     """
     if method == "spearman":
         return _spearman(a, b)
@@ -69,7 +69,7 @@ def correlation_kernel(method: Method, a: Vector, b: Vector) -> Kernel:
 
 
 class TieGroups:
-    """The items in order of one variable, and where each run of equal values begins."""
+    """Order of the items by one variable, and the beginning of each run of equal values."""
 
     def __init__(self, values: Vector) -> None:
         distinct, self.group = np.unique(tied(values), return_inverse=True)
@@ -110,13 +110,13 @@ def _spearman(a: Vector, b: Vector) -> Kernel:
 
 
 def _kendall(a: Vector, b: Vector) -> Kernel:
-    """Pairs not tied, less twice the discordant ones, as in Knight's way (JASA 61, 1966), for weights.
+    """Kendall's tau-b for weights, by Knight's method (JASA 61, 1966): untied pairs less twice the discordant pairs.
 
-    Discordant pairs are counted bit by bit of the rank in the variable with fewer different values, so that five grades
-    take three rounds.
+    Discordant pairs are counted once for each bit of the rank in the variable with fewer different values, so five
+    grades take three rounds.
     """
     ties_a, ties_b = sorted((TieGroups(a), TieGroups(b)), key=lambda each: -each.number)
-    # One number for both; below 2**40, so that `tied` leaves it alone, for up to a million items.
+    # One number for both values. It is below 2**40 for up to a million items, so `tied` does not round it.
     ties_both = TieGroups(ties_a.group * (ties_b.group.max(initial=0) + 1.0) + ties_b.group)
     rounds = _rounds(ties_b.group[ties_both.order])
 
@@ -126,7 +126,8 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
         return pairs
 
     def kernel(weights: Weights) -> Vector:
-        total = weights.sum(axis=0) ** 2  # twice the number of pairs, each item with itself counted in; all are
+        # all counts of pairs are doubled, and include each item with itself
+        total = weights.sum(axis=0) ** 2
         tied_a, tied_b, tied_both = (tied_pairs(ties, weights) for ties in (ties_a, ties_b, ties_both))
         untied = (total - tied_a - tied_b + tied_both) / 2
         discordant = _discordant(rounds, weights.take(ties_both.order, axis=0))
@@ -137,7 +138,7 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Items that share all higher bits of their value, split by the present bit. It makes values larger."""
+    """One bit of the values: items that share all higher bits are split by this bit. Items with the bit are larger."""
 
     larger: NDArray[np.intp]
     """Items with the bit, in groups of the same higher bits, in order."""
@@ -150,7 +151,7 @@ class _Round:
 
 
 def _rounds(values: NDArray[np.intp]) -> list[_Round]:
-    """A round for each bit of whole numbers; they do not depend on weights."""
+    """Prepare a round for each bit of whole numbers. Rounds do not depend on weights."""
     rounds = []
     for bit in range(int(values.max(initial=0)).bit_length()):
         group = values >> (bit + 1)
@@ -163,7 +164,7 @@ def _rounds(values: NDArray[np.intp]) -> list[_Round]:
 
 
 def _discordant(rounds: Sequence[_Round], weights: Weights) -> Vector:
-    """Weighted number of pairs whose earlier value is larger. ``weights``, shape (n, resamples), are in that order."""
+    """Weighted number of pairs whose earlier value is larger. ``weights``, shape (n, resamples), are in item order."""
     pairs = np.zeros(weights.shape[1])
     for bit_round in rounds:
         up_to = np.zeros((len(bit_round.larger) + 1, weights.shape[1]))
@@ -196,7 +197,7 @@ def _standardised(values: Vector) -> Vector:
 
 
 def _settled(variance: Vector, values: Vector, weights: Weights) -> Vector:
-    """Set a variance that is only rounding error to exactly 0, by looking whether the values really vary."""
+    """Set a variance that is only rounding error to exactly 0. It is, if the values with weight do not vary."""
     for column in np.flatnonzero(variance < 1e-9 * weights.sum(axis=0)):
         if np.ptp(values[weights[:, column] > 0]) == 0.0:
             variance[column] = 0.0
@@ -213,8 +214,8 @@ def _ratio(covariance: Vector, variances: Vector) -> Vector:
 
 Column = Sequence[float | None] | ArrayLike
 FEW = 5
-"""Most items for which an interval of no width is removed. Among five, one unrelated scoring in 60 has people's order,
-or its reverse, by chance."""
+"""Most items for which an interval of width 0 is removed. With five items, one unrelated scoring in 60 has people's
+order, or its reverse, by chance."""
 METHODS: tuple[Method, ...] = ("spearman", "kendall", "pearson")
 _OF_SYSTEMS = Resampling(resamples=5 * FLOOR["kendall"])
 
@@ -237,7 +238,7 @@ class PerGroup:
     used: int
     """Number of groups in which the correlation is defined."""
     undefined: int
-    """Groups left out: fewer than 3 items, or constant scores."""
+    """Number of groups left out: they have fewer than 3 items, or constant scores."""
 
 
 def spearman(a: Column, b: Column) -> Statistic:
@@ -255,10 +256,10 @@ def kendall(a: Column, b: Column) -> Statistic:
 def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> Correlations:
     """Pooled Spearman, Kendall (tau-b) and Pearson correlation, each with a percentile bootstrap interval.
 
-    Many items take fewer resamples, as their intervals are narrow. Kendall sorts the items: it takes fewer where items
-    times resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), never fewer than 200. The
-    others take fewer beyond 50 million (2,000 up to 25,000 items), never fewer than 500. A missing score is None.
-    Raises InputError where the columns do not match.
+    Many items get fewer resamples, because their intervals are narrow. Kendall sorts the items, so its resamples are
+    reduced when items times resamples exceed 6 million (2,000 resamples up to 3,000 items, 600 at 10,000), to 200 at
+    least. The others are reduced beyond 50 million (2,000 up to 25,000 items), to 500 at least. A missing score is
+    None. Raises InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
 
@@ -275,7 +276,7 @@ def correlate(scores: Column, human: Column, resampling: Resampling = USUAL) -> 
 
 
 def _spread(statistic: Statistic, units: int, unit: str) -> Statistic:
-    """Remove an interval of no width where so few items may stand in the order of people by chance."""
+    """Remove an interval of width 0 if there are so few items that they may have people's order by chance."""
     if not statistic.is_point or units > FEW:
         return statistic
     return replace(
@@ -290,9 +291,9 @@ def per_group(
     method: Method = "spearman",
     resampling: Resampling = USUAL,
 ) -> PerGroup:
-    """Mean of the correlations inside each group, as SummEval reports it per document.
+    """Mean of the correlations inside each group; SummEval reports it with documents as groups.
 
-    Groups where the correlation does not exist are left out and counted. The interval resamples the others. Raises
+    Groups with an undefined correlation are left out and counted. The interval resamples the other groups. Raises
     InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
@@ -314,9 +315,9 @@ def system_level(
 ) -> Correlations:
     """Correlate the systems' mean scores with their mean human scores; ``n`` counts systems with a complete item.
 
-    The interval resamples the items inside each system, whatever the groups of ``resampling``: it speaks about these
-    systems and not about others. With few systems the correlation takes few values and the interval is coarse. Raises
-    InputError where the columns do not match.
+    The interval resamples the items inside each system and ignores the groups of ``resampling``: it is about these
+    systems, not about others. With few systems the correlation has few possible values, so the interval is coarse.
+    Raises InputError where the columns do not match.
     """
     (left, right), keep = complete(scores, human)
     codes, resamples = group_codes(systems, keep), resampling.resamples
@@ -333,7 +334,7 @@ def system_level(
         statistic = _of_vectors(means[0, :, 0], means[1, :, 0], method, unit="systems")
         if statistic.value is None:
             return statistic
-        if single:  # no resample of one item differs
+        if single:  # all resamples of one item are equal
             return replace(
                 statistic, reason="no interval: every system has one item, so nothing says how far its mean varies"
             )
@@ -349,7 +350,7 @@ def system_level(
 def between_systems(
     scores: Column, human: Column, systems: Sequence[Hashable], resampling: Resampling
 ) -> Correlations | None:
-    """:func:`system_level` of the items that name a system; None where these are fewer than three."""
+    """Return :func:`system_level` over the items that name a system; None for fewer than three systems."""
     if len(set(systems) - {None}) < MINIMUM_ITEMS:
         return None
     named = [place for place, system in enumerate(systems) if system is not None]
@@ -358,7 +359,7 @@ def between_systems(
 
 
 def _of_vectors(a: Vector, b: Vector, method: Method, unit: str = "items") -> Statistic:
-    """The point estimate on complete columns, or the reason why it does not exist."""
+    """Return the point estimate on complete columns, or the reason why it is undefined."""
     undefined = _undefined(a, b, unit)
     return undefined or Statistic(unweighted(correlation_kernel(method, a, b), len(a)), len(a), None, None, None)
 
@@ -371,8 +372,8 @@ def _undefined(a: Vector, b: Vector, unit: str = "items") -> Statistic | None:
 
 
 def correlations_dict(figures: Correlations, *, all_ends: bool = False) -> dict[str, Any]:
-    """Correlations as in ``result.json``. ``low`` and ``high`` are the ends of Spearman's interval; with ``all_ends``
-    the other intervals are there too, as ``kendall_low`` and so on.
+    """Return correlations in the form of ``result.json``. ``low`` and ``high`` are the ends of Spearman's interval;
+    with ``all_ends`` the other intervals are added, as ``kendall_low`` and so on.
     """
     row: dict[str, Any] = {
         "spearman": figures.spearman.value,
@@ -390,4 +391,4 @@ def correlations_dict(figures: Correlations, *, all_ends: bool = False) -> dict[
 
 
 statistic_dict = Statistic.to_dict
-"""One statistic as in ``result.json``."""
+"""Return one statistic in the form of ``result.json``."""

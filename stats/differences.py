@@ -13,7 +13,8 @@ found the gain at p <= 0.1 in 44 trials of 100, the bootstrap in 37.
 
 P-values of many tests at once are adjusted for the number of tests (Holm, Scand. J. Statist. 6, 1979).
 
-How a judge's scores are spread beside people's, and crowd at the top (BinEval §5.1), is here too.
+This module also compares the distribution of a judge's scores with people's, e.g. the share at the maximum (BinEval
+§5.1).
 """
 
 from __future__ import annotations
@@ -60,18 +61,18 @@ class Difference:
     n: int
     """Examples with a number in every column."""
     low: float | None = None
-    """Lower end of the percentile bootstrap interval; None where there is none."""
+    """Lower end of the percentile bootstrap interval; None if there is no interval."""
     high: float | None = None
     """Upper end of the interval."""
     p_value: float | None = None
     """One-sided p-value of "b is not better than a", in (0, 1]; small speaks for b."""
     reason: str | None = None
-    """Why the value, or only the interval, is missing; None if nothing is."""
+    """Why the value, or only the interval, is missing; None if both are there."""
     standard_error: float | None = field(default=None, compare=False)
     """Standard deviation of the difference over the resamples; None where the difference is undefined."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``, without the standard error."""
+        """Return the fields in the form of ``result.json``, without the standard error."""
         row = {name: getattr(self, name) for name in ("value", "n", "low", "high", "p_value")}
         return row | {"reason": self.reason} if self.reason else row
 
@@ -87,10 +88,10 @@ def paired_difference(
 ) -> Difference:
     """Difference of two versions' correlations with human scores; ``a`` is the present version, ``b`` the candidate.
 
-    With a constant version the difference does not exist. `undefined_as_zero` gives such a version correlation 0; the
-    p-value then tests the other version's correlation against 0 (random signs). Constant human scores stay undefined.
-    The interval of many examples takes fewer resamples (see `correlate`). The swap test exchanges the versions'
-    standardised scores (their ranks, for spearman and kendall alike) example by example, or document by document.
+    If one version's scores are constant, the difference is undefined. `undefined_as_zero` gives such a version
+    correlation 0; the p-value then tests the other version's correlation against 0 (random signs). Constant human
+    scores stay undefined. Many examples get fewer resamples for the interval (see `correlate`). The swap test exchanges
+    the versions' standardised scores (ranks, for spearman and kendall) example by example, or document by document.
     Raises InputError where the columns do not match, or there is no such statistic.
     """
     (left, right, people), keep = complete(a, b, human)
@@ -116,8 +117,8 @@ def paired_difference(
 
 
 def two_sided_difference(a: Column, b: Column, human: Column, resampling: Resampling = USUAL) -> Difference:
-    """Difference of two versions' Spearman correlations with human scores; its p-value is twice the smaller of the
-    one-sided ones. Raises InputError where the columns do not match."""
+    """Difference of two versions' Spearman correlations with human scores. The p-value is twice the smaller of the two
+    one-sided p-values. Raises InputError where the columns do not match."""
     ahead = paired_difference(a, b, human, resampling)
     behind = paired_difference(b, a, human, resampling)
     if ahead.p_value is None or behind.p_value is None:
@@ -130,9 +131,10 @@ def label_difference(
 ) -> Difference:
     """Difference of two versions' agreement with the same pass/fail labels (1, 0, or None where there is none).
 
-    It is the area under the curve, or Cohen's kappa at each version's best threshold: how lenient a version is makes no
-    difference. A constant version has the least agreement there is. The swap test exchanges the versions' ranks example
-    by example, or document by document, and chooses thresholds anew. Raises InputError where the columns do not match.
+    Agreement is the area under the curve, or Cohen's kappa at each version's best threshold, so a version's leniency
+    does not matter. A version with constant scores has the lowest agreement. The swap test exchanges the versions'
+    ranks example by example, or document by document, and chooses thresholds anew. Raises InputError where the columns
+    do not match.
     """
     (left, right, passed), keep = complete(a, b, labels)
     n = len(passed)
@@ -164,8 +166,8 @@ def _kappa_p_value(a: Vector, b: Vector, labels: Vector, signs: Iterator[Weights
 def mean_difference(a: Column, b: Column, resampling: Resampling = USUAL) -> Difference:
     """Difference of two versions' means (accuracy, pass rate, score) on the same examples.
 
-    The swap test exchanges the two versions' values example by example, or document by document, which for 0/1 values
-    of examples is McNemar's test. Raises InputError where the columns do not match.
+    The swap test exchanges the two versions' values example by example, or document by document. With 0/1 values, and
+    no documents, this is McNemar's test. Raises InputError where the columns do not match.
     """
     (left, right), keep = complete(a, b)
     n = len(left)
@@ -203,7 +205,7 @@ def _swap_p_value(a: Vector, b: Vector, human: Vector, signs: Iterator[Weights])
     """One-sided p-value of the correlation gain when standardised scores are swapped between the versions.
 
     A swap changes sums, sums of squares and cross products by sums over the swapped examples, so a block of
-    swaps is one matrix product. A version that has become constant ranks nothing: its correlation is 0.
+    swaps is one matrix product. A version that a swap makes constant has correlation 0.
     """
     if not a.any() or not b.any():  # a constant has nothing to swap: test the other correlation against 0
         return _sign_p_value((b - a) * human, signs)
@@ -264,7 +266,7 @@ NEAR = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ScoreDistribution:
-    """A judge's scores beside people's, both in [0, 1], of the same items."""
+    """Comparison of a judge's scores with people's, both in [0, 1], for the same items."""
 
     distance: Statistic
     """Wasserstein-1 distance of the two distributions, in units of the score."""
@@ -275,14 +277,14 @@ class ScoreDistribution:
     human_at_maximum: Statistic
     """Share of the human scores at the maximum."""
     ceiling: Difference
-    """The judge's share at the maximum less people's; positive where the judge crowds at the top."""
+    """The judge's share at the maximum less people's; positive if the judge gives the maximum more often."""
 
 
 def compare_distributions(scores: Column, human: Column, resampling: Resampling = USUAL) -> ScoreDistribution:
     """Distance between a judge's and people's distributions of scores in [0, 1], and the share of each at the maximum.
 
-    The distance is never negative, and a resample's is rather larger than the original's: read the upper end of its
-    interval. Raises InputError where the columns do not match, or a score is outside [0, 1].
+    The distance is never negative. Resamples tend to have a larger distance than the original, so read the upper end of
+    the interval. Raises InputError where the columns do not match, or a score is outside [0, 1].
     """
     (left, right), keep = complete(scores, human)
     for values, name in ((left, "score"), (right, "human score")):
@@ -325,8 +327,8 @@ def wasserstein_kernel(a: Vector, b: Vector) -> Kernel:
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down adjustment, which bounds the chance of any false alarm, whatever the tests' dependence.
 
-    An adjusted p-value is compared with the level itself. None, where a test does not exist, stays None and is not
-    counted as a test. Raises InputError where a p-value is not in [0, 1].
+    An adjusted p-value is compared with the level itself. None means that a test does not exist: it stays None and is
+    not counted as a test. Raises InputError where a p-value is not in [0, 1].
     """
     places = [place for place, p_value in enumerate(p_values) if p_value is not None]
     known = np.array([p_value for p_value in p_values if p_value is not None], dtype=np.float64)
@@ -343,5 +345,5 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def difference_dict(difference: Difference | None) -> dict[str, Any] | None:
-    """A difference as in ``result.json``."""
+    """Return a difference in the form of ``result.json``; None stays None."""
     return None if difference is None else difference.to_dict()

@@ -23,7 +23,8 @@ from .resampling import MINIMUM_ITEMS, Vector, complete, group_codes
 
 @cache
 def _distributions() -> Any:
-    """The distributions of SciPy, whose import takes a second that ``--help`` does without."""
+    """Import the distributions of SciPy."""
+    # not at the top of the file: the import takes a second, which ``--help`` can do without
     from scipy import stats
 
     return stats
@@ -36,15 +37,15 @@ class MeanLimits:
     value: float | None
     """Mean of d, in [-1, 1]; None without examples."""
     low: float | None
-    """The mean is above it, but for a chance of ``level``; None with fewer than three units."""
+    """Lower limit: the true mean is above it, except with a chance of ``level``; None with fewer than three units."""
     high: float | None
-    """The mean is below it, but for a chance of ``level``."""
+    """Upper limit: the true mean is below it, except with a chance of ``level``."""
     n: int
     """Examples with both values."""
     units: int
-    """Documents, or examples where no document is named."""
+    """Number of documents, or of examples if no documents are given."""
     deviation: float | None = None
-    """Standard deviation of d that independent examples would need for the same certainty."""
+    """Standard deviation of d that independent examples would need for the same standard error."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class _Units:
     mean: float
     n: int
     deviations: Vector
-    """One number a document: the sum of its examples' deviations, in units of the mean document's size."""
+    """One number for each document: the sum of its examples' deviations, divided by the mean size of a document."""
     values: Vector
     """Difference of each example."""
 
@@ -73,17 +74,18 @@ class _Units:
 
     @property
     def skewed(self) -> float:
-        """The term of Hall's transformation."""
+        """The skewness term of Hall's transformation."""
         return self.skewness / (3 * math.sqrt(self.size))
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of d that independent examples would need for the same certainty."""
+        """Standard deviation of d that independent examples would need for the same standard error."""
         return self.standard_error * math.sqrt(self.n)
 
     @property
     def independent(self) -> float:
-        """Independent examples that would tell as much: one a document, or more where a document's examples differ."""
+        """Number of equally informative independent examples: one per document, more if a document's examples
+        differ."""
         if self.standard_error == 0:
             return self.size
         variance = float(np.var(self.values)) * self.size / (self.size - 1)
@@ -91,10 +93,11 @@ class _Units:
 
 
 def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hashable] | None = None) -> MeanLimits:
-    """Limits of the mean of differences in [-1, 1], each exceeded with a chance of ``level``; None is a missing value.
+    """Limits of the mean of differences in [-1, 1]. The mean is beyond each limit with a chance of ``level``. None is a
+    missing value.
 
-    An example of a kind that was never seen may have the worst value there is. The share of such examples is at most
-    1 - level^(1/m), as m independent ones were seen; so 59 are needed before a loss of .05 is ruled out.
+    Examples of a kind that was never seen may have the worst value. Their share is at most 1 - level^(1/m), because m
+    independent examples were seen without them. So 59 examples are needed to rule out a loss of .05.
 
     Raises:
         InputError: There is not one group for each difference.
@@ -115,7 +118,7 @@ def mean_limits(differences: Column, level: float = 0.05, groups: Sequence[Hasha
 def p_worse(differences: Column, margin: float, groups: Sequence[Hashable] | None = None) -> float | None:
     """One-sided p-value of "the mean loss is at most ``margin``"; small values prove a larger loss.
 
-    None where fewer than three documents, or fewer than two different values, leave nothing to test.
+    None with fewer than three documents.
 
     Raises:
         InputError: There is not one group for each difference.
@@ -137,25 +140,25 @@ class SpreadEstimate:
     """Spread of d, for planning a test."""
 
     deviation: float
-    """Standard deviation that independent examples would need for the same certainty."""
+    """Standard deviation that independent examples would need for the same standard error."""
     skewness: float = 0.0
-    """Below 0 where losses are rarer and larger than gains: then more examples are needed."""
+    """Skewness of d. Below 0, losses are rarer and larger than gains, and more examples are needed."""
     freedom: float = math.inf
-    """Degrees of freedom of the variance. Infinite where the variance is assumed; fewer than the documents where a few
-    of them make up most of it."""
+    """Degrees of freedom of the variance. Infinite if the variance is assumed; fewer than the number of documents if a
+    few documents make up most of the variance."""
     together: float = 1.0
-    """Examples of a document, on average."""
+    """Average number of examples in a document."""
 
     @property
     def most(self) -> SpreadEstimate:
-        """The largest spread that is likely: the deviation is below it, but for a chance of .05."""
+        """Largest likely spread: the true deviation is below it, except with a chance of .05."""
         if math.isinf(self.freedom):
             return self
         ratio = math.sqrt(self.freedom / float(_distributions().chi2.ppf(0.05, self.freedom)))
         return replace(self, deviation=self.deviation * ratio, freedom=math.inf)
 
     def careful(self, level: float, power: float) -> SpreadEstimate:
-        """Return the deviation to plan with: it keeps the power on average over what is not known of the deviation.
+        """Return the spread to plan with: the test has its power on average over the uncertainty of the deviation.
 
         Source: Julious and Owen, Pharm. Stat. 5, 2006.
         """
@@ -167,9 +170,9 @@ class SpreadEstimate:
 
 
 FEWEST_FREEDOM = 3.0
-"""Smallest number of degrees of freedom that is taken for a spread."""
+"""Lower limit of a measured spread's degrees of freedom."""
 MOST_EXAMPLES = 10_000_000
-"""Largest number of examples that is asked for."""
+"""Largest number of examples that :func:`examples_needed` returns."""
 
 
 def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None) -> SpreadEstimate | None:
@@ -191,11 +194,11 @@ def measure_spread(differences: Column, groups: Sequence[Hashable] | None = None
 
 
 def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, power: float = 0.8) -> float:
-    """Loss that so many examples rule out in a share ``power`` of the cases without any.
+    """Smallest loss that ``examples`` examples rule out with chance ``power``, if there is no loss.
 
-    It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981). Hall's
-    transformation of a skewed d takes the place of z. The loss is never below the share of a kind of example that was
-    never seen.
+    It is (z + z') deviation / sqrt(examples) with Guenther's term for Student's t (Amer. Statist. 35, 1981). For a
+    skewed d, Hall's transformation replaces z. The loss is never below the largest likely share of a kind of example
+    that was never seen.
     """
     if examples < MINIMUM_ITEMS:
         return 1.0
@@ -209,7 +212,7 @@ def loss_ruled_out(examples: int, spread: SpreadEstimate, level: float = 0.05, p
 
 
 def examples_needed(spread: SpreadEstimate, margin: float, level: float = 0.05, power: float = 0.8) -> int:
-    """Examples that show a loss of at most ``margin`` in a share ``power`` of all cases with equal pass rates.
+    """Number of examples that show a loss of at most ``margin`` with chance ``power``, if the pass rates are equal.
 
     This is the inverse of :func:`loss_ruled_out`. Fewer than 59 never rule out a loss of .05 at level .05.
     """
@@ -230,7 +233,7 @@ def _units(differences: Column, groups: Sequence[Hashable] | None) -> _Units | N
 
 
 def _back(critical: float, skewed: float) -> float:
-    """Standardised mean at which Hall's transformation takes the critical value."""
+    """Standardised mean at which Hall's transformation equals the critical value."""
     if abs(skewed) < 1e-9:
         return critical
     return (float(np.cbrt(1 + 3 * skewed * (critical - skewed / 2))) - 1) / skewed

@@ -1,13 +1,13 @@
-"""Pass or fail: a judge's agreement with people's labels, the threshold that suits it, and the share people would pass.
+"""Pass or fail: a judge's agreement with people's labels, its best threshold, and the share that people would pass.
 
 Intervals of rates are Wilson's (JASA 22, 1927); where examples share documents, the number of examples is divided by
-the design effect. Intervals of kappa and of the area under the curve are percentile bootstraps. Where the judge is
-never wrong no resample differs, so there is no interval, with the reason.
+the design effect. Intervals of kappa and of the area under the curve are percentile bootstraps. If the judge is never
+wrong, no resample differs: there is then no interval, but a reason.
 
-The share that people would pass comes from a judge that errs. Where no output is labelled, its pass rate is corrected
-by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval is from Lang
-and Reiczigel (Preventive Veterinary Medicine 113, 2014): it knows that both rates were measured themselves. Where
-people labelled some of the outputs, these say how much the judge is off on the others (prediction-powered inference:
+The share that people would pass is estimated from a judge that errs. If no output is labelled, its pass rate is
+corrected by its true positive and true negative rate (Rogan and Gladen, Am. J. Epidemiology 107, 1978). The interval is
+from Lang and Reiczigel (Preventive Veterinary Medicine 113, 2014): it includes the uncertainty of both rates. If people
+labelled some of the outputs, their labels show how far the judge is off on the others (prediction-powered inference:
 Angelopoulos et al., Science 382, 2023; weighted as in PPI++, arXiv:2311.01453).
 """
 
@@ -45,7 +45,7 @@ class PassFailFigures:
     """Agreement of a judge's verdicts at a threshold with people's labels."""
 
     accuracy: Statistic
-    """Share of the examples on which both say the same."""
+    """Share of the examples on which judge and people agree."""
     true_positive_rate: Statistic
     """Share of the outputs passed by people that the judge passes."""
     true_negative_rate: Statistic
@@ -55,13 +55,13 @@ class PassFailFigures:
     auc: Statistic
     """Area under the curve of the scores; it needs no threshold."""
     confusion: tuple[int, int, int, int]
-    """Examples that both pass, the judge alone passes, people alone pass, and both fail."""
+    """Counts of examples: passed by both, by the judge alone, by people alone, and by neither."""
 
 
 def pass_fail_figures(
     scores: Column, labels: Column, threshold: float, resampling: Resampling = USUAL
 ) -> PassFailFigures:
-    """All figures of the examples with a score in [0, 1] and a label (1 for pass, 0 for fail).
+    """Return all figures over the examples that have a score in [0, 1] and a label (1 for pass, 0 for fail).
 
     Raises InputError where the columns do not match, or a label is neither 0 nor 1.
     """
@@ -91,16 +91,16 @@ _ROUNDING = 1e-9
 
 
 def passes(scores: Vector, threshold: float) -> NDArray[np.bool_]:
-    """Say of each score whether it reaches the threshold; a score that is below by rounding alone does."""
+    """Whether each score reaches the threshold. A score that is too low by a rounding error alone passes."""
     return scores >= threshold - _ROUNDING
 
 
 def rate(hits: Column, resampling: Resampling = USUAL) -> Statistic:
     """Share of ones among zeros and ones, with Wilson's interval.
 
-    Where the items come in groups, n is divided by the design effect, at least 1 (Kish 1965): the variance of the share
-    between groups over the variance for as many independent items. Where all items are alike each group counts as one
-    item. Raises InputError where there is not one group for each item.
+    If the items come in groups, n is divided by the design effect, at least 1 (Kish 1965): the variance of the share
+    between groups over the variance for as many independent items. If all items are equal, each group counts as one
+    item. Raises InputError if there is not one group for each item.
     """
     (values,), keep = complete(hits)
     n = len(values)
@@ -129,7 +129,7 @@ def wilson_size(share: float, low: float, high: float, level: float = 0.95) -> f
 
 
 def _independent(values: Vector, resampling: Resampling) -> float:
-    """Number of independent items that say as much as these."""
+    """Number of independent items with as much information as these grouped items."""
     n = len(values)
     if resampling.groups is None:
         return float(n)
@@ -142,7 +142,7 @@ def _independent(values: Vector, resampling: Resampling) -> float:
 
 
 def variance_of_mean(values: Vector, codes: NDArray[np.intp]) -> float:
-    """Variance of the mean of values. ``codes`` numbers the values' groups; values of one group may go together."""
+    """Variance of the mean of values. ``codes`` numbers the values' groups; values in one group may be correlated."""
     _, places = np.unique(codes, return_inverse=True)
     sums = np.bincount(places, weights=values - values.mean())
     groups = len(sums)
@@ -162,7 +162,7 @@ def area_under_curve(scores: Column, labels: Column, resampling: Resampling = US
 
 
 def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
-    """The area for weighted items: (n, resamples) → (resamples,); NaN where only one label has weight."""
+    """Area under the curve for weighted items: (n, resamples) → (resamples,); NaN where only one label has weight."""
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
     def kernel(weights: Weights) -> Vector:
@@ -187,11 +187,11 @@ def check_labels(labels: Vector) -> None:
 
 
 FEWEST_LABELLED = 30
-"""Labelled outputs (or documents) needed before labelled and unlabelled outputs make a rate together."""
+"""Labelled outputs (or documents) needed to estimate one rate from labelled and unlabelled outputs."""
 FEWEST_OF_A_LABEL = 2
-"""Outputs that people passed, and outputs that they failed, needed for the same."""
+"""Outputs that people passed, and outputs that they failed, needed for that estimate."""
 WEAKEST = 0.1
-"""A judge is too weak to be corrected unless the lower end of its TPR + TNR - 1 is above this."""
+"""The pass rate is corrected only if the lower end of the judge's TPR + TNR - 1 is above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,24 +200,24 @@ class CorrectedPassRate:
 
     method: Literal["rogan_gladen", "ppi"]
     value: float | None
-    """Share in [0, 1]; None where the judge is too weak, or too little is known of it."""
+    """Share in [0, 1]; None if the judge is too weak, or there are too few labels."""
     low: float | None
     high: float | None
     n: int
     """Outputs that the judge has judged."""
     labelled: int
-    """Labelled outputs that its errors are known from."""
+    """Labelled outputs from which the judge's errors are known."""
     reason: str | None = None
-    """Why there is no value, or what is odd about it."""
+    """Why there is no value, or why the value is unusual."""
 
 
 def rogan_gladen(
     pass_rate: Statistic, true_positive_rate: Statistic, true_negative_rate: Statistic, level: float = 0.95
 ) -> CorrectedPassRate:
-    """The judge's pass rate on unlabelled outputs, corrected by its error rates on labelled ones that did not choose
-    it.
+    """Correct the judge's pass rate on unlabelled outputs by its error rates on labelled outputs.
 
-    The three rates come with the interval of :func:`rate` at ``level``.
+    The labelled outputs must not have been used to choose the judge. Each rate has the interval of :func:`rate` at
+    ``level``.
     """
     n, labelled = pass_rate.n, true_positive_rate.n + true_negative_rate.n
 
@@ -237,6 +237,7 @@ def rogan_gladen(
             f"outputs behind it may be as low as {youden - reach:.2f}; more than {WEAKEST:g} is needed"
         )
     sizes = [_size(statistic, level) for statistic in (pass_rate, true_positive_rate, true_negative_rate)]
+    # Lang and Reiczigel's adjusted rates: z²/2 is added to passes and fails, and 1 to the right and wrong verdicts
     drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
     p_near = (sizes[0] * p + z**2 / 2) / drawn
     sensitivity_near = (sizes[1] * sensitivity + 1) / of_passed
@@ -259,11 +260,11 @@ def rogan_gladen(
 
 
 def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling = USUAL) -> CorrectedPassRate:
-    """The share that people would pass, where they labelled some of the outputs, chosen without looking at them.
+    """Estimate the share that people would pass from labels on some outputs, which were chosen without looking at them.
 
-    It is the mean label of the labelled outputs, corrected by the judge. The correction is the difference between the
-    judge's mean verdict on the others and on these, weighted by how far verdicts and labels go together. The interval
-    is Wilson's, of as many labelled outputs as would tell as much; near 0 and 1 it holds better than the normal one.
+    The estimate is the mean label, corrected by the judge. The correction is the judge's mean verdict on unlabelled
+    outputs less its mean verdict on labelled ones, weighted by how closely verdicts follow labels. The interval is
+    Wilson's, for the number of labels that would be as informative; near 0 and 1 it holds better than the normal one.
     Outputs without a verdict are left out; nothing is resampled. Raises InputError where the columns do not match.
     """
     (judged,), keep = complete(verdicts)
@@ -301,7 +302,7 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
 
 
 def _weight(wanted: Vector, said: Vector, judged: Vector, ratio: float) -> float:
-    """Weight of the verdicts, in [0, 1]: the one with the smallest variance (PPI++, example 6.1)."""
+    """Weight of the verdicts, in [0, 1], that makes the variance smallest (PPI++, example 6.1)."""
     spread = float(judged.var())
     if spread == 0:
         return 0.0
@@ -335,26 +336,27 @@ _RESAMPLES, _SEED = 200, 42
 
 @dataclass(frozen=True, slots=True)
 class FittedThreshold:
-    """Lowest score with which an output passes."""
+    """The lowest score with which an output passes."""
 
     value: float
     """Threshold in [0, 1]."""
     n: int
-    """Examples that it was fitted on; 0 where it was not fitted."""
+    """Examples that the threshold was fitted on; 0 if it was not fitted."""
     reason: str | None = None
-    """Why it was not fitted."""
+    """Why the threshold was not fitted."""
 
 
 def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | None = None) -> FittedThreshold:
-    """The threshold at which the judge's verdicts agree best with people's labels, from development examples.
+    """Find the threshold at which the judge's verdicts agree best with people's labels, from development examples.
 
     Each resample of the examples, or of whole documents (``groups``), has a threshold at which Cohen's kappa is
-    largest. The median of these is taken, in the middle of the gap between scores that it falls in. Held-out kappa in a
-    simulation of 20, 40 and 80 examples with fine scores: .389, .385, .398; .370, .374, .386 at the best threshold of
-    the examples themselves; .29 at 0.5.
+    largest. The median of these thresholds falls between two scores; the middle of the two is returned. Held-out kappa
+    in a simulation of 20, 40 and 80 examples with fine scores: .389, .385, .398. At the best threshold of the examples
+    themselves it was .370, .374, .386; at 0.5 it was .29.
 
-    It is 0.5, with the reason, where fewer than 8 examples have both, or fewer than 3 passed or failed, or no threshold
-    is better than chance. Raises InputError where the columns do not match, or a label is neither 0 nor 1.
+    The threshold is 0.5, with the reason, if fewer than 8 examples have score and label, or fewer than 3 passed or
+    failed, or no threshold is better than chance. Raises InputError where the columns do not match, or a label is
+    neither 0 nor 1.
     """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
@@ -378,14 +380,14 @@ def fit_threshold(scores: Column, labels: Column, groups: Sequence[Hashable] | N
 
 
 def _best_cut(kappas: Vector, middles: Vector) -> float | None:
-    """The threshold with the largest kappa, or the mean of equally good ones; None where no kappa is above 0."""
+    """Return the threshold with the largest kappa, or the mean of equally good ones; None if no kappa is above 0."""
     if kappas.max() <= 0:
         return None
     return float(middles[kappas >= kappas.max() - _ROUNDING].mean())
 
 
 def _between(low: float, high: float) -> float:
-    """The middle, with no more digits than tell it from both by a quarter of the gap."""
+    """Return the middle with few digits: it is rounded by a quarter of the gap at most."""
     middle = (low + high) / 2
     written = (round(middle, digits) for digits in range(2, 16))
     return next((value for value in written if abs(value - middle) <= (high - low) / 4), middle)
@@ -394,7 +396,7 @@ def _between(low: float, high: float) -> float:
 def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
     """Kappa at each cut between neighbouring scores, for weighted items: (n, resamples) → (cuts, resamples).
 
-    It is 0 where a cut, or the labels, have all weight on one side: that says nothing.
+    Kappa is 0 where a cut, or the labels, have all weight on one side, as it is undefined there.
     """
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
@@ -409,7 +411,7 @@ def cut_kappas(scores: Vector, labels: Vector) -> Kernel:
 
 
 def label_kernel(metric: LabelMetric, scores: Vector, labels: Vector) -> Kernel:
-    """The area under the curve, or kappa at the best threshold (0 at least), for weighted items."""
+    """Area under the curve, or kappa at the best threshold (at least 0), for weighted items."""
     if metric == "auc":
         return auc_kernel(scores, labels)
     if len(np.unique(tied(scores))) < 2:
@@ -419,8 +421,8 @@ def label_kernel(metric: LabelMetric, scores: Vector, labels: Vector) -> Kernel:
 
 
 def label_agreement(metric: LabelMetric, scores: Column, labels: Column, resampling: Resampling = USUAL) -> Statistic:
-    """The area under the curve, or kappa at the threshold that suits the scores best, with its interval. Raises
-    InputError where the columns do not match, or a label is neither 0 nor 1."""
+    """Area under the curve, or kappa at the best threshold for these scores, with its interval. Raises InputError where
+    the columns do not match, or a label is neither 0 nor 1."""
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
     if len(wanted) == 0 or np.ptp(wanted) == 0:
@@ -429,7 +431,7 @@ def label_agreement(metric: LabelMetric, scores: Column, labels: Column, resampl
 
 
 def best_kappas(scores: Weights, labels: Vector) -> Vector:
-    """The largest kappa over all thresholds, 0 at least, of each column of scores: (n, columns) → (columns,)."""
+    """Return the largest kappa over all thresholds, at least 0, per column of scores: (n, columns) → (columns,)."""
     order = np.argsort(scores, axis=0, kind="stable")
     ordered = np.take_along_axis(scores, order, axis=0)
     good, bad = (np.cumsum(side[order], axis=0) for side in (labels, 1 - labels))

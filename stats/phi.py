@@ -1,4 +1,4 @@
-"""The phi matrix: how alike two yes/no questions are answered, and what that says about a checklist (BinEval §5.6)."""
+"""The phi matrix: how similarly pairs of yes/no questions are answered, and its summary (BinEval §5.6)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WEAK = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two questions and how alike they are answered."""
+    """Two questions and their phi: how similarly they are answered."""
 
     first: str
     second: str
     phi: float
-    """Phi in [-1, 1]; 1: always alike."""
+    """Phi in [-1, 1]; 1 means always the same answer."""
     n: int
     """Examples (times replicates) on which both have an answer."""
 
@@ -42,12 +42,12 @@ class PhiMatrix:
     """Number of examples that each pair has in common; replicates count as one."""
 
     def of(self, first: str, second: str) -> float | None:
-        """Phi of two questions; None where :meth:`reason` says why."""
+        """Phi of two questions; None if it is undefined (:meth:`reason`)."""
         value = self.values[self.questions.index(first), self.questions.index(second)]
         return None if np.isnan(value) else float(value)
 
     def reason(self, first: str, second: str) -> str | None:
-        """Why phi is undefined; None where it is not."""
+        """Why phi is undefined; None if it is defined."""
         if self.of(first, second) is not None:
             return None
         n = int(self.together[self.questions.index(first), self.questions.index(second)])
@@ -59,13 +59,13 @@ class PhiMatrix:
         return f"one of the two is answered alike every time, among the {n} answers that they have in common"
 
     def only(self, questions: Sequence[str]) -> PhiMatrix:
-        """Return the part of the matrix that belongs to some of the questions."""
+        """Return the part of the matrix for some of the questions."""
         places = [self.questions.index(question) for question in questions]
         cut = np.ix_(places, places)
         return PhiMatrix(tuple(questions), self.values[cut], self.together[cut], self.examples[cut])
 
     def pairs(self) -> list[Pair]:
-        """Every pair with a phi, the most alike first."""
+        """Return every pair with a defined phi, the largest phi first."""
         rows, columns = np.triu_indices(len(self.questions), 1)
         values = self.values[rows, columns]
         known = np.flatnonzero(~np.isnan(values))
@@ -82,10 +82,10 @@ class PhiMatrix:
 
 
 def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -> PhiMatrix:
-    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers, NaN where there is none.
+    """Pairwise-complete phi coefficients: Pearson's correlation of 0/1 answers; a missing answer is NaN.
 
-    A measure has a share in [0, 1] in place of its answer. ``answers`` have shape (examples * replicates, questions),
-    the replicates of one example next to each other. Raises InputError for another shape.
+    A measure has a share in [0, 1] instead of an answer. ``answers`` has the shape (examples * replicates, questions),
+    with the replicates of an example next to each other. Raises InputError for another shape.
     """
     if answers.ndim != 2 or answers.shape[1] != len(questions) or len(answers) % replicates:
         raise InputError(
@@ -114,15 +114,15 @@ class Relatedness:
     """Summary of a phi matrix."""
 
     pairs: int
-    """Pairs with a phi."""
+    """Number of pairs with a defined phi."""
     mean: float | None
-    """Mean phi of the pairs; None where there are none."""
+    """Mean phi of the pairs; None without pairs."""
     weak_share: float | None
     """Share of the pairs with |phi| < 0.3, in [0, 1]."""
     effective: float | None
     """Effective number of independent questions, from 1 to the number of questions that vary."""
     reason: str | None
-    """Why something is None; None if nothing is."""
+    """Why a figure is None; None if all figures are there."""
 
 
 def relatedness(matrix: PhiMatrix) -> Relatedness:
@@ -131,8 +131,8 @@ def relatedness(matrix: PhiMatrix) -> Relatedness:
     The effective number is the participation ratio of the eigenvalues, (Σλ)² / Σλ² (Bretherton et al., J. Climate 12,
     1999, eq. 5), which for q questions with unit diagonal is q² / Σ phi². It runs from 1 (all answered alike) to q
     (uncorrelated). Questions that never vary are not among the q. Chance alone makes the phi of unrelated questions
-    differ from 0: with 60 examples it would leave 46 of 200 independent ones. So phi² is taken less what chance adds,
-    phi² - (1 - phi²) / (n - 2), n the number of examples, as in the adjusted R².
+    differ from 0: of 200 independent questions with 60 examples, 46 would be left. So the share that chance adds is
+    subtracted, as in the adjusted R²: phi² - (1 - phi²) / (n - 2), where n is the number of examples.
     """
     varying = int(np.count_nonzero(~np.isnan(np.diagonal(matrix.values))))
     rows, columns = np.triu_indices(len(matrix.questions), 1)

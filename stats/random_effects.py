@@ -1,10 +1,10 @@
-"""Difference of two means where the values of one group are alike, e.g. the outputs of one page.
+"""Difference of two means if values in one group are correlated, e.g. the outputs of one page.
 
 A random-effects model: value = mean + effect of the side + effect of the group + rest. The more the groups differ, the
 more the difference is taken inside groups (Fuller and Battese, "Estimation of linear models with crossed-error
-structure", Journal of Econometrics 2, 1974). The standard error is clustered by group and corrected for few of them
-(Bell and McCaffrey, "Bias reduction in standard errors for linear regression with multi-stage samples", Survey
-Methodology 28, 2002). Where every value is a group of its own, both are Welch's.
+structure", Journal of Econometrics 2, 1974). The standard error is clustered by group and corrected for a small number
+of groups (Bell and McCaffrey, "Bias reduction in standard errors for linear regression with multi-stage samples",
+Survey Methodology 28, 2002). If every value is its own group, difference and error are Welch's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from .resampling import Vector
 
 SMALLEST = 1e-12
-"""Share of a direction that its group leaves free, below which the standard error is not corrected for it."""
+"""Smallest free share of a direction: below it, the standard error is not corrected in this direction of a group."""
 LEAST_INSIDE = 1e-6
-"""Variance inside groups, as a share of the variance between them, at least: values that are all alike inside groups
-still tell the sides apart."""
+"""Lower limit of the variance inside groups, as a share of the variance between groups. With it, values that are equal
+inside each group still tell the sides apart."""
 
 
 def grouped_difference(
@@ -33,7 +33,7 @@ def grouped_difference(
         first_groups: The group of each value of the first side. A group may have values on both sides.
         second_groups: The group of each value of the second side.
     """
-    if len({*first_groups, *second_groups}) == len(first) + len(second):  # a short way to the same figures
+    if len({*first_groups, *second_groups}) == len(first) + len(second):  # a shortcut to the same figures
         error = np.sqrt(first.var(ddof=1) / len(first) + second.var(ddof=1) / len(second))
         return float(first.mean() - second.mean()), float(error)
     values = np.concatenate([first, second])
@@ -57,9 +57,10 @@ def grouped_difference(
 
 
 def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vector:
-    """Share of each group's mean that is taken off its values, in [0, 1): 0 where groups differ by chance alone.
+    """Share of each group's mean that is subtracted from its values, in [0, 1): 0 if groups differ by chance alone.
 
-    Variances between and inside groups are those of a one-way analysis of variance of what is left without the sides.
+    The variances between and inside groups come from a one-way analysis of variance of ``rest``: the values less the
+    means of their sides.
     """
     groups, n = len(sizes), len(rest)
     if groups in (1, n):
@@ -77,9 +78,9 @@ def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vec
 
 
 def _clustered_error(design: np.ndarray, rest: Vector, inverse: np.ndarray, codes: np.ndarray) -> float:
-    """Standard error of the second coefficient, clustered by group, each group's rest corrected for its leverage.
+    """Standard error of the second coefficient, clustered by group; each group's rest is corrected for its leverage.
 
-    The leverage of a group has at most as many directions as ``design``, shape (n, 2), has columns.
+    ``design`` has the shape (n, 2), so the leverage of a group has at most two directions.
     """
     values, directions = np.linalg.eigh(inverse)
     root = directions * np.sqrt(np.maximum(values, 0.0)) @ directions.T

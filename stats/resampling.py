@@ -1,8 +1,7 @@
-"""A statistic with the percentile interval of its resamples, made of a kernel for weighted items.
+"""Statistics with percentile bootstrap intervals, computed by kernels: functions of weighted items.
 
-A resample is a column of weights: how often each item was drawn. A statistic written for weighted items serves the
-point estimate (all weights 1), the bootstrap of items and the bootstrap of whole documents, and numpy treats a block of
-resamples together.
+A resample is a column of weights: how often each item was drawn. One kernel gives the point estimate (all weights 1),
+the bootstrap of items and the bootstrap of whole documents. Numpy computes a block of resamples together.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Weights = NDArray[np.float64]
 Kernel = Callable[[Weights], Vector]
 
 BLOCK = 64
-"""Resamples handled together, of up to 1,600 items."""
+"""Resamples computed together, for up to 1,600 items."""
 _BLOCK_CELLS = 1_600 * BLOCK
 _SMALLEST_BLOCK = 8
 MAX_UNDEFINED_SHARE = 0.2
@@ -36,7 +35,7 @@ class Resampling:
     """Settings of a bootstrap. Raises InputError where a setting is out of range."""
 
     groups: Sequence[Hashable] | None = None
-    """Document (or other cluster) of each item: whole documents are then drawn, as their items are not independent."""
+    """Document (or other cluster) of each item. Whole documents are drawn, because their items are not independent."""
     resamples: int = 2000
     level: float = 0.95
     """Coverage of the interval, between 0 and 1."""
@@ -51,7 +50,7 @@ class Resampling:
             raise InputError(f"The interval's level is {self.level}; it must lie between 0 and 1, for example 0.95.")
 
     def units(self, keep: NDArray[np.bool_]) -> tuple[int, NDArray[np.intp] | None]:
-        """Number of items kept, or of their groups; and the group number of each item kept, where there are groups.
+        """Return the number of items kept, or of their groups, and the group number of each item kept, if grouped.
 
         Raises InputError where there is not one group for each item.
         """
@@ -61,14 +60,14 @@ class Resampling:
         return int(codes.max(initial=-1)) + 1, codes
 
     def only(self, keep: NDArray[np.bool_]) -> Resampling:
-        """Settings for the items kept alone. Raises InputError where there is not one group for each item."""
+        """Return the settings for only the items kept. Raises InputError where there is not one group for each item."""
         if self.groups is None:
             return self
         _check_groups(self.groups, keep)
         return replace(self, groups=[group for group, kept in zip(self.groups, keep, strict=True) if kept])
 
     def weights(self, keep: NDArray[np.bool_]) -> Iterator[Weights]:
-        """The resamples of the items kept, as :func:`resample_weights` gives them."""
+        """Draw the resamples of the items kept, with :func:`resample_weights`."""
         units, codes = self.units(keep)
         return resample_weights(units, self.resamples, self.seed, codes)
 
@@ -77,10 +76,10 @@ USUAL = Resampling()
 
 
 def complete(*columns: Sequence[float | None] | ArrayLike) -> tuple[list[Vector], NDArray[np.bool_]]:
-    """Keep the items with a finite number in every column, None and NaN being missing; also return the mask, shape
+    """Keep the items with a number in every column (None and NaN are missing). Returns the columns and the mask, shape
     (items,).
 
-    Raises InputError where a column is not one-dimensional, the lengths differ, or a value is infinite.
+    Raises InputError if a column is not one-dimensional, the lengths differ, or a value is infinite.
     """
     arrays = [_as_vector(column, position) for position, column in enumerate(columns, start=1)]
     lengths = [len(array) for array in arrays]
@@ -122,18 +121,16 @@ def _check_groups(groups: Sequence[Hashable], keep: NDArray[np.bool_]) -> None:
 
 
 def block_width(items: int) -> int:
-    """Resamples handled together: 64, and fewer for more than 1,600 items.
-
-    The block then stays in the processor's cache, and below the size from which numpy's matrix product is shared out
-    to threads: on a busy machine these wait for one another (10,000 items, 64 resamples: 140 ms instead of 3).
-    """
+    """Number of resamples computed together: 64, and fewer for more than 1,600 items."""
+    # The block stays in the processor's cache, and below the size at which numpy's matrix product starts threads: on a
+    # busy machine threads wait for one another (10,000 items, 64 resamples: 140 ms instead of 3).
     return max(_SMALLEST_BLOCK, min(BLOCK, _BLOCK_CELLS // max(items, 1)))
 
 
 def resample_weights(units: int, resamples: int, seed: int, codes: NDArray[np.intp] | None = None) -> Iterator[Weights]:
     """Draw bootstrap resamples as counts, in blocks of shape (items, up to 64).
 
-    ``codes`` number the items' groups; groups are drawn whole.
+    ``codes`` are the group numbers of the items; groups are drawn whole.
     """
     rng = np.random.default_rng(seed)
     block = block_width(units if codes is None else len(codes))
@@ -152,7 +149,7 @@ def resample(kernels: Sequence[Kernel], blocks: Iterator[Weights]) -> NDArray[np
 
 
 def percentile_interval(values: Vector, level: float) -> tuple[float, float, None] | tuple[None, None, str]:
-    """Percentile interval over the defined resamples (NaN is undefined), or the reason why there is none."""
+    """Return the percentile interval over the defined resamples (NaN is undefined), or why there is no interval."""
     undefined = int(np.isnan(values).sum())
     if undefined > MAX_UNDEFINED_SHARE * len(values):
         share = f"{undefined} of {len(values)} resamples have constant scores"
@@ -162,7 +159,7 @@ def percentile_interval(values: Vector, level: float) -> tuple[float, float, Non
 
 
 def tied(values: Vector) -> Vector:
-    """Round to 40 bits (12 digits), so that means of the same verdicts added in another order stay ties."""
+    """Round to 40 bits (12 digits), so that means of the same verdicts, added in another order, stay tied."""
     mantissa, exponent = np.frexp(values)
     rounded: Vector = np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)
     return rounded
@@ -177,47 +174,47 @@ def average_ranks(values: Vector) -> Vector:
 
 
 def constant_reason(values: Vector, name: str) -> str | None:
-    """Say that a column is constant, and at which value; None if it varies."""
+    """Return a reason that a column is constant, with its value; None if the column varies."""
     if len(values) == 0 or np.ptp(tied(values)) > 0:
         return None
     return f"the {name} are constant (all {float(values[0]):.6g})"
 
 
 def unweighted(kernel: Kernel, items: int) -> float:
-    """The point estimate of a kernel: every item counted once. NaN where undefined."""
+    """Return the point estimate of a kernel: every item has weight 1. NaN where undefined."""
     return float(kernel(np.ones((items, 1)))[0])
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number with what is needed to judge it."""
+    """A statistic with its number of items and its interval."""
 
     value: float | None
     """The statistic, in [-1, 1]; None where it is undefined."""
     n: int
-    """Items (or groups, or systems) it was computed from, after incomplete ones were dropped."""
+    """Number of complete items (or groups, or systems) that it was computed from."""
     low: float | None = None
-    """Lower end of the interval; None where there is none."""
+    """Lower end of the interval; None if there is no interval."""
     high: float | None = None
-    """Upper end of the interval; None where there is none."""
+    """Upper end of the interval; None if there is no interval."""
     reason: str | None = None
-    """Why the value, or only the interval, is missing; None if nothing is."""
+    """Why the value, or only the interval, is missing; None if both are there."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``result.json``."""
+        """Return the fields in the form of ``result.json``."""
         row: dict[str, Any] = {"value": self.value, "n": self.n, "low": self.low, "high": self.high}
         return row | {"reason": self.reason} if self.reason else row
 
     @property
     def is_point(self) -> bool:
-        """Whether the interval has no width but for rounding, as where no resample differs."""
+        """Whether the interval has width 0, apart from rounding. This happens if no resample differs."""
         return self.low is not None and self.high is not None and self.high - self.low <= _ROUNDING
 
 
 def record_dict(value: Any) -> Any:
-    """A record as in ``result.json``: its fields by name, and the records in them alike.
+    """Turn a record, and the records inside it, into the form of ``result.json``: a dictionary of fields by name.
 
-    A record that is written otherwise has a ``to_dict`` of its own.
+    A record with another form has its own ``to_dict``.
     """
     if hasattr(value, "to_dict"):
         return value.to_dict()
@@ -229,24 +226,24 @@ def record_dict(value: Any) -> Any:
 
 
 def fields_dict(record: Any) -> dict[str, Any]:
-    """All fields of a dataclass by name, each as :func:`record_dict` writes it."""
+    """Return all fields of a dataclass by name, each in the form of :func:`record_dict`."""
     return {each.name: record_dict(getattr(record, each.name)) for each in fields(record)}
 
 
 def without_false_certainty(statistic: Statistic, why: str) -> Statistic:
-    """Remove an interval of no width and say ``why`` no resample differs."""
+    """Remove an interval of width 0; the reason says ``why`` no resample differs."""
     if not statistic.is_point:
         return statistic
     return replace(statistic, low=None, high=None, reason=f"no interval: {why}, so no resample differs")
 
 
 def mean_kernel(values: Vector) -> Kernel:
-    """The mean of values, for weighted items."""
+    """Kernel for the mean of values."""
     return lambda drawn: values @ drawn / drawn.sum(axis=0)
 
 
 def mean_of(kernels: Sequence[Kernel]) -> Kernel:
-    """The mean of several statistics of the same resample; NaN where one is undefined."""
+    """Kernel for the mean of several statistics on the same resample; NaN where one is undefined."""
 
     def kernel(drawn: Weights) -> Vector:
         total: Vector = np.mean([each(drawn) for each in kernels], axis=0)
@@ -256,18 +253,18 @@ def mean_of(kernels: Sequence[Kernel]) -> Kernel:
 
 
 def less(first: Kernel, other: Kernel) -> Kernel:
-    """The first statistic less the other one of the same resample."""
+    """Kernel for the first statistic less the other one, on the same resample."""
     return lambda drawn: first(drawn) - other(drawn)
 
 
 def with_interval(statistic: Statistic, values: Vector, level: float) -> Statistic:
-    """The statistic with the percentile interval of its value on each resample, shape (resamples,)."""
+    """Add the percentile interval to a statistic. ``values`` are its values on the resamples, shape (resamples,)."""
     low, high, reason = percentile_interval(values, level)
     return replace(statistic, low=low, high=high, reason=reason)
 
 
 def mean_with_interval(values: Sequence[float | None], resampling: Resampling, where_none: str) -> Statistic:
-    """The mean of the values that are known, one an item; ``where_none`` is the reason where none is."""
+    """Mean of the known values, one for each item; ``where_none`` is the reason if no value is known."""
     (known,), keep = complete(values)
     if len(known) == 0:
         return Statistic(None, 0, None, None, where_none)
@@ -275,14 +272,14 @@ def mean_with_interval(values: Sequence[float | None], resampling: Resampling, w
 
 
 def bootstrapped(kernel: Kernel, keep: NDArray[np.bool_], resampling: Resampling) -> Statistic:
-    """The statistic of the items kept, with its interval."""
+    """Compute a statistic, with its interval, over the items kept."""
     return bootstrapped_together([kernel], keep, resampling)[0]
 
 
 def bootstrapped_together(
     kernels: Sequence[Kernel], keep: NDArray[np.bool_], resampling: Resampling
 ) -> list[Statistic]:
-    """Statistics of the items kept (a mask), with intervals from the same resamples; each is defined on all items."""
+    """Compute statistics over the items kept (a mask), all defined there, with intervals from the same resamples."""
     n = int(np.count_nonzero(keep))
     statistics = [Statistic(unweighted(kernel, n), n, None, None, None) for kernel in kernels]
     units, codes = resampling.units(keep)

@@ -1,4 +1,4 @@
-"""Public test doubles: models and a server that need no network, and a simulated world. Not for real results."""
+"""Public test doubles: models and a server that need no network, and a simulated world; not for real results."""
 
 from __future__ import annotations
 

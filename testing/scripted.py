@@ -25,13 +25,13 @@ class ScriptedModel:
     """
 
     answers_stay_in_the_run = True
-    """Its replies are no part of its identity, so no other command may use it."""
+    """Its replies are not part of its identity, so no other command may reuse its answers."""
     template_may_think = False
     """Whether a reply that was cut off may be the beginning of a thought that a server's template has opened."""
     takes_tools = True
-    """Whether the model may be given tools. A text is then a reply without calls.
+    """Whether requests may have tools. A text is then a reply without calls.
 
-    A reply with calls is an answer whose text is a :func:`~askance.models.base.message_said`.
+    A reply with calls is an answer whose text comes from :func:`~askance.models.base.message_said`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ScriptedModel:
         slots: int = 16,
         delay: float = 0.0,
     ) -> None:
-        """``slots``: calls taken at once; ``delay``: seconds that each call takes."""
+        """``slots`` is the number of calls at once; ``delay`` is the seconds that each call takes."""
         self.name = name
         self.identity = name
         self.slots = slots
@@ -52,8 +52,8 @@ class ScriptedModel:
         self._delay = delay
 
     async def answer(self, request: Request) -> Answer:
-        """The next reply of the script. Raises the reply where it is an error, and IndexError where the list of replies
-        is used up."""
+        """Return the next reply of the script. Raises the reply if it is an error, and IndexError after the last reply
+        of a list."""
         place = len(self.requests)
         self.requests.append(request)
         if self._delay:
@@ -66,7 +66,7 @@ class ScriptedModel:
 
 
 def as_answer(reply: str | float | Answer, request: Request) -> Answer:
-    """Make an answer of a reply; tokens are counted as a quarter of the characters."""
+    """Turn a reply into an answer. Its tokens are a quarter of the characters."""
     if isinstance(reply, Answer):
         return reply
     prompt_tokens = sum(len(content) for _, content in request.messages) // 4

@@ -14,20 +14,20 @@ from ..prompts.messages import content_text
 ServerReply = str | float | tuple[int, Any] | tuple[int, Any, Mapping[str, str]]
 """A text, a probability of yes, or status and body (a text, or an object sent as JSON) with or without headers."""
 TURNS = 50
-"""Turns of the event loop; a request needs some five."""
+"""Turns of the event loop to wait for; a request needs about five."""
 
 
 class StandInServer:
-    """An OpenAI-compatible server on loopback, in a thread of its own, that answers from a function.
+    """An OpenAI-compatible server on loopback, in its own thread, that answers from a function.
 
-    Use it as a context manager; ``url`` is the address for ``--api-base``. The function is given the request's JSON
-    body and returns a text, a probability of yes, or status and body with or without headers.
+    Use it as a context manager; ``url`` is the address for ``--api-base``. The function gets the request's JSON body
+    and returns a text, a probability of yes, or status and body with or without headers.
     """
 
     _shares_port: bool | None = None
 
     def __init__(self, script: Callable[[Mapping[str, Any]], ServerReply], *, delay: float = 0.0) -> None:
-        """``delay``: seconds that each answer takes."""
+        """``delay`` is the seconds that each answer takes."""
         self._script = script
         self._delay = delay
         self.bodies: list[Mapping[str, Any]] = []
@@ -55,11 +55,11 @@ class StandInServer:
         self._thread.join(10)
 
     def settle(self) -> None:
-        """Wait until all requests that have reached this machine are taken in, also requests from a dead process."""
+        """Wait until the server has read all requests that have reached this machine, also from a dead process."""
         asyncio.run_coroutine_threadsafe(self._turns(), self._loop).result()
 
     async def _turns(self) -> None:
-        for _ in range(TURNS):  # a turn of the loop takes in all connections, requests and bodies
+        for _ in range(TURNS):  # each turn of the loop reads all waiting connections, requests and bodies
             await asyncio.sleep(0)
 
     def _serve(self) -> None:
@@ -101,7 +101,7 @@ class StandInServer:
         return await self._send(http, body, self._reply_to(body))
 
     def _reply_to(self, body: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Status, body and perhaps headers."""
+        """Return status, body and perhaps headers."""
         reply = self._script(body)
         return reply if isinstance(reply, tuple) else (200, completion(body, reply))
 
@@ -110,7 +110,7 @@ class StandInServer:
 
 
 def web_reply(reply: tuple[Any, ...]) -> Any:
-    """A reply of status, body and perhaps headers for aiohttp; a body that is no text is sent as JSON."""
+    """Turn status, body and perhaps headers into a reply for aiohttp. A body that is no text is sent as JSON."""
     from aiohttp import web
 
     status, content, *headers = reply
@@ -120,7 +120,7 @@ def web_reply(reply: tuple[Any, ...]) -> Any:
 
 
 def completion(body: Mapping[str, Any], reply: str | float) -> dict[str, Any]:
-    """A chat completion in the form of an OpenAI-compatible server."""
+    """Return a chat completion in the form of an OpenAI-compatible server."""
     choice: dict[str, Any] = {"index": 0, "finish_reason": "stop"}
     if isinstance(reply, str):
         text = reply

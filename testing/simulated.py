@@ -1,14 +1,14 @@
-"""A world with known truth, to see what an improvement loop does where one can look behind the curtain.
+"""A world with known truth, to test what an improvement loop does when the right answers are known.
 
 Outputs have faults and harmless things; each shows by a sign. People's scores are the true quality plus a rater's
 noise. A judge of this world has *errors*: kinds of faults that it does not see and kinds of harmless things that it
-punishes. An error disappears when its prompt holds the right guidance, in one of several wordings. Guidance may also
-do harm: excuse a fault, punish what is harmless, lead a question astray, or only shift the bias. And a prompt that
-grows past a capacity makes the judge noisy.
+punishes. An error disappears when the judge's prompt holds the right guidance, in one of several wordings. Guidance may
+also do harm: excuse a fault, punish a harmless thing, lead a question astray, or only shift the bias. And a prompt that
+is longer than a capacity makes the judge noisy.
 
-People may also comment on outputs, and the judge may be asked further questions, each about one thing. With these it
-finds a fault that it overlooks otherwise, as well as a small model does (METHOD part 4). Without ``comment_share``
-nobody comments.
+People may also comment on outputs, and the judge may be asked further questions, each about one thing. With these
+questions it finds faults that it overlooks otherwise, as well as a small model does (METHOD part 4). If
+``comment_share`` is 0, nobody comments.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .simulated_texts import KINDS, TOPICS, VAGUE, AskedThing, Guidance, Kind, T
 
 DIMENSION = "quality"
 SHIFT = 1.5
-"""Log-odds by which an instruction to be severe or lenient moves every answer."""
+"""Log-odds by which an order to be severe or lenient moves every answer."""
 BLUR = 0.6
-"""Factor on the difference between good and bad after such an order."""
+"""Factor by which such an order reduces the judge's difference between good and bad."""
 _NORMAL = NormalDist()
 
 
@@ -51,66 +51,67 @@ class SimulatedWorld:
     """Examples with human scores."""
     seed: int = 0
     kinds: int = 3
-    """Kinds of faults that occur, of each question's 3."""
+    """Number of kinds of faults that occur for each question, from 1 to 3."""
     blind: int = 4
     """Number of kinds of faults that the judge does not see, among those that occur."""
     punished: int = 2
-    """Kinds of harmless things that it takes for faults, of 4."""
+    """Number of kinds of harmless things, of 4, that the judge takes for faults."""
     misguided: int = 0
-    """Kinds of unseen faults that its starting prompt calls fine: while that line stands, no guidance helps."""
+    """Number of unseen kinds of faults that the starting prompt calls fine; guidance is useless beside that line."""
     curable: bool = True
-    """Whether the right guidance helps; where not, no edit can, and all that changes is noise."""
+    """Whether the right guidance helps. If not, no edit helps, and only noise changes."""
     heeded: float = 1.0
-    """Share of the errors against which guidance helps; rules about the others are overlooked."""
+    """Share of the errors against which guidance helps; the judge overlooks rules about the others."""
     fault_rate: float = 0.45
     """Share of (example, question) pairs with a fault."""
     harmless_rate: float = 0.35
-    """Share of the other pairs with something that only looks like one."""
+    """Share of the other pairs with a thing that only looks like a fault."""
     leniency: float = 0.7
     """Log-odds of yes that the judge adds to everything."""
     sharpness: float = 1.5
-    """Log-odds, in either direction, of a sign that the judge sees."""
+    """Log-odds by which the judge's verdict on the signs moves its answer: down for a fault, up without one."""
     judge_noise: float = 1.0
     """Standard deviation, in log-odds, of the judge's own noise for a question on an example, with any prompt."""
     wobble: float = 0.4
-    """Standard deviation of noise that changes with every wording of the prompt."""
+    """Standard deviation, in log-odds, of noise that changes with every wording of the prompt."""
     capacity: int = 900
     """Characters of prompt and question that the judge can keep in mind."""
     crowding: float = 3.0
-    """Log-odds of further noise for every 1,000 characters beyond."""
+    """Log-odds of further noise for every 1,000 characters beyond the capacity."""
     rater_noise: float = 0.5
     """Standard deviation of people's scores, which are from 1 to 5, around the true quality."""
     note_taker_wrong: float = 0.3
     """Share of the notes that are wrong: a truism, a harmful rule, or a rule for another question, a third each."""
     deduplicator_wrong: float = 0.05
-    """Share of the repeats that are taken for new."""
+    """Share of the repeated lessons that are taken for new."""
     updater_wrong: float = 0.1
-    """Share of the edits that are bad: half lose what the lesson speaks of, half add an order to be severe."""
+    """Share of the edits that are bad: half lose the lesson's subject, half add an order to be severe."""
     pass_fail: bool = False
-    """Whether people pass an output, where it has no fault, or fail it, in place of giving scores."""
+    """Whether people pass outputs without a fault and fail the others, instead of giving scores."""
     wrong_labels: float = 0.0
     """Share of the examples with the wrong label, or with 6 minus the right score."""
     comment_share: float = 0.0
-    """Share of the outputs that people fail, or score below their mean, that somebody comments on."""
+    """Share of outputs with a comment, among the outputs that people fail or score below their mean."""
     comment_vague: float = 0.2
-    """Share of the comments that say nothing."""
+    """Share of the comments without content."""
     comment_elsewhere: float = 0.1
-    """Share of the comments that speak of something that the output has not, or that is harmless."""
+    """Share of the comments about a thing that the output does not have, or that is harmless."""
     question_usable: float = 1 / 3
     """Share of the questions from a comment that name the comment's subject; the judge misunderstands the others."""
     question_seen: float = 1 / 3
-    """Share of an output's things that a model names which is shown the output."""
+    """Share of an output's things that a model names when it is shown the output."""
     usable_area: tuple[float, float] = (0.79, 0.996)
-    """Area under the curve of a usable question for its subject, drawn evenly between the two."""
+    """Range of the area under the curve of a usable question for its subject; drawn evenly."""
     spoilt_area: tuple[float, float] = (0.4, 0.6)
-    """Area under the curve of a misunderstood question against what was meant."""
+    """Range of the area under the curve of a misunderstood question for the intended subject; drawn evenly."""
     question_bias: float = 1.0
-    """Standard deviation, in log-odds, of how readily the judge says yes to one question or another."""
+    """Standard deviation, in log-odds, between further questions in how readily the judge says yes."""
     shared_noise: tuple[float, float] = (0.2, 0.4)
-    """Share of the noise in such answers that all questions on an output share, and that all about one thing share."""
+    """Shares of the noise in answers to further questions that are common to all questions on an output, and to all
+    questions about one thing."""
 
     def __post_init__(self) -> None:
-        """Check the parameters; raises ValueError where there are not so many kinds of faults or harmless things."""
+        """Check the parameters. Raises ValueError for a value out of range, e.g. too many kinds of faults."""
         if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
             raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
         if not 0 <= self.misguided <= self.blind:
@@ -126,7 +127,7 @@ class SimulatedWorld:
 
     @cached_property
     def checklist(self) -> Checklist:
-        """One question a topic, all of one dimension."""
+        """The checklist: one question for each topic, all of one dimension."""
         questions = tuple(Question(id=topic.id, text=topic.question, dimension=DIMENSION) for topic in TOPICS)
         return Checklist(task="Summarise the article.", questions=questions)
 
@@ -165,15 +166,15 @@ class SimulatedWorld:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The examples, as the modes of askance take them."""
+        """The examples, in the form of askance's data rows."""
         return self.make_rows(self.size)
 
     def make_rows(self, count: int, prefix: str = "e") -> list[dict[str, Any]]:
-        """Examples with ids that begin with ``prefix``; another prefix makes fresh ones of the same population."""
+        """Make examples with ids that begin with ``prefix``. Another prefix gives new ones of the same population."""
         return [self._row(f"{prefix}{number:04d}") for number in range(count)]
 
     def signs(self, example: str) -> tuple[str, ...]:
-        """The signs of an example's output, at most one a question."""
+        """Return the signs of an example's output, at most one for each question."""
         signs = []
         for topic in TOPICS:
             faulty = self.share("faulty", example, topic.id) < self.fault_rate
@@ -183,33 +184,33 @@ class SimulatedWorld:
         return tuple(signs)
 
     def truth(self, example: str) -> dict[str, bool]:
-        """The right answers, by question."""
+        """Return the right answers of an example, by question id."""
         there = set(self.signs(example))
         return {topic.id: not any(kind.sign in there for kind in topic.of(faults=True)) for topic in TOPICS}
 
     def quality(self, example: str) -> float:
-        """The true score of an example: the share of right answers that are yes, in [0, 1]."""
+        """Return the true score of an example: the share of right answers that are yes, in [0, 1]."""
         return fmean(self.truth(example).values())
 
     def right_rule(self, sign: str, wording: int = 0) -> str:
-        """The sentence that cures an error; ``wording`` chooses among the paraphrases."""
+        """Return the sentence that cures an error; ``wording`` chooses among the paraphrases."""
         kind = next(kind for kind in KINDS if kind.sign == sign)
         phrase = kind.phrases[wording % len(kind.phrases)]
         opening = "Answer no if the output has" if kind.is_fault else "Answer yes even if the output has"
         return f"\n- {opening} {phrase}."
 
     def misjudged(self, prompt: str | Prompt) -> set[str]:
-        """All signs that a judge with this prompt misjudges: its own errors, and errors that the guidance makes."""
+        """Return all signs that a judge with this prompt misjudges: its own errors, and errors that guidance causes."""
         guidance = read_guidance(prompt.text if isinstance(prompt, Prompt) else prompt)
         return {kind.sign for kind in KINDS if self._takes_for_fault(kind, guidance) != kind.is_fault}
 
     def errors_in(self, prompt: str | Prompt) -> set[str]:
-        """The judge's own errors that are left with this prompt."""
+        """Return the judge's own errors that are left with this prompt."""
         return self.misjudged(prompt) & set(self.errors)
 
     def p_yes(self, example: str, signs: Iterable[str], topic: Topic, told: str, *, perfect: bool = False) -> float:
-        """P(yes) of one of the starting questions. ``told`` is all that the judge is told besides the example, prompt
-        and question; its length counts. A ``perfect`` judge has no errors to begin with."""
+        """Return P(yes) for a starting question. ``told`` is the judge's text without the example's texts: prompt and
+        question; its length counts. A ``perfect`` judge has no errors to begin with."""
         guidance = read_guidance(told)
         there = frozenset(signs)
         fault = any(self._takes_for_fault(kind, guidance, perfect) for kind in topic.kinds if kind.sign in there)
@@ -222,10 +223,11 @@ class SimulatedWorld:
         return 1 / (1 + exp(-(self.leniency + SHIFT * guidance.shift + cue + noise)))
 
     def p_there(self, example: str, signs: Iterable[str], asked: AskedThing, told: str) -> float:
-        """P(yes) of a question about one thing, between 0 and 1.
+        """Return P(yes), between 0 and 1, for a further question about one thing.
 
-        The noise does not depend on the prompt. Questions on one output share a part of it, and those about one thing.
-        ``told`` is all that the judge is told besides the example; its length counts.
+        The noise depends on the prompt only beyond the judge's capacity. Questions on one output share a part of the
+        noise, and questions about one thing share another part. ``told`` is the judge's text without the example's
+        texts; its length counts.
         """
         low, high = self.usable_area if asked.usable else self.spoilt_area
         area = low + (high - low) * self.share("area", asked.text)
@@ -241,7 +243,7 @@ class SimulatedWorld:
         return 1 / (1 + exp(-(bias + apart * there + noise)))
 
     def share(self, *parts: object) -> float:
-        """A number in (0, 1) that depends on the parts and the seed alone."""
+        """Return a number in (0, 1) that depends only on the parts and the seed."""
         digest = sha256("\n".join(map(str, (self.seed, *parts))).encode()).digest()
         return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
 
@@ -249,7 +251,8 @@ class SimulatedWorld:
         return _NORMAL.inv_cdf(self.share(*parts))
 
     def _takes_for_fault(self, kind: Kind, guidance: Guidance, perfect: bool = False) -> bool:
-        """Whether the judge answers no because of it. Guidance that calls it both is as good as none."""
+        """Whether the judge answers no because of a thing. Guidance that calls it both fault and harmless is
+        ignored."""
         wrong = not perfect and kind.sign in self.errors
         said = (kind.sign in guidance.faults) - (kind.sign in guidance.harmless)
         overlooked = wrong and (not self.curable or self.share("heeded", kind.sign) >= self.heeded)
@@ -274,7 +277,7 @@ class SimulatedWorld:
         return row if comment is None else row | {"comment": comment}
 
     def _comment(self, example: str) -> str | None:
-        """A comment on an output that is below people's mean; None where nobody does."""
+        """Return a comment on an output that people failed or scored below their mean; None if nobody comments."""
         if self.share("commented", example) >= self.comment_share:
             return None
         chance = random.Random(f"comment/{self.seed}/{example}")

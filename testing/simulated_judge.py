@@ -1,7 +1,7 @@
-"""Models of the simulated world: they judge, and they take notes, compare, object, write and ask to improve a judge.
+"""Models of the simulated world. They judge, and they help to improve a judge: take notes, compare, object, write, ask.
 
-Each answers from the request's text. A helper is wrong as often as the world says: by chance, but the same request has
-the same chance.
+Each answers from the request's text. A helper is wrong as often as the world's settings say. The errors are random, but
+the same request always gets the same reply.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .simulated_texts import (
 _TEXTS = re.compile(r"Article \[\w+\]\.|Summary \[(\w+)\]: ([\w ]*)\.")
 REASON = "Its words decide."
 PROMPTABLE = {"reason": "It has to look for one thing.", "kind": "promptable"}
-"""The kind of every lesson: none of these worlds' has a program do what a model cannot."""
+"""Reply about the kind of a lesson. Lessons of simulated worlds never need a program."""
 _EXPLAIN = "what in the output decides"
 _RULE_FIELDS = {"answer_no_if": True, "answer_yes_even_if": False}
 _TOGETHER = re.compile(r"^\[([\w-]+)\] (?=Question: )", re.MULTILINE)
@@ -50,41 +50,41 @@ _ITEM = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """A request to judge, taken apart."""
+    """The parts of a request to judge."""
 
     example: str
     signs: tuple[str, ...]
     topic: Topic | AskedThing
-    """The starting question that is asked, or a further one."""
+    """The question that is asked: a starting question or a further one."""
     told: str
-    """All but the example's texts."""
+    """The request's text without the example's texts."""
 
 
 class AnsweringJudge(ABC):
-    """A model that judges and helps, each by rules of its world; its answers follow from the request alone."""
+    """A model that judges and helps by the rules of its world. Its answers depend only on the request."""
 
     answers_stay_in_the_run = True
-    """The parameters of its world are no part of its identity, so no other command may use them."""
+    """The parameters of its world are not part of its identity, so no other command may reuse its answers."""
 
     def __init__(self, name: str, identity: str, slots: int = 16) -> None:
-        """``slots``: calls taken at once."""
+        """``slots`` is the number of calls at once."""
         self.name = name
         self.identity = identity
         self.slots = slots
         self.calls = 0
-        """Requests that were answered."""
+        """Number of requests so far."""
 
     @abstractmethod
     def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
-        """The reply of a helper, whose record has these fields; None where a judge is asked."""
+        """Return a helper's reply to a request for a record with these fields; None if the request is for a judge."""
 
     @abstractmethod
     def p_asked(self, request: Request) -> float:
-        """P(yes) of the question that a request asks."""
+        """Return P(yes) for the question that a request asks."""
 
     async def answer(self, request: Request) -> Answer:
-        """Return a verdict, an explanation, or the reply of a helper, depending on the request. Raises ValueError for a
-        request that its world does not know; the message says what it holds."""
+        """Return a verdict, an explanation, or a helper's reply, depending on the request. Raises ValueError for a
+        request that its world does not know; the message shows the end of the request."""
         self.calls += 1
         fields = (request.parameters.schema or {}).get("properties", {})
         reply = self.helped(request, fields)
@@ -100,7 +100,7 @@ class AnsweringJudge(ABC):
         return as_answer(p_yes, request)
 
     def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
-        """The answers to several questions: each as if it were asked alone."""
+        """Answer several questions, each as if it were asked alone."""
         *before, (role, content) = request.messages
         opening, *blocks = _TOGETHER.split(content)
         answers = {}
@@ -114,8 +114,8 @@ class AnsweringJudge(ABC):
 class SimulatedJudge(AnsweringJudge):
     """A model of a :class:`SimulatedWorld`: a judge with errors, which also takes every other role of the loop.
 
-    It answers from the request's text alone, the same each time. Asked for notes, comparisons and edits it is wrong
-    as often as the world says. One with ``perfect`` has no errors as a judge, and is no better a helper.
+    Its answers depend only on the request's text. Its notes, comparisons and edits are wrong as often as the world's
+    settings say. With ``perfect`` it has no errors as a judge, but is no better as a helper.
 
     Example:
         >>> import asyncio
@@ -132,30 +132,30 @@ class SimulatedJudge(AnsweringJudge):
     def __init__(
         self, world: SimulatedWorld, *, perfect: bool = False, name: str | None = None, slots: int = 16
     ) -> None:
-        """``slots``: calls taken at once."""
+        """``slots`` is the number of calls at once."""
         name = name or ("simulated/perfect" if perfect else "simulated/judge")
         super().__init__(name, f"{name}/{world.seed}", slots)
         self.world = world
         self.perfect = perfect
 
     def helped(self, request: Request, fields: Mapping[str, Any]) -> str | None:
-        """The reply of a helper of its world, wrong as often as that says."""
+        """Return the reply of a helper of its world (:func:`help_out`); None if the request is for a judge."""
         return help_out(self.world, request, fields)
 
     def p_asked(self, request: Request) -> float:
-        """P(yes) of the question that a request asks."""
+        """Return P(yes) for the question that a request asks."""
         return self.p_yes(read_request(request))
 
     def p_yes(self, asked: JudgeRequest) -> float:
-        """P(yes) of one question on one example."""
+        """Return P(yes) for one question on one example."""
         if isinstance(asked.topic, AskedThing):
             return self.world.p_there(asked.example, asked.signs, asked.topic, asked.told)
         return self.world.p_yes(asked.example, asked.signs, asked.topic, asked.told, perfect=self.perfect)
 
 
 def read_request(request: Request) -> JudgeRequest:
-    """Take a request to judge apart. Raises ValueError where it holds no example of a simulated world, or none of its
-    questions."""
+    """Split a request to judge into its parts. Raises ValueError if it holds no example or no question of a simulated
+    world."""
     text = "\n".join(content for _, content in request.messages)
     example = _TEXTS.search(text, text.find("Summary ["))
     topics = sorted((text.rfind(topic.question), topic.id, topic) for topic in TOPICS if topic.question in text)
@@ -169,7 +169,7 @@ def read_request(request: Request) -> JudgeRequest:
 
 
 def _together(p_yes: Mapping[str, float], request: Request, *, explained: bool) -> Answer:
-    """Verdicts as a JSON object."""
+    """Return verdicts as a JSON object, by question."""
     tokens: list[TokenProbabilities] = []
     for name, each in p_yes.items():
         tokens += [(f"{', ' if tokens else '{'}{json.dumps(name)}: ", ()), *_verdict(each, explained=explained)]
@@ -177,7 +177,7 @@ def _together(p_yes: Mapping[str, float], request: Request, *, explained: bool) 
 
 
 def _verdict(p_yes: float, *, explained: bool) -> list[TokenProbabilities]:
-    """A verdict as JSON, with or without its explanation; the token of the word carries its log-probabilities."""
+    """Return a verdict as JSON tokens, with or without an explanation. The word's token has log-probabilities."""
     bounded = min(max(p_yes, 1e-6), 1 - 1e-6)
     both = (("yes", round(log(bounded), 4)), ("no", round(log(1 - bounded), 4)))
     word = ("yes" if p_yes >= 0.5 else "no", both)
@@ -192,7 +192,7 @@ def _of_tokens(tokens: Sequence[TokenProbabilities], request: Request) -> Answer
 
 
 def help_out(world: SimulatedWorld, request: Request, fields: Mapping[str, Any]) -> str | None:
-    """The reply of a helper, as JSON, or as lines where questions are wanted; None where a judge is asked."""
+    """Return a helper's reply: JSON, or lines if questions are asked for; None if the request is for a judge."""
     text = "\n".join(content for _, content in request.messages)
     case = request.messages[1 if request.messages[0][0] == "system" else 0][1] if len(request.messages) > 1 else text
     chance = random.Random(f"{world.seed}/{request.parameters.seed}/{request.replicate}/{text}")
@@ -249,7 +249,7 @@ def _topic(case: str) -> Topic:
 
 
 def _signs_in(text: str) -> list[str]:
-    """The signs of the first output in a text."""
+    """Return the signs of the first output in a text."""
     found = SIGNS.search(text)
     return found[1].split() if found else []
 
@@ -257,10 +257,10 @@ def _signs_in(text: str) -> list[str]:
 def _rule(
     world: SimulatedWorld, topic: Topic, signs: list[str], strict: bool, chance: random.Random
 ) -> tuple[str, str]:
-    """The ending of a rule, and the kind that it names.
+    """Return the ending of a rule, and the kind of thing that it names.
 
-    A right note names the output's sign on the question, else its sign on another question: a careful reader sees that
-    much when told that the answer was wrong. Without any sign the rule is a truism.
+    A right note names the output's sign for the question, else its sign for another question: a careful reader can see
+    so much when told that the answer was wrong. Without any sign the rule is a truism.
     """
     if chance.random() < world.note_taker_wrong:
         return _wrong_rule(topic, strict, chance)
@@ -272,7 +272,7 @@ def _rule(
 
 
 def _wrong_rule(topic: Topic, strict: bool, chance: random.Random) -> tuple[str, str]:
-    """A truism, a harmful rule, or one for another question."""
+    """Return a truism, a harmful rule, or a rule for another question."""
     way = chance.choice(["truism", "harmful", "elsewhere"])
     if way == "truism":
         return TRUISMS[strict], TRUISMS[strict]
@@ -294,7 +294,7 @@ def _named(kind: Kind, chance: random.Random) -> tuple[str, str]:
 
 
 def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> list[dict[str, Any]]:
-    """Up to three lessons a case, one for each question that went wrong. Lessons that say the same become one."""
+    """Return up to three lessons for each case, one per wrongly answered question. Equal lessons are merged."""
     lessons: list[dict[str, Any]] = []
     items = re.split(r"^\[(\d+)\]$", case, flags=re.MULTILINE)[1:]
     for number, item in zip(items[::2], items[1::2], strict=True):
@@ -313,7 +313,7 @@ def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> li
 
 
 def on_the_list(case: str, is_same: Callable[[str, str], bool]) -> dict[str, Any]:
-    """The reply of a deduplicator: the first lesson on the list that is the same as the new one, or that none is."""
+    """Return a deduplicator's reply: the first lesson on the list that equals the new one, or that there is none."""
     lesson, listed = case.removeprefix("New lesson: ").split("\n\nOn the list:\n")
     for line in listed.strip().splitlines():
         number, known = line.split(". ", 1)
@@ -323,7 +323,7 @@ def on_the_list(case: str, is_same: Callable[[str, str], bool]) -> dict[str, Any
 
 
 def _write(world: SimulatedWorld, lesson: str, chance: random.Random) -> str:
-    """The lesson as a line of the prompt; sometimes spoilt."""
+    """Return the lesson as a line of the prompt; sometimes it is spoilt."""
     if chance.random() >= world.updater_wrong:
         return lesson
     said = read_guidance(lesson)

@@ -1,8 +1,8 @@
-"""The texts of the simulated world: signs of what can be wrong, the rules that speak of them, comments and questions.
+"""The texts of the simulated world: signs of faults, rules about these signs, comments and questions.
 
-A comment names a fault of its output, or says nothing, or speaks of another thing. A question is *usable* where it
-names a kind of thing so that the judge finds it in other outputs, and *spoilt* where the writer missed what was meant:
-the judge then answers by something that has nothing to do with it.
+A comment names a fault of its output, or says nothing, or names another thing. A question is *usable* if it names a
+kind of thing that the judge can find in other outputs. It is *spoilt* if its writer missed the meaning: the judge's
+answer then has nothing to do with this kind of thing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Kind:
     """One kind of thing that an output may have; a question is about some of them."""
 
     sign: str
-    """How it shows in an output: a reader sees the thing, a simulated judge sees this sign of it."""
+    """Word in an output that stands for the thing; the simulated judge reads this word."""
     is_fault: bool
     """Whether the right answer to its question is no; a harmless kind only looks like a fault."""
     phrases: tuple[str, ...]
-    """Ways to name it; a rule that has one of them speaks of it."""
+    """Names of this kind. A rule with one of these names is about this kind."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Topic:
     question: str
     kinds: tuple[Kind, ...]
     distraction: str
-    """Guidance with these words makes a judge answer this question by something that has nothing to do with it."""
+    """Guidance with these words makes a judge's answers to this question unrelated to the output's faults."""
 
     def of(self, *, faults: bool) -> tuple[Kind, ...]:
-        """Its kinds of faults, or its harmless kinds."""
+        """Return the topic's kinds of faults, or its harmless kinds."""
         return tuple(kind for kind in self.kinds if kind.is_fault == faults)
 
 
@@ -89,13 +89,13 @@ TOPICS = (
 )
 
 SEVERITY = "is less than perfect in any respect"
-"""Guidance with these words makes a judge say no more often and tell good from bad less well."""
+"""Guidance with these words makes a judge say no more often, and tell good from bad less well."""
 LENIENCY = "is imperfect in some respect"
-"""Guidance with these words makes it say yes more often and tell good from bad less well."""
+"""Guidance with these words makes a judge say yes more often, and tell good from bad less well."""
 TRUISMS = {True: "is not right in what was asked", False: "is right in what was asked"}
-"""Rules that say nothing, by whether they order no."""
+"""Rules without content: True for a rule that orders no, False for yes."""
 TAILS = ("", ", wherever it stands", ", whatever the rest of it is like")
-"""How a rule may go on; without a meaning."""
+"""Endings of a rule without a meaning."""
 
 KINDS = tuple(kind for topic in TOPICS for kind in topic.kinds)
 """All kinds of faults and of harmless things."""
@@ -106,23 +106,23 @@ _LENIENT = re.compile(r"\byes even\b|\bno fault\b|\bharmless\b|\bdo not answer n
 
 @dataclass(frozen=True)
 class Guidance:
-    """The orders of a text, as the simulated judge understands them."""
+    """The orders in a text, as the simulated judge understands them."""
 
     faults: frozenset[str]
-    """Signs that it calls faults."""
+    """Signs that the text calls faults."""
     harmless: frozenset[str]
-    """Signs that it calls harmless."""
+    """Signs that the text calls harmless."""
     distracted: frozenset[str]
-    """Ids of the questions that it leads astray."""
+    """Ids of the questions that the text leads astray."""
     shift: int
-    """How often it says to be lenient, less how often it says to be severe."""
+    """Number of orders to be lenient, less the number of orders to be severe."""
     blur: int
-    """How often it says either."""
+    """Number of orders to be lenient or severe."""
 
 
 @lru_cache(maxsize=8192)
 def read_guidance(text: str) -> Guidance:
-    """Read a text sentence by sentence: known phrases in any case, as faults unless it says otherwise."""
+    """Read a text's orders, by sentence. Known phrases, in any case, name faults unless the sentence is lenient."""
     faults: set[str] = set()
     harmless: set[str] = set()
     distracted: set[str] = set()
@@ -139,12 +139,12 @@ def read_guidance(text: str) -> Guidance:
 
 
 def says_the_same(one: str, other: str) -> bool:
-    """Whether two rules order the same."""
+    """Whether two rules give the same orders."""
     return read_guidance(one) == read_guidance(other)
 
 
 def contradict(one: str, other: str) -> bool:
-    """Whether one rule calls a fault what the other calls harmless."""
+    """Whether one rule calls a sign a fault that the other rule calls harmless."""
     a, b = read_guidance(one), read_guidance(other)
     return bool(a.faults & b.harmless or a.harmless & b.faults)
 
@@ -153,37 +153,37 @@ def contradict(one: str, other: str) -> bool:
 
 OPENERS = ("Has", "There is", "What I do not want to see:")
 VAGUE = ("hm", "no", "not what I would have written", "I stopped halfway", "weak, honestly", "please look at it again")
-"""Comments that help nothing."""
+"""Comments without content."""
 VERBS = ("have", "show")
 FILLERS = ("tell what happened", "name somebody", "report a result", "keep to the point", "give some background")
-"""Things that are true of many texts and tell nothing of their quality."""
+"""Things that are true of many texts and say nothing about their quality."""
 _OPENING = re.compile(r'begins with "(Does the [^"]+)"')
 _COMMENT = re.compile(r"(?:^|\n)Comment: (.*)\Z", re.DOTALL)
 _BESIDE_OTHERS = re.compile(r"Text: .*\n(?:Input|Context|Reference): ")
-"""A comment that is shown with its output and the texts that this was made from."""
+"""A request that shows a comment with its output and the output's sources."""
 _LEARNED = re.compile(r"Question: (Does the [^\n]*\?)")
 SIGNS = re.compile(r"Summary \[\w+\]: ([\w ]*)\.")
-"""An output, with what it shows."""
+"""An output with its signs."""
 
 
 @dataclass(frozen=True)
 class AskedThing:
-    """A question that is not among those of the start."""
+    """A question that is not one of the starting questions."""
 
     text: str
     kind: Kind | None
-    """The kind of thing that it asks for; None where outputs do not differ in it."""
+    """The kind of thing that the question asks for; None if it names no kind of this world."""
     usable: bool
-    """Whether the judge understands it so."""
+    """Whether the judge understands the question as meant."""
 
 
 def comment_of(kind: Kind, chance: random.Random) -> str:
-    """A remark that names a kind of thing, in one of several wordings."""
+    """Return a comment that names a kind of thing, in one of several wordings."""
     return f"{chance.choice(OPENERS)} {chance.choice(kind.phrases)}."
 
 
 def read_learned(text: str) -> AskedThing | None:
-    """The last question of a text that is none of the start's; None where there is none."""
+    """Read the last question in a text that is not a starting question; None if there is none."""
     found = _LEARNED.findall(text)
     if not found:
         return None
@@ -198,16 +198,16 @@ def read_learned(text: str) -> AskedThing | None:
 def write_questions(
     messages: Sequence[tuple[str, str]], usable: float, seen: float, chance: random.Random
 ) -> str | None:
-    """The reply of a model that is asked for questions, one a line; None where something else is asked for. ``usable``
-    is the share of the questions after a comment that are usable; the others are spoilt. ``seen`` is the share of an
-    output's things that are named by a model that is shown it."""
+    """Return the reply of a model that is asked for questions, one per line; None if the messages ask for something
+    else. ``usable`` is the share of usable questions among those written from a comment; the others are spoilt.
+    ``seen`` is the share of an output's things that a model names when it is shown the output."""
     asked = messages[-1][1]
     opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), SIGNS.search(asked)
     there = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]
     if opening is not None and asked.startswith(opening[1]):
-        return "none"  # asked to make a question more general: those of this world are about a kind of thing already
+        return "none"  # asked to make a question more general: this world's questions are general already
     if comment is not None and _BESIDE_OTHERS.match(asked):
-        return "none"  # the faults of this world are in the output alone
+        return "none"  # this world's faults are only in the output
     if comment is None:
         return None if signs is None or not asked.startswith("Text: ") else _kinds(there, seen, chance)
     if opening is None:
@@ -227,7 +227,7 @@ def write_questions(
 
 
 def _kinds(there: Sequence[Kind], seen: float, chance: random.Random) -> str:
-    """Three lines that say what a text does: few of them what its quality depends on."""
+    """Return three lines that describe a text. Few of them say something about its quality."""
     found = [_verb(min(kind.phrases, key=len), chance) for kind in there if chance.random() < seen]
     return "\n".join([*found, *chance.sample(FILLERS, len(FILLERS))][:3])
 
@@ -237,12 +237,12 @@ def _verb(phrase: str, chance: random.Random) -> str:
 
 
 def spoil(phrase: str) -> str:
-    """A phrase that no judge understands any more."""
+    """Change a phrase so that no judge understands it."""
     return " ".join([*phrase.split()[:-1], "matter"])
 
 
 def _plain(text: str) -> str:
-    """In small letters and without its "not": a writer of questions is not to use it."""
+    """Put a text in lower case and remove each "not", which writers of questions are told to avoid."""
     return re.sub(r"\bnot\s+", "", text.lower())
 
 

@@ -1,10 +1,10 @@
-"""``openai/NAME`` asked in batches: callers await single answers, and requests of the same time are bought together.
+"""Models ``openai/NAME`` asked in batches: callers await single answers, and gathered requests are bought together.
 
-Requests are gathered until a batch is full, or until none has come for :attr:`Pace.still` seconds. In these seconds the
-event loop is checked several times, so that a busy machine is not taken for a finished one. Two kinds of requests are
-sent directly, at the full price. The first request with each set of fields: refusals are learned from it before a batch
-is refused for them. A request that comes alone: all would wait up to a day to save half of one call. Answers are
-matched by the hash of the request, so they are the answers to single requests, in the same order.
+Requests are gathered until a batch is full, or until no request has come for :attr:`Pace.still` seconds. In these
+seconds the gathering looks several times, so that a busy machine is not mistaken for a finished one. Two kinds of
+requests are sent directly, at the full price: the first request with each set of fields, so that a refused field is
+known before a batch is sent; and a request that comes alone, as waiting up to a day would save half of one call.
+Answers are matched by the hash of the request, so they are the answers to single requests, in the same order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .endpoint import ASKED, BatchEndpoint
 from .open_batches import AwaitedRequest, BatchJournal, BatchRecord, OpenBatch, OpenBatches, Pace
 
 MOST_REQUESTS = 50_000  # requests in one batch (platform.openai.com/docs/guides/batch)
-MOST_BYTES = 200_000_000  # bytes of its file
+MOST_BYTES = 200_000_000  # bytes of a batch's file
 
 
 class BatchModel(DirectModel):
-    """``openai/NAME`` at an endpoint that takes batches; half the price, and hours in place of seconds."""
+    """A model ``openai/NAME`` at an endpoint that takes batches: half the price, and hours instead of seconds."""
 
     gathers = 2 * MOST_REQUESTS  # most callers that may await their answers at once
 
@@ -50,8 +50,8 @@ class BatchModel(DirectModel):
         pace: Pace | None = None,
         **how: Any,
     ) -> None:
-        """Take the arguments of DirectModel; nothing is sent yet. ``retry`` says how calls about batches are repeated,
-        ``pace`` how long is waited; ``say`` and ``on_wait`` are told."""
+        """Take the arguments of DirectModel; nothing is sent yet. ``retry`` is for calls about batches, ``pace`` has
+        the waiting times. ``say`` gets messages for the user, ``on_wait`` the reason and seconds of a wait."""
         half = None if price is None else price.times(BATCH_SHARE)
         super().__init__(name, model, base_url, price=half, **how)
         self._full_price = price
@@ -70,9 +70,9 @@ class BatchModel(DirectModel):
         self._turn = asyncio.Lock()
 
     async def answer(self, request: Request) -> Answer:
-        """Ask together with what else is asked now. Raises ModelError without a usable answer in time, InputError where
-        an earlier batch's record is damaged, and AskanceError where a batch could not be written down, and was not
-        sent."""
+        """Ask in one batch with the other requests of this time. Raises ModelError without a usable answer in time,
+        InputError if an earlier batch's record is damaged, and AskanceError if a batch's record could not be written;
+        the batch is then not sent."""
         form, loop = _form(request), asyncio.get_running_loop()
         waiting = AwaitedRequest(request, form, self._may_be_direct(form), loop.create_future())
         self.kept(request)  # asked again: the first answer was useless
@@ -83,7 +83,7 @@ class BatchModel(DirectModel):
             is_of_use = not answer.is_empty
             return answer
         except asyncio.CancelledError:
-            waiting.batch = None  # nobody has it, so it stays in the record
+            waiting.batch = None  # nobody has taken the answer, so the request stays in the record
             raise
         finally:
             if waiting.batch is not None:
@@ -92,18 +92,19 @@ class BatchModel(DirectModel):
                     self.kept(request)
 
     def kept(self, request: Request) -> None:
-        """The store has the answer, or there is none to be kept: its batch need not be remembered for it any more."""
+        """Take note that the store has the answer, or that there is none to keep. The request's batch can forget it."""
         key = request.key.hex()
         if (batch := self._given.pop(key, None)) is not None:
             asyncio.get_running_loop().call_soon(self._open.taken, batch, key)
 
     def highest_cost(self, request: Request) -> float:
-        """US dollars that an answer may cost: the full price of what may be asked directly, else half of it."""
+        """Most US dollars that an answer may cost: the full price if the request may be asked directly, else half."""
         price = self._full_price if self._may_be_direct(_form(request)) else self.price
         return 0.0 if price is None else price.highest(request)
 
     async def close(self) -> None:
-        """Close the connections. Batches that are not over go on, and are said; their records stay."""
+        """Close the connections. Batches that are not over go on at the endpoint, with their records; the user is
+        told."""
         try:
             await self._open.close()
         finally:
@@ -114,7 +115,7 @@ class BatchModel(DirectModel):
         return MOST_REQUESTS if self._open.most is None else min(MOST_REQUESTS, self._open.most)
 
     def _may_be_direct(self, form: frozenset[str]) -> bool:
-        """Whether a request that comes now may be asked directly: the first of its form, or when nothing else waits."""
+        """Whether a request that comes now may be asked directly: it is the first of its form, or no other waits."""
         return not self._gathered or form not in self._tried | self._forms
 
     # --- gathering ----------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ class BatchModel(DirectModel):
                 unserved.remove(request)
                 await self._endpoint.patiently(partial(self._directly, request, may_raise=True))
         if self._thinks and (truncated := [request for request in unserved if not request.request.room]):
-            for request in truncated:  # a whole batch would be thought away: they are asked again, with room
+            for request in truncated:  # thinking would use up a whole batch: these are asked again, with room to think
                 unserved.remove(request)
                 if not request.answer.done():
                     request.answer.set_result(Answer("", finish="length"))
@@ -167,7 +168,8 @@ class BatchModel(DirectModel):
             await self._send(part)
 
     async def _directly(self, waiting: AwaitedRequest, *, may_raise: bool = False) -> None:
-        """Ask one request at the full price. Raises ModelError for all, or where it ``may_raise`` and may help."""
+        """Ask one request at the full price. Raises ModelError if the error is fatal, or, with ``may_raise``, if asking
+        again may help; any other error goes to the caller of this request."""
         try:
             answer = await super().answer(waiting.request)
         except ModelError as error:
@@ -185,7 +187,7 @@ class BatchModel(DirectModel):
             waiting.answer.set_result(answer)
 
     def _parts(self, waiting: Iterable[AwaitedRequest]) -> Iterator[tuple[list[AwaitedRequest], IO[bytes]]]:
-        """Divide requests into batches that the endpoint takes, each with its input file."""
+        """Divide requests into batches of a size that the endpoint takes, each with its input file."""
         part: list[AwaitedRequest] = []
         file: IO[bytes] | None = None
         for request in waiting:
@@ -208,7 +210,7 @@ class BatchModel(DirectModel):
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     async def _send(self, part: tuple[list[AwaitedRequest], IO[bytes]]) -> None:
-        """Upload and send, with what is needed to find it again on disk before."""
+        """Upload a batch and send it. The record that finds it again is written to disk before it is sent."""
         group, lines = part
         try:
             with lines:
@@ -228,7 +230,7 @@ class BatchModel(DirectModel):
         self._open.add(record, state, group)
 
     def _no_batches(self, error: ModelError) -> ModelError:
-        """The error that ends the run where a batch cannot be sent at all."""
+        """Return the error that ends the run if a batch cannot be sent at all."""
         text = error.message
         if error.status in (404, 405, 501):
             text = (

@@ -17,11 +17,11 @@ from ..gateway import RetryPolicy
 Result = TypeVar("Result")
 ASKED = "/v1/chat/completions"  # path that each line of a batch calls, whatever the endpoint's own address
 OVER = frozenset({"completed", "failed", "expired", "cancelled"})
-UNHEARD = 3600.0  # seconds for which a batch is asked for in vain before the command ends; the batch goes on
-FILE_TIMEOUT = 1800.0  # seconds that a file may take on its way
-DOWNLOADS = 3  # attempts to fetch a file that breaks off, before it is taken as far as it goes
-LATEST = 1e11  # seconds since 1970 of a time after which no batch ends: the year 5138. Milliseconds are more.
-PAGES = 20  # pages, of a hundred batches each, that are searched for a batch whose id was never heard
+UNHEARD = 3600.0  # seconds without a reply about a batch after which the command ends; the batch goes on
+FILE_TIMEOUT = 1800.0  # seconds that a file's upload or download may take
+DOWNLOADS = 3  # attempts to fetch a file that breaks off, before the longest part is used
+LATEST = 1e11  # latest end of a batch in seconds since 1970 (year 5138); a larger number is in milliseconds
+PAGES = 20  # pages of a hundred batches each that are searched for a batch whose id was never received
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,30 @@ class BatchState:
     ``cancelled``."""
     input_file: str
     output_file: str | None = None  # id of the file with the answers
-    error_file: str | None = None  # id of the file with what could not be answered
+    error_file: str | None = None  # id of the file with the requests that could not be answered
     answered: int = 0
     failed: int = 0
-    errors: tuple[tuple[str, str], ...] = ()  # why it failed as a whole: codes, and what was said
+    errors: tuple[tuple[str, str], ...] = ()  # why it failed as a whole: codes and messages
     expires: float | None = None  # seconds since 1970
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether the batch has ended, so that no more answers come."""
         return self.status in OVER
 
 
 class BatchEndpoint:
-    """Uploads, sends, looks and fetches; what fails on the way is tried again."""
+    """Calls about batches: upload, create, look, cancel and fetch. Failed calls are tried again."""
 
     def __init__(self, model: DirectModel, retry: RetryPolicy, on_wait: Callable[[str, float], None]) -> None:
         """``model`` makes the calls; ``on_wait`` gets the reason and the seconds of a wait."""
         self._model, self._retry, self._on_wait = model, retry, on_wait
         self._has_batches = False
-        """Whether the endpoint is known to offer batches. Any other reply then comes from something in front of it, and
-        may pass."""
+        """Whether the endpoint is known to offer batches. If so, a reply in another form comes from something in front
+        of the endpoint, and may be temporary."""
 
     async def upload(self, lines: Path) -> str:
-        """The id of a file of requests, one a line. Raises ModelError where it was not taken."""
+        """Upload a file of requests, one per line, and return its id. Raises ModelError if it was not taken."""
         import aiohttp
 
         async def once() -> str:
@@ -72,8 +72,8 @@ class BatchEndpoint:
         return taken
 
     async def create(self, file: str) -> BatchState:
-        """Send the requests of a file, once: where no reply came, it is looked for before it is sent again.
-        Raises ModelError where it was not taken; without a status of the endpoint it may have been."""
+        """Make a batch of an uploaded file, once: if no reply comes, the batch is searched for before it is sent again.
+        Raises ModelError if it was not taken. An error without a status means that it may have been taken."""
         wanted = json.dumps({"input_file_id": file, "endpoint": ASKED, "completion_window": "24h"})
         unsure = False
 
@@ -93,7 +93,7 @@ class BatchEndpoint:
             raise (replace(error, status=None) if unsure else error) from None
 
     async def look(self, batch: str) -> BatchState:
-        """Ask for a batch's state. Raises ModelError where it is unknown (404), refused, or not said for an hour."""
+        """Ask for a batch's state. Raises ModelError for an unknown batch (404), a refusal, or no reply for an hour."""
         self._has_batches = True
 
         async def once() -> BatchState:
@@ -102,17 +102,17 @@ class BatchEndpoint:
         return await self.patiently(once, UNHEARD)
 
     async def find(self, file: str) -> BatchState | None:
-        """The batch made of an uploaded file, or None. Raises ModelError where that is not said for an hour."""
+        """Find the batch of an uploaded file, or return None. Raises ModelError without a reply for an hour."""
         self._has_batches = True
         return await self.patiently(lambda: self._find(file), UNHEARD)
 
     async def cancel(self, batch: str) -> None:
-        """Ask to end the batch; its answers so far are kept. Raises ModelError where that was refused."""
+        """Ask the endpoint to end a batch; its answers so far are kept. Raises ModelError if the endpoint refuses."""
         await self.patiently(lambda: self._json("POST", f"batches/{batch}/cancel"))
 
     async def lines(self, file: str, expected: int) -> list[bytes]:
-        """The lines of a file, at least ``expected``; fewer where it breaks off each time it is fetched. Raises
-        ModelError where the endpoint does not have the file (status 404), refuses, or sends no line for an hour."""
+        """Fetch the lines of a file: at least ``expected``, or fewer if every download breaks off. Raises ModelError if
+        the endpoint does not have the file (status 404), refuses, or sends no line for an hour."""
         most: list[bytes] = []
         for _ in range(DOWNLOADS):
             lines = await self.patiently(lambda: self._content(file, expected), UNHEARD)
@@ -122,7 +122,7 @@ class BatchEndpoint:
         return most
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
-        """Try as often as other calls or, where given, for so many seconds. Raises ModelError at last."""
+        """Try a call for ``seconds``, by default as often as other calls. Raises the last ModelError."""
         began, attempt = monotonic(), 0
         while True:
             attempt += 1
@@ -140,7 +140,7 @@ class BatchEndpoint:
         payload = await self._payload("GET", f"files/{file}/content", seconds=FILE_TIMEOUT)
         lines = payload.splitlines()
         if (expected or payload.strip()) and not any(as_object(line) for line in lines):
-            # Sending the requests anew would pay for their answers twice.
+            # Do not treat this as a file without answers: the requests would be sent and paid for again.
             shown = payload[:200].decode("utf-8", "replace")
             raise ModelError(
                 f"{self._model.name}: the file {file} of a batch's answers holds none. It said: {shown}", retry=True
@@ -216,7 +216,7 @@ def _said(error: Any) -> str:
 
 
 def as_object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None where the line breaks off or holds no object."""
+    """Parse the JSON object in a line; None if the line breaks off or holds no object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

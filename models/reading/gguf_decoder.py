@@ -39,7 +39,7 @@ class Shape:
     width: int
     epsilon: float
     rope_base: float
-    interleaved: bool  # whether neighbours are turned together by their place, not halves
+    interleaved: bool  # whether rotary positions turn pairs of neighbours; else pairs from the two halves
     template: str
     bos: str
     eos: str
@@ -47,13 +47,13 @@ class Shape:
 
     @property
     def angles(self) -> Floats:
-        """Rotation of a pair of numbers at each place; shape (longest, head / 2)."""
+        """Angle by which each pair of numbers is turned at each place; shape (longest, head / 2)."""
         turns = np.arange(self.longest)[:, None] * self.rope_base ** -(np.arange(0, self.head, 2) / self.head)
         angles: Floats = turns.astype(np.float32)
         return angles
 
     def text(self, messages: Sequence[Message]) -> str:
-        """Messages in the model's form, up to where it answers."""
+        """Return messages in the model's form, up to the beginning of its answer."""
         said = [{"role": role, "content": content} for role, content in messages]
         return str(self._form.render(messages=said, add_generation_prompt=True, bos_token=self.bos, eos_token=self.eos))
 
@@ -87,7 +87,7 @@ class Gated:
 
 
 class CannotReadError(Exception):
-    """Error for a GGUF file of a kind that is not read; the message names the kind."""
+    """Error for a GGUF file of a kind that cannot be read; the message names the kind."""
 
 
 class GgufFile:
@@ -102,15 +102,15 @@ class GgufFile:
         self._tensors = {each.name: each for each in reader.tensors}
 
     def value(self, name: str, otherwise: Any = None) -> Any:
-        """A field's value."""
+        """Return a field's value."""
         return self.fields[name].contents() if name in self.fields else otherwise
 
     def has(self, name: str) -> bool:
-        """Whether there is a tensor of this name."""
+        """Whether there is a tensor with this name."""
         return name in self._tensors
 
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
-        """A tensor or some rows, float32, (outputs, inputs). Raises AskanceError where nobody waits any more."""
+        """Return a tensor, or some rows, as float32, (outputs, inputs). Raises AskanceError if ``stop`` is set."""
         if self._stop is not None and self._stop.is_set():
             raise AskanceError("The model was not made ready, as the command was ended meanwhile.")
         found = self._tensors[name]
@@ -118,11 +118,11 @@ class GgufFile:
         return floats
 
     def rows(self, name: str) -> int:
-        """Rows of a tensor."""
+        """Return the number of rows of a tensor."""
         return len(self._tensors[name].data)
 
     def shape(self, longest: int) -> Shape:
-        """The decoder's shape, for prompts of ``longest`` tokens. Raises CannotReadError for an unknown kind."""
+        """Return the decoder's shape, for prompts of ``longest`` tokens. Raises CannotReadError for an unknown kind."""
         kind = self.value("general.architecture")
         if kind not in ("qwen2", "llama"):
             raise CannotReadError(f"a model of the kind {kind}")
@@ -152,7 +152,7 @@ class GgufFile:
         )
 
     def attention(self, layer: int) -> Attention:
-        """Weights of a layer's attention."""
+        """Return the weights of a layer's attention."""
         block = f"blk.{layer}.attn_"
         norm, q, k, v, out = (self.tensor(f"{block}{part}.weight") for part in ("norm", "q", "k", "v", "output"))
         bias_q, bias_k, bias_v = (
@@ -162,7 +162,7 @@ class GgufFile:
         return Attention(norm, q, k, v, bias_q, bias_k, bias_v, out)
 
     def gated(self, layer: int) -> Gated:
-        """Weights of a layer's gated part."""
+        """Return the weights of a layer's gated part."""
         return Gated(*(self.tensor(f"blk.{layer}.ffn_{each}.weight") for each in ("norm", "gate", "up", "down")))
 
 

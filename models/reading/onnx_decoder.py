@@ -1,13 +1,13 @@
-"""A GGUF file as a network of 8-bit integers for ONNX Runtime, made so that little is lost.
+"""Conversion of a GGUF file to a network of 8-bit integers for ONNX Runtime, with little loss of precision.
 
 Products of 8-bit integers are three times as fast as products in single precision on every processor with AVX2. But a
-decoder's rows have a few channels that are much larger than the rest, which 8 bits for a row would drown. So one
-rotation turns all channels. No verdict depends on it: it is multiplied into the weights on both sides of a row (QuaRot,
-Ashkboos et al. 2024, arXiv 2404.00456, section 4). The gate's output is turned in blocks of 128. The norms' own weights
-are multiplied in, too.
+decoder's rows have a few channels that are much larger than the rest. With 8 bits for a row, the other channels would
+be lost. So one rotation turns all channels. It does not change verdicts, because it is multiplied into the weights on
+both sides of a row (QuaRot, Ashkboos et al. 2024, arXiv 2404.00456, section 4). The gate's output is turned in blocks
+of 128. The norms' own weights are multiplied in, too.
 
 Weights have 8 bits and one scale for each output. Processors without VNNI add the products of two neighbours in 16
-bits. The scale is the finest for which two neighbours of the same sign stay within these.
+bits. The scale is the finest for which two neighbours of the same sign stay within 16 bits.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-WEIGHTS = "weights.data"  # the file beside the graphs that holds their weights
-LARGEST = 127  # largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 are 16 bits
+WEIGHTS = "weights.data"  # file with the weights, beside the graphs
+LARGEST = 127  # largest weight, and sum of two neighbours of one sign, before rounding: 255 times 128 fits 16 bits
 
 
 class Graph:
-    """An ONNX graph that is being made, with its large numbers in a file beside it."""
+    """An ONNX graph under construction. Its weights are in a file beside it."""
 
     def __init__(self, weights: Any) -> None:
         self._onnx = import_optional("onnx", "onnx", "onnx")
@@ -52,13 +52,13 @@ class Graph:
         self.last = self.constant(np.array([-1], np.int64))
 
     def constant(self, value: Any) -> str:
-        """A small array that is part of the graph."""
+        """Add a small array to the graph; return its name."""
         name = f"c{len(self._constants)}"
         self._constants.append(self._onnx.numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def weight(self, value: NDArray[np.int8]) -> str:
-        """An array that is put into the file beside the graph."""
+        """Add an array to the file beside the graph; return its name."""
         self._weights.write(bytes(-self._weights.tell() % 4096))
         made = self._onnx.TensorProto(
             name=f"c{len(self._constants)}",
@@ -74,7 +74,7 @@ class Graph:
         return str(made.name)
 
     def given(self, name: str, kind: str, shape: Sequence[int | str]) -> str:
-        """An input."""
+        """Add an input; return its name."""
         self._inputs.append(self._info(name, kind, shape))
         return name
 
@@ -83,7 +83,7 @@ class Graph:
         self._outputs.append(self._info(name, kind, shape))
 
     def op(self, kind: str, *inputs: str, to: Sequence[str] | None = None, domain: str = "", **settings: Any) -> str:
-        """Add an operator; its (first) output's name."""
+        """Add an operator; return the name of its first output."""
         outputs = list(to or [f"v{len(self._nodes)}"])
         self._nodes.append(self._onnx.helper.make_node(kind, list(inputs), outputs, domain=domain, **settings))
         return outputs[0]
@@ -96,7 +96,7 @@ class Graph:
         path.write_bytes(helper.make_model(graph, opset_imports=versions, ir_version=9).SerializeToString())
 
     def quantised(self, x: str) -> tuple[str, str]:
-        """Rows in 8 bits, shape as before, and what one step is of each row, shape (rows,)."""
+        """Round rows to 8 bits. Returns the rows, in the same shape, and the step of each row, shape (rows,)."""
         low = self.op("Neg", self.op("ReduceMin", x, self.across, keepdims=0))
         most = self.op("Max", self.op("ReduceMax", x, self.across, keepdims=0), low, self.least)
         step = self.op("Mul", most, self.step)
@@ -110,12 +110,13 @@ class Graph:
         return self.op("Sqrt", self.op("Add", mean, self.constant(np.float32(epsilon))))
 
     def product(self, rows: str, weights: NDArray[np.int8], steps: Floats) -> str:
-        """Quantised rows times weights (outputs, inputs) of so large a step for each output, in steps of the row."""
+        """Multiply quantised rows by quantised weights (outputs, inputs). ``steps`` are the weights' steps, one for
+        each output. The result is in steps of the row."""
         inputs = (rows, self.weight(weights.T), self.one, self.constant(steps), self.zero)
         return self.op("MatMulIntegerToFloat", *inputs, domain="com.microsoft")
 
     def in_units(self, product: str, *steps: str) -> str:
-        """A product of rows whose step is the product of ``steps``."""
+        """Multiply each row of a product by its ``steps``, so that it is no longer in steps of the row."""
         first, *others = steps
         for each in others:
             first = self.op("Mul", first, each)
@@ -126,26 +127,26 @@ class Graph:
 
 
 def eight_bits(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Weights (outputs, inputs) in steps of each output, and these steps."""
+    """Round weights (outputs, inputs) to 8-bit steps; return them with the step of each output."""
     alone, together = (np.abs(each).max(axis=1) for each in (weights, weights[:, ::2] + weights[:, 1::2]))
     steps = np.maximum(np.maximum(alone, together), np.float32(1e-12)) / np.float32(LARGEST)
     return np.rint(weights / steps[:, None]).astype(np.int8), steps
 
 
-FORM = 3  # counts up when what is made of a file answers differently; a part of the answers' identity
+FORM = 3  # version of the conversion, part of the answers' identity; increase it when answers change
 DECODER, HEAD, EMBEDDINGS = "decoder.onnx", "head.onnx", "embeddings.npy"
 TOKENIZER, ABOUT = "tokenizer.json", "about.json"
-PARTS = 126  # number of finer steps in a weight's step of the vocabulary's matrix
-GATED = 128  # numbers behind the gate that are turned together, at most
-ROWS = 8192  # rows of the vocabulary's matrices that are made together
+PARTS = 126  # number of finer steps within one step of a weight of the vocabulary's matrix
+GATED = 128  # most numbers after the gate that are turned together
+ROWS = 8192  # rows of the vocabulary's matrices that are converted together
 
 
 def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -> None:
-    """Put a GGUF file's network, vocabulary and template into ``folder``, for prompts of ``longest`` tokens. Raises
-    CannotReadError for an unknown kind, MissingExtraError, and AskanceError where ``stop`` was set."""
+    """Write a GGUF file's network, vocabulary and template into ``folder``, for prompts of ``longest`` tokens. Raises
+    CannotReadError for an unknown kind, MissingExtraError without a package, and AskanceError if ``stop`` is set."""
     file = GgufFile(path, stop)
     shape = file.shape(longest)
-    shape.text([("user", "Is it?")])  # a template that cannot be filled is no later surprise
+    shape.text([("user", "Is it?")])  # a template that cannot be filled fails here, not later
     write_tokenizer(file, folder / TOKENIZER)
     turn = _rotation(shape.width)
     _write_embeddings(file, shape, turn, folder / EMBEDDINGS)
@@ -165,7 +166,8 @@ def convert(path: Path, folder: Path, longest: int, stop: Event | None = None) -
 
 
 def _write_embeddings(file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats], path: Path) -> None:
-    """Write the embeddings without a map: on a full disk the system kills a process that writes to one."""
+    """Write the embeddings, turned and in 16 bits."""
+    # not through a memory map: on a full disk the system kills a process that writes to one
     count = file.rows("token_embd.weight")
     with path.open("wb") as written:
         about = {"descr": "<f2", "fortran_order": False, "shape": (count, shape.width)}
@@ -179,7 +181,8 @@ def _slices(rows: int) -> list[slice]:
 
 
 def _rotation(width: int) -> Callable[[Floats], Floats]:
-    """Make a rotation of rows of this width: random signs, a Hadamard matrix for the powers of two, a random rest."""
+    """Make a rotation of rows with this width: random signs, a Hadamard matrix for the largest power of two that
+    divides the width, and a random rotation for the rest."""
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
@@ -195,7 +198,7 @@ def _rotation(width: int) -> Callable[[Floats], Floats]:
 
 
 def _hadamard(width: int, most: int | None = None) -> Floats:
-    """The largest Hadamard matrix whose size divides the width, not larger than ``most``."""
+    """Return the largest Hadamard matrix whose size divides the width, not larger than ``most``."""
     two = min(width & -width, most or width)
     made = np.ones((1, 1), np.float32)
     while len(made) < two:
@@ -204,7 +207,7 @@ def _hadamard(width: int, most: int | None = None) -> Floats:
 
 
 class _Layers:
-    """Layers of a decoder: from embedded tokens (tokens, width), with keys and values of the tokens before."""
+    """Layers of a decoder. They take embedded tokens (tokens, width), and keys and values of the tokens before."""
 
     def __init__(self, graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
         self._graph, self._file, self._shape = graph, file, shape
@@ -214,7 +217,7 @@ class _Layers:
         self._places = [graph.constant(each(shape.angles)) for each in (np.cos, np.sin)]
 
     def attention(self, layer: int, x: str, last: bool) -> str:
-        """Hidden state after the attention: of all tokens, or of the ``last`` alone."""
+        """Hidden state after the attention: of all tokens, or only of the last token if ``last``."""
         graph, shape, has = self._graph, self._shape, self._file.attention(layer)
         rows, step = graph.quantised(x)
         over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
@@ -237,7 +240,7 @@ class _Layers:
             rotary_interleaved=int(shape.interleaved),
         )
         seen = graph.op("Reshape", seen, graph.constant(np.array([-1, shape.heads * shape.head], np.int64)))
-        if last:  # of the others only keys and values are needed
+        if last:  # only keys and values of the other tokens are needed
             seen, x = (graph.op("Gather", each, graph.last, axis=0) for each in (seen, x))
         rows, step = graph.quantised(seen)
         weights = _columns(self._turn, self._by_head(has.out))
@@ -249,7 +252,8 @@ class _Layers:
         over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
         rows, step = graph.quantised(x)
         gates, ups = (self._product(rows, self._turn(each * has.norm)) for each in (has.gate, has.up))
-        gates = graph.in_units(gates, step, over_norm)  # ups stay in units of the row, whose size goes by below
+        # ups stay in steps of the row; the last line multiplies these in
+        gates = graph.in_units(gates, step, over_norm)
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
         hadamard = _hadamard(has.down.shape[1], GATED)
 
@@ -265,7 +269,7 @@ class _Layers:
         return graph.op("Add", x, graph.in_units(self._product(rows, weights), gated_step, step, over_norm))
 
     def _product(self, rows: str, weights: Floats) -> str:
-        """A product in steps of the row."""
+        """Multiply quantised rows by weights; the result is in steps of the row."""
         return self._graph.product(rows, *eight_bits(weights))
 
     def _by_head(self, rows: Floats) -> Floats:
@@ -284,12 +288,13 @@ class _Layers:
 
 
 def _columns(turn: Callable[[Floats], Floats], matrix: Floats) -> Floats:
-    """A matrix (outputs, inputs) whose outputs are turned."""
+    """Turn the outputs of a matrix (outputs, inputs)."""
     return np.ascontiguousarray(turn(np.ascontiguousarray(matrix.T)).T)
 
 
 def _head(graph: Graph, file: GgufFile, shape: Shape, turn: Callable[[Floats], Floats]) -> None:
-    """Add the head, from a hidden state to logits, whose differences count: so its weights are in two parts."""
+    """Add the head, from a hidden state to logits."""
+    # weights in two parts, coarse and fine, because small differences between logits matter
     name = "output.weight" if file.has("output.weight") else "token_embd.weight"
     norm, count = file.tensor("output_norm.weight"), file.rows(name)
     coarse, fine = (np.empty((count, shape.width), np.int8) for _ in range(2))

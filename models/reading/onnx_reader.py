@@ -1,4 +1,4 @@
-"""``onnx/NAME``: a GGUF file whose verdicts are read by ONNX Runtime in 8-bit integers (:mod:`.onnx_decoder`)."""
+"""Models ``onnx/NAME``: ONNX Runtime reads verdicts from a GGUF file in 8-bit integers (:mod:`.onnx_decoder`)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ logger = logging.getLogger(__name__)
 
 
 def identity_of(sha256: str) -> str:
-    """Identity of a model that ONNX Runtime reads: the hash of its weights and the form that is made of them."""
+    """Return the identity of a model that ONNX Runtime reads: the hash of its weights and :data:`FORM`."""
     return f"onnx-{FORM}:{sha256}"
 
 
 def reads_faster_here() -> bool:
-    """Whether the extra ``onnx`` is installed on a processor with AVX2, where it is faster than llama.cpp's wheel."""
+    """Whether the extra ``onnx`` is installed and faster here than llama.cpp's wheel: the processor has AVX2."""
     try:
         for package in ("onnx", "gguf", "onnxruntime", "tokenizers"):
             import_optional(package, "onnx", package)
@@ -47,7 +47,7 @@ def reads_faster_here() -> bool:
 
 
 def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
-    """The reader of a GGUF file. Raises MissingExtraError, and InputError as of :func:`made_ready`, or if damaged."""
+    """Make the reader of a GGUF file. Raises like :func:`made_ready`, and InputError for damaged files."""
     runtime, tokenizers = (import_optional(each, "onnx", each) for each in ("onnxruntime", "tokenizers"))
     folder = made_ready(name, path, sha256, stop)
     makers = {
@@ -67,13 +67,14 @@ def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -
 
 
 def folder_of(sha256: str) -> Path:
-    """Folder with a GGUF file in ONNX Runtime's form."""
+    """Return the folder with a GGUF file in ONNX Runtime's form."""
     return cache_directory() / "onnx" / f"{sha256}-{FORM}"
 
 
 def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) -> Path:
-    """The folder with a GGUF file in ONNX Runtime's form, made once (two minutes of two cores, twice its size). Raises
-    MissingExtraError, InputError for a file it cannot read, and AskanceError without room or at ``stop``."""
+    """Return the folder with a GGUF file in ONNX Runtime's form. It is made once, in two minutes of two cores, and has
+    twice the file's size. Raises MissingExtraError without a package, InputError for a file that cannot be read, and
+    AskanceError if there is no room or ``stop`` is set."""
     folder = folder_of(sha256)
     if not folder.is_dir():
         logger.info("%s: making it ready for ONNX Runtime, which takes some minutes the first time", name)
@@ -136,7 +137,7 @@ class _OnnxReader:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _read(self, tokens: Sequence[int], left: Block) -> tuple[NDArray[Any], Block]:
-        """Hidden state of the last token, and keys and values of all tokens; ``left`` has those of the first tokens."""
+        """Return the last token's hidden state, and all keys and values. ``left`` has those of the first tokens."""
         new = list(tokens[left[0].shape[2] :])
         inputs = {
             "embedded": self._embeddings[new].astype(np.float32),

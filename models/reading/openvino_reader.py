@@ -1,7 +1,7 @@
-"""``openvino/NAME``: a GGUF file whose verdicts are read by OpenVINO, on processors where that is faster.
+"""Models ``openvino/NAME``: OpenVINO reads verdicts from a GGUF file, on processors where it is faster than llama.cpp.
 
-OpenVINO reads the same 4-bit weights with the integer and bfloat16 instructions of newer processors, which llama.cpp's
-wheel is not built for.
+OpenVINO reads the same 4-bit weights with integer and bfloat16 instructions of newer processors. llama.cpp's wheel is
+built without these instructions.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PRECISIONS: dict[str, dict[str, str]] = {
     },
 }
 """Settings by the name of the precision, fastest first. Keys and values in 8 bits, OpenVINO's default, would move
-log-odds by .5 and more. By default it also rounds the inputs of products with 4-bit weights to 8 bits."""
-AS_LARGE = 1.2  # largest size of what is made of a file, as a multiple of the file
+log-odds by .5 or more. By default it also rounds the inputs of products with 4-bit weights to 8 bits."""
+AS_LARGE = 1.2  # largest size of a converted model, as a multiple of the GGUF file's size
 
 
 def reads_faster_here() -> bool:
-    """Whether OpenVINO is installed and this processor has bfloat16, where it is faster than llama.cpp's wheel."""
+    """Whether OpenVINO is installed and faster here than llama.cpp's wheel: the processor has bfloat16."""
     try:
         openvino = import_optional("openvino", "openvino", "openvino")
         import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -53,12 +53,12 @@ def reads_faster_here() -> bool:
 
 
 def identity_of(sha256: str) -> str:
-    """Identity of a model that OpenVINO reads: the hash of its weights and how it is read."""
+    """Return the identity of a model that OpenVINO reads: the hash of its weights, and a version of the reading."""
     return f"openvino-3:{sha256}"
 
 
 def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -> Reader:
-    """The reader of a GGUF file, whose making takes too little to ``stop``. Raises as :func:`made_ready`."""
+    """Make the reader of a GGUF file; ``stop`` is not used, as this is quick. Raises like :func:`made_ready`."""
     openvino = import_optional("openvino", "openvino", "openvino")
     genai = import_optional("openvino_genai", "openvino", "openvino-genai")
     folder = made_ready(name, path, sha256)
@@ -70,13 +70,13 @@ def load_reader(name: str, path: Path, sha256: str, stop: Event | None = None) -
 
 
 def folder_of(sha256: str) -> Path:
-    """Folder with a GGUF file in OpenVINO's form."""
+    """Return the folder with a GGUF file in OpenVINO's form."""
     return cache_directory() / "openvino" / sha256
 
 
 def made_ready(name: str, path: Path, sha256: str) -> Path:
-    """The folder with a GGUF file in OpenVINO's form, made the first time (half a minute, as large as the file). Raises
-    MissingExtraError where OpenVINO is not installed, and InputError where it cannot read this kind of model."""
+    """Return the folder with a GGUF file in OpenVINO's form, made the first time (half a minute, as large as the file).
+    Raises MissingExtraError without OpenVINO, and InputError if it cannot read this kind of model."""
     folder = folder_of(sha256)
     if not folder.is_dir():
         genai = import_optional("openvino_genai", "openvino", "openvino-genai")
@@ -144,7 +144,7 @@ class _OpenVinoReader:
         self._kept = KeptBlocks()
 
     def _held_of(self, prompts: Sequence[Sequence[int]], start: int, known: Sequence[Block]) -> NDArray[np.float32]:
-        """Hidden state of the last token of each prompt; all begin with the known blocks, up to ``start``."""
+        """Hidden state of the last token of each prompt. All prompts begin with the known blocks, up to ``start``."""
         width = as_long(len(prompts[0]) - start)
         tokens, places = np.zeros((2, len(prompts), width), np.int64)
         seen = np.ones((len(prompts), start + width), np.int64)
@@ -165,7 +165,7 @@ class _OpenVinoReader:
         return [int(each) for each in encoded]
 
     def _blocks(self, tokens: Sequence[int], ends: Sequence[int]) -> list[Block]:
-        """Keys and values of each block of a prompt; the blocks that are not kept are read now."""
+        """Return the keys and values of each block of a prompt. Blocks that are not kept are read now."""
         known, keys = self._kept.begun(tokens, ends)
         self._request.reset_state()
         if known:
@@ -179,7 +179,7 @@ class _OpenVinoReader:
         return known
 
     def _logprobs(self, held: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """Log-probabilities of the next token for each row, shape (prompts, 1, width)."""
+        """Log-probabilities of the next token for each row of ``held``, shape (prompts, 1, width)."""
         logits = np.array(self._head.infer([held])[0], np.float32)
         return [normalised(row) for row in logits.reshape(len(held), -1)]
 
@@ -190,7 +190,7 @@ class _OpenVinoReader:
     def _infer(
         self, tokens: NDArray[np.int64], seen: NDArray[np.int64], places: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Hidden states of prompts side by side, shape (prompts, 1, width), by a mask and the tokens' places."""
+        """Hidden states of prompts side by side, (prompts, 1, width), with a mask ``seen`` and positions ``places``."""
         prompts, count = tokens.shape
         inputs = {
             "input_ids": tokens,
@@ -202,7 +202,7 @@ class _OpenVinoReader:
         return np.array(self._request.infer(inputs)[0], np.float32)
 
     def _left(self, start: int) -> Block:
-        """Keys and values from the tokens at ``start`` and after, in 16 bits where these hold them exactly."""
+        """Keys and values of the tokens from ``start`` on, in 16 bits if 16 bits hold them exactly."""
         return [_halved(np.ascontiguousarray(each.state.data[:, :, start:])) for each in self._request.query_state()]
 
     def _set(self, blocks: Sequence[Block], prompts: int = 1) -> None:
@@ -212,7 +212,7 @@ class _OpenVinoReader:
 
 
 def _halved(values: NDArray[np.float32]) -> NDArray[Any]:
-    """The upper 16 bits of each number, a bfloat16, if the lower ones are all 0; else the numbers as they are."""
+    """Return the upper 16 bits of each number (a bfloat16) if all lower bits are 0; else the numbers unchanged."""
     bits = values.view(np.uint32)
     return values if (bits & 0xFFFF).any() else (bits >> 16).astype(np.uint16)
 
@@ -223,8 +223,8 @@ def _whole(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _split_off_head(openvino: Any, model: Any) -> Any:
-    """Have the model end with the hidden state of one token (``last``), and return its head as a model of its own: the
-    vocabulary is gone through once, a sixth of the work less, and logits are not rounded to bfloat16."""
+    """Let the model end with the hidden state of one token (``last``), and return its head as a separate model."""
+    # The head then runs for one token only, which saves a sixth of the work, and logits are not rounded to bfloat16.
     operators = openvino.opset13
     result = model.get_results()[0]
     product = result.input_value(0).get_node()

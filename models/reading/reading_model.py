@@ -1,7 +1,7 @@
-"""Models whose verdicts are read in this process: one token after a long prompt, so that reading takes all the time.
+"""Models whose verdicts are read in this process: one token after a long prompt, so reading the prompt takes the time.
 
-A :class:`SideBySideReader` reads questions on one output side by side, as one pass over the weights takes as long as
-twenty tokens and more. Answers longer than a token are left to llama.cpp, which writes as fast or faster.
+A :class:`SideBySideReader` reads several questions on one output side by side, because one pass over the weights takes
+as long as twenty tokens or more. Answers longer than a token are left to llama.cpp, which writes as fast or faster.
 """
 
 from __future__ import annotations
@@ -29,47 +29,48 @@ BLOCK = 512  # tokens that are read, and kept, together, at most
 OPENING, TEXT = 16, 64
 """Fewest tokens of a prompt's fixed text, and of one text of an example, for a block of its own.
 
-Each block is one more pass over the weights, as long as some twenty tokens.
+Each block costs one more pass over the weights, which takes as long as some twenty tokens.
 """
 CONTEXT = 4096  # tokens that a prompt may have, as for `askance.models.embedded.servers`
 CACHE_MIB = 2048
 TOGETHER = 8  # prompts that are read side by side, at most
-STEP = 8  # step, in tokens, in which the length of the differing part is counted
+STEP = 8  # the differing part of a prompt is filled up with masked tokens to a multiple of this
 TAG_TOKENS = 8  # tokens at the end of a prompt that are searched for a tag
 GATHERED = 0.002  # seconds for answered callers to ask their next question; reading takes a hundred times as long
 
 
 class Reader(Protocol):
-    """Reads prompts of one model."""
+    """A reader of prompts for one model."""
 
     def tokens(self, messages: Sequence[Message], framing: Framing | None) -> tuple[list[int], list[int]]:
-        """The prompt's tokens, and after how many of them it may part from other prompts, in order."""
+        """Return the prompt's tokens, and the numbers of tokens after which it may part from other prompts."""
 
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
-        """Log-probability of each token of the vocabulary after these, kept in blocks that end at ``ends``."""
+        """Return each vocabulary token's log-probability after ``tokens``. Blocks that end at ``ends`` are kept."""
 
     def text(self, token: int) -> str:
-        """The text of a token."""
+        """Return the text of a token."""
 
     def forget(self) -> None:
-        """Drop all blocks that are kept."""
+        """Drop all kept blocks."""
 
 
 @runtime_checkable
 class SideBySideReader(Reader, Protocol):
-    """One that reads several prompts side by side."""
+    """A reader that reads several prompts side by side."""
 
     rows: int
-    """Prompts are filled up to a multiple of this by repeating one; 0 reads them one after the other
+    """The number of prompts is filled up to a multiple of this by repeating one; 0 reads them one after the other
     (:mod:`.consistency`)."""
 
     def next_tokens(self, prompts: Sequence[Sequence[int]], ends: Sequence[int]) -> list[NDArray[np.float32]]:
-        """Log-probabilities as if each were alone, for prompts with the same blocks and ends :func:`as_long`."""
+        """Return the log-probabilities of each prompt, equal to those when it is read alone. All prompts have the same
+        blocks, and remainders of the same length (:func:`as_long`)."""
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """A request, and who waits for its answer."""
+    """A request and the future of its answer."""
 
     request: Request
     answer: asyncio.Future[Answer]
@@ -78,21 +79,21 @@ class _Waiting:
 
     @property
     def beside(self) -> object:
-        """A key that is equal for requests that are read side by side; None for one that is read alone."""
+        """Key that is equal for requests that can be read side by side; None for a request that is read alone."""
         if not self.ends or (width := as_long(len(self.tokens) - self.ends[-1])) > BLOCK:
             return None
         return tuple(self.ends), width, tuple(self.tokens[: self.ends[-1]])
 
 
 class ReadingModel:
-    """A model whose verdicts are read in this process, and whose longer answers llama.cpp writes. How a prompt is cut
-    into blocks depends on the prompt alone, so the same request gets the same answer."""
+    """A model whose verdicts are read in this process; llama.cpp writes its longer answers. The blocks of a prompt
+    depend on the prompt alone, so the same request gets the same answer."""
 
     repeats_itself = True
     takes_images = False
-    reads_one_token = True  # answers of one token are read here, and longer ones are written by another program
+    reads_one_token = True  # answers of one token are read here; another program writes longer ones
     price = FREE
-    thinking_room = ()  # empty: the model reads one token, so that there is no room to think
+    thinking_room = ()  # empty: one token is read, so there is no room to think
 
     def __init__(
         self,
@@ -104,11 +105,11 @@ class ReadingModel:
         beside: bool = False,
         choice: Callable[[], object] = lambda: None,
     ) -> None:
-        """``writer`` gives answers longer than a token; ``load`` makes the reader, one that reads side by side with
-        ``beside``. ``choice`` looks up the settings for this processor (:class:`~.consistency.ReaderSettings`), None
-        where untried."""
+        """``writer`` gives answers longer than a token. ``load`` makes the reader; with ``beside`` this is a
+        :class:`SideBySideReader`. ``choice`` looks up the settings for this processor
+        (:class:`~.consistency.ReaderSettings`); None if no settings were tried yet."""
         self.name, self.identity = name, identity
-        self.slots = 2 * TOGETHER if beside else 1  # they may be on two outputs, or of two lengths
+        self.slots = 2 * TOGETHER if beside else 1  # twice, as requests may be on two outputs, or of two lengths
         self._writer, self._load, self._beside = writer, load, beside
         self.choice = choice
         self._reader: Reader | None = None
@@ -118,8 +119,8 @@ class ReadingModel:
         self._working: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once, one after the other or several side by side. Raises ModelError without a usable answer, and
-        MissingExtraError or InputError where the reader is not installed, or cannot read the file."""
+        """Ask once. Requests are read one after the other, or several side by side. Raises ModelError without a usable
+        answer, MissingExtraError if the reader is not installed, and InputError if it cannot read the file."""
         wanted = request.parameters
         if wanted.max_tokens != 1 or wanted.temperature or wanted.schema is not None:
             return await self._writer.answer(request)
@@ -130,7 +131,7 @@ class ReadingModel:
         return await waiting.answer
 
     async def close(self) -> None:
-        """Let go of the weights; what is being read is read to its end."""
+        """Let go of the weights, after the reading that is under way."""
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._reader = None
 
@@ -155,7 +156,7 @@ class ReadingModel:
                 raise
 
     def _answers(self, waiting: Sequence[_Waiting]) -> list[tuple[_Waiting, Answer | Exception]]:
-        """Answers of the first request, and of the requests that are read beside it."""
+        """Answer the first request, and the requests that are read beside it."""
         if self._reader is None:
             self._reader = self._load()
         for caller in waiting:
@@ -167,7 +168,7 @@ class ReadingModel:
             return [(first, self._thinks())]
         if len(first.tokens) >= CONTEXT:
             text = f"{self.name}: the prompt has {len(first.tokens)} tokens; there is room for {CONTEXT}."
-            return [(first, ModelError(text, status=413))]  # as a server refuses it
+            return [(first, ModelError(text, status=413))]  # the status with which a server refuses it
         group = first.beside
         if not isinstance(self._reader, SideBySideReader) or group is None:
             return [(first, self._read(first, self._reader.next_token(first.tokens, first.ends)))]
@@ -176,7 +177,7 @@ class ReadingModel:
         return [(request, self._read(request, logprobs)) for request, logprobs in zip(together, read, strict=True)]
 
     def _read(self, asked: _Waiting, logprobs: NDArray[np.float32]) -> Answer | ModelError:
-        """Return the likeliest token with its alternatives, or an error where that token opens a thought."""
+        """Return the likeliest token with its alternatives, or an error if that token opens a thought."""
         wanted = asked.request.parameters
         likeliest = _likeliest(logprobs, max(wanted.top_logprobs, 1))
         top = [{"token": self._text(each), "logprob": float(logprobs[each])} for each in likeliest]
@@ -210,13 +211,14 @@ def _tell(waiting: _Waiting, said: Answer | BaseException) -> None:
 
 
 def as_long(tokens: int) -> int:
-    """Length of the end of a prompt with masked tokens, so that ends of other lengths are read beside it."""
+    """Round the length of a prompt's remainder up to a multiple of ``STEP``. Masked tokens fill the gap, so that
+    remainders of other lengths can be read beside it."""
     return -(-tokens // STEP) * STEP
 
 
 def blocks(ends: Sequence[int]) -> list[int]:
-    """Ends of the kept blocks of a prompt that may part from others at ``ends``; they depend on the prompt alone. An
-    end is left out where rereading the few tokens before it, or after it, is faster than one more block."""
+    """Return the ends of a prompt's kept blocks, from the ``ends`` where it may part from other prompts. An end is left
+    out if rereading the few tokens before or after it is faster than one more block."""
     kept, done = list[int](), 0
     for place, end in enumerate(ends):
         long_enough = end - done >= (TEXT if place else OPENING) and ends[-1] - end >= OPENING
@@ -227,7 +229,8 @@ def blocks(ends: Sequence[int]) -> list[int]:
 
 
 def _likeliest(logprobs: NDArray[np.float32], count: int) -> list[int]:
-    """The likeliest tokens in order, found without sorting the whole vocabulary for each verdict."""
+    """Return the ``count`` likeliest tokens, the likeliest first."""
+    # the whole vocabulary is not sorted for each verdict
     tokens = np.argpartition(-logprobs, min(count, len(logprobs)) - 1)[:count]
     return [int(token) for token in tokens[np.argsort(-logprobs[tokens], kind="stable")]]
 
@@ -236,14 +239,14 @@ Block = list[NDArray[Any]]  # keys and values that a block's tokens left in ever
 
 
 class KeptBlocks:
-    """Keys and values of prompts' blocks; within a limit, the ones used last are kept."""
+    """Cache for keys and values of prompts' blocks. Above ``CACHE_MIB`` the least recently used blocks are dropped."""
 
     def __init__(self) -> None:
         self._blocks: OrderedDict[bytes, Block] = OrderedDict()
         self._bytes = 0
 
     def begun(self, tokens: Sequence[int], ends: Sequence[int]) -> tuple[list[Block], list[bytes]]:
-        """The known blocks of a prompt, from the first on, and the keys of all its blocks, which end at ``ends``."""
+        """Return the kept blocks with which a prompt begins, and the keys of all its blocks, which end at ``ends``."""
         keys = [blake2b(np.asarray(tokens[:end], np.int64).tobytes(), digest_size=16).digest() for end in ends]
         known: list[Block] = []
         for key in keys:
@@ -254,7 +257,7 @@ class KeptBlocks:
         return known, keys
 
     def keep(self, key: bytes, block: Block) -> None:
-        """Keep what a block left."""
+        """Keep the keys and values of a block."""
         self._blocks[key] = block
         self._bytes += _size(block)
         while self._bytes > CACHE_MIB * 2**20 and len(self._blocks) > 1:
@@ -266,7 +269,7 @@ def _size(block: Block) -> int:
 
 
 def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]]) -> tuple[list[int], list[int]]:
-    """Tokens of a prompt in its model's form, and the numbers of tokens after which it may part from other prompts."""
+    """Return the tokens of a prompt in its model's form, and the places where it may part from other prompts."""
     whole = encode(text)
     shown = "" if framing is None else framing.before.strip()
     place = text.find(shown)
@@ -278,10 +281,10 @@ def parted(text: str, framing: Framing | None, encode: Callable[[str], list[int]
 
 
 def _shared(tokens: Sequence[int], begin: Sequence[int]) -> int:
-    """Number of common first tokens. The text that follows may form one token with the last characters."""
+    """Number of common first tokens. The last characters of ``begin`` may form one token with the text after it."""
     return next((i for i, pair in enumerate(zip(begin, tokens, strict=False)) if pair[0] != pair[1]), len(begin))
 
 
 def normalised(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Log-probabilities."""
+    """Return log-probabilities for logits."""
     return logits - np.float32(np.log(np.exp(logits - logits.max()).sum()) + logits.max())

@@ -65,17 +65,17 @@ LANGUAGES: dict[str, tuple[str, str, str]] = {
     "vi": ("có đúng vâng", "không", "là các và trong tất cả văn bản câu trả lời"),
     "zh": ("是 是的 对 對 对的", "否 不是 不对 不對", "的 在 和 这 是否 吗 了"),
 }
-"""Words for yes, words for no, and words by which a question's language is known, by language."""
+"""By language: words for yes, words for no, and frequent words that show a question's language."""
 _ENGLISH_MARKS = (
     "is are does do the of in and to a with all it output input text answer question any or this that be for"
 )
 _ELSEWHERE = frozenset(
     ["tak", "так", "já", "jo", "po", "ya", "nu", "nie", "ne", "не", "ei", "oo", "hindi", "bai", "ez", "da", "si", "no"]
 )
-"""Words with another meaning in another language, or that begin a sentence there: "так", "ya", "nu"; "ne" is a no in
-Serbian, and a yes in Greek and Korean in Latin letters. They are read only where the prompt is in their language."""
+"""Words that mean something else in another language, or begin a sentence there: "так", "ya", "nu"; "ne" is a no in
+Serbian, and a yes in Greek and Korean in Latin letters. They are read only if the prompt is in their language."""
 _OTHER_NO = frozenset(["cs", "pl", "pt", "sk"])
-""""No" is "well, yes" there, or "in the": it is an English no only where nothing follows it."""
+"""Languages in which "no" means "well, yes" or "in the". In these it is an English no only if no word follows."""
 
 
 def _of_language(code: str) -> dict[str, bool]:
@@ -90,11 +90,11 @@ _OTHERS = {
     if word not in _ELSEWHERE | set(ENGLISH)
 }
 ANYWHERE = frozenset(word for code in LANGUAGES for word in _of_language(code)) | set(ENGLISH)
-"""Every word for yes or no of any language."""
+"""Every word for yes or no in any language."""
 
 
 def languages_of(text: str) -> list[str]:
-    """Languages that a text is likely in, several if they are as likely; none if it is English or cannot be told."""
+    """Return the likeliest languages of a text, several if they are equally likely; none for English, or if unknown."""
     counts = Counter(re.findall(r"[^\W\d_]+", text.lower()))
     by_language = {code: sum(counts[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
     # Chinese, Japanese, Korean and Thai have no blanks between words
@@ -109,8 +109,8 @@ def languages_of(text: str) -> list[str]:
 
 @lru_cache(1000)
 def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -> AnswerWords:
-    """The words by which answers to a prompt are read, in the languages of its texts, or the ``given`` ones for yes and
-    no and others of their language. Raises InputError where these are the wrong way round."""
+    """Return the words by which answers to a prompt are read: words in the languages of its texts, or the ``given``
+    words for yes and no, with the other words of their language. Raises InputError if the given words are swapped."""
     if given is not None and _bare(given) != ("yes", "no"):
         words = _given(*_bare(given))
         known = {word: side for word, side in ENGLISH.items() if word in ("true", "false")} | words  # as JSON has them
@@ -118,14 +118,14 @@ def answer_words(texts: tuple[str, ...], given: tuple[str, str] | None = None) -
     codes = [] if given is not None else [code for text in texts for code in languages_of(text)]
     theirs = [item for code in codes for item in _of_language(code).items()]
     wrong = {word for word, side in theirs if (word, not side) in theirs}
-    # English is asked for wherever no words are given, so it is read in every language
+    # English words are read with every language, because prompts ask for them unless words are given
     known = {word: side for word, side in theirs if word not in wrong} | ENGLISH if theirs else ENGLISH
     plain = {word: side for word, side in ENGLISH.items() if word != "no" or not _OTHER_NO.intersection(codes)}
     return AnswerWords(ENGLISH, known, {word: side for word, side in _OTHERS.items() if word not in wrong}, plain)
 
 
 def _given(yes: str, no: str) -> dict[str, bool]:
-    """The given words, and the others of a language that has both of them; each also without its accents."""
+    """Return the given words, with the other words of a language that has both; each word also without accents."""
     words: dict[str, bool] = {}
     for table in (*map(_of_language, LANGUAGES), dict(ENGLISH)):
         if table.get(yes) is False or table.get(no) is True:
@@ -151,7 +151,7 @@ def _without_accents(word: str) -> str:
 
 
 _DIGIT = re.compile(r"""[\s"'`*_(\[{<:▁Ġ“‘]*(10|[0-9])[\s"'`*_.,;:!)\]}>”’。，]*""")
-"""A token that is one digit or 10 and nothing else: 4, " 4" and "**4**", but not -4, .4 or 42."""
+"""A token that is only one digit or 10: 4, " 4" and "**4**", but not -4, .4 or 42."""
 _LIKELIEST = 5
 
 
@@ -165,12 +165,12 @@ _ANSWERS = Memo(_is_answer)
 
 
 def digit(token: str) -> int | None:
-    """The number from 0 to 10 that a token spells, with or without marks; None for any other token."""
+    """Return the number from 0 to 10 that a token spells, with or without marks; None for any other token."""
     return _DIGITS[token]
 
 
 def number_said(text: str) -> int | None:
-    """The number, of one digit or 10, that a reply begins with, with or without marks; None for any other reply."""
+    """Return the number from 0 to 10 at the beginning of a reply, with or without marks; None for any other reply."""
     words = text.split(maxsplit=1)
     return _DIGITS[words[0]] if words else None
 
@@ -178,10 +178,11 @@ def number_said(text: str) -> int | None:
 def worth_keeping(
     alternatives: Sequence[tuple[str, float]], *, short: bool = False, asked: Collection[str] = ()
 ) -> Sequence[tuple[str, float]]:
-    """Alternatives of a token that a verdict is computed from: words for yes and no, none, beginnings of yes, all
-    digits and the five likeliest, or nothing without any of the former. P(yes) and scores stay the same, from half of
-    the stored bytes for one token and a tenth with an explanation. In a ``short`` reply each token may begin a word for
-    yes or no, so the five likeliest are kept; so is what begins a word that was ``asked`` for."""
+    """Select the alternatives of a token that a verdict is computed from: words for yes and no, "none", beginnings of
+    yes, digits, and the five likeliest alternatives. Nothing is kept if only the last group is there. P(yes) and scores
+    stay the same, with half of the stored bytes for one token and a tenth with an explanation. In a ``short`` reply
+    each token may begin a word for yes or no, so the five likeliest are always kept. Beginnings of a word that was
+    ``asked`` for are kept, too."""
     spelt = [_ANSWERS[token] for token, _ in alternatives]
     if asked:
         begins = [
@@ -194,8 +195,8 @@ def worth_keeping(
 
 
 def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low`` (0 or more) to ``high`` (10 at most) among a token's
-    alternatives. For 10, which may be two tokens, see :func:`number_masses`."""
+    """Return the summed probability of each whole number from ``low`` (0 or more) to ``high`` (10 at most) among a
+    token's alternatives. For 10, which may be two tokens, see :func:`number_masses`."""
     masses = [0.0] * (high - low + 1)
     for token, logprob in alternatives:
         number = _DIGITS[token]
@@ -205,9 +206,10 @@ def score_masses(alternatives: Iterable[tuple[str, float]], low: int, high: int)
 
 
 def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -> list[float]:
-    """Summed probability of each whole number from ``low``, 0 or 1, to ``high``, 10 at most, as an answer's first word.
-    Where 10 is two tokens, the mass of 1 is shared by the likelihood of 0 after a 1 that was said. Raises ValueError
-    where another number was said, and the mass of 1, which may belong to 10, is more than :data:`UNTOLD`."""
+    """Return the probability of each whole number from ``low`` (0 or 1) to ``high`` (10 at most) as an answer's first
+    word. If 10 is two tokens and the reply says 1, the mass of 1 is divided between 1 and 10 by the probability of 0 as
+    the next token. Raises ValueError if the reply says another number, and the share of 1, which may belong to 10, is
+    more than :data:`UNTOLD`."""
     place = next((place for place, (token, _) in enumerate(logprobs) if BARE[token]), len(logprobs))
     token, alternatives = logprobs[place] if place < len(logprobs) else ("", ())
     masses = score_masses(alternatives, low, high)
@@ -227,15 +229,16 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
 
 
 def scale_of(levels: int) -> tuple[int, int]:
-    """Lowest and highest number of a scale with 2 to 10 levels: 1 to ``levels``, and 0 to 9 for ten, as many tokenizers
-    write 10 as two tokens, so that its probability cannot be told from that of 1."""
+    """Return the lowest and highest number of a scale with 2 to 10 levels: 1 to ``levels``, but 0 to 9 for ten
+    levels."""
+    # many tokenizers write 10 as two tokens, so its probability cannot be told from the probability of 1
     return (0, 9) if levels == 10 else (1, levels)
 
 
 def expected_score(masses: Sequence[float]) -> float:
-    """The expected number, Σ k·P(k) over the numbers of the scale, mapped to [0, 1] (LMUnit §3.3, eq. 2). ``masses``
-    are two or more with a sum above 0. They are scaled to sum 1: what the model would have said beside the scale counts
-    for none of the numbers."""
+    """Return the expected number, Σ k·P(k) over the numbers of the scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
+    ``masses`` are two or more, with a sum above 0. They are scaled to sum 1, so answers outside the scale do not count.
+    """
     mean = sum(place * mass for place, mass in enumerate(masses)) / sum(masses)
     return min(mean / (len(masses) - 1), 1.0)  # rounding may go beyond 1
 
@@ -243,7 +246,7 @@ def expected_score(masses: Sequence[float]) -> float:
 def expected_number(
     logprobs: Sequence[TokenProbabilities], low: int, high: int, field: str | None = None
 ) -> float | None:
-    """The expected number of a scale, in [0, 1], at a reply's first word or the value of a ``field``, or None."""
+    """Return the expected number of a scale, in [0, 1], at a reply's first word or a ``field``'s value, or None."""
     if field is None:
         masses = number_masses(logprobs, low, high)
     else:

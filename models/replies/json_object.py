@@ -1,6 +1,6 @@
-"""The JSON object of a reply, with the slips of models let pass, and nothing guessed at.
+"""The JSON object in a reply. Small slips of models are accepted; nothing is guessed.
 
-An exported judge has this file in it: it imports nothing but the standard library.
+An exported judge contains a copy of this file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any
 
 
 def json_in(text: str) -> Any:
-    """The JSON value of a reply: its whole text, its one code block, or its one object on lines of its own. A comma
-    before a bracket and line breaks in strings pass. Raises ValueError where there is none, or more than one."""
+    """Return the JSON value in a reply: its whole text, its only code block, or its only object on its own lines. A
+    comma before a closing bracket and line breaks in strings are accepted. Raises ValueError if there is no value, or
+    more than one."""
     return _loaded(_json_text(text))
 
 
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
-    """The JSON object of a reply (:func:`json_in`), also as the only item of a list or the only field of another; it is
-    known by its ``wanted`` fields, and where it may be ``cut``, the members before the break are taken. Nothing is made
-    up, as libraries do that repair JSON (``"answer": "no`` of "not sure"). Raises ValueError where there is none."""
+    """Return the JSON object in a reply (:func:`json_in`). It may be the only item of a list, or the only field of
+    another object if it has one of the ``wanted`` fields. If the reply may be ``cut``, the members before the break are
+    returned. Nothing is made up; libraries that repair JSON read ``"answer": "no`` from "not sure". Raises ValueError
+    if there is no object."""
     try:
         value = json_in(text)
     except ValueError:
@@ -44,15 +46,15 @@ _BROKEN = re.compile(
     r'(?:"(?:[^"\\]|\\.)*(?:\\|"\s*(?::\s*(?:"(?:[^"\\]|\\.)*\\?|[\w.+-]*))?)?|[\w.+-]*)?\s*',
     re.DOTALL,
 )
-"""Beginning of another member, behind the last whole one of an object that breaks off."""
+"""Beginning of another member, after the last complete member of an object that breaks off."""
 
 
 def _json_text(text: str) -> str:
-    """The JSON text in a reply, to its end or its break; the whole text where nothing, or several, may be meant."""
+    """Return the JSON text in a reply, to its end or its break; the whole reply if there is none, or several."""
     text = text.strip(" \t\r\n\ufeff\u200b\u200e\u2060")
     if text[:1] not in ("{", "[") and (blocks := _FENCE.findall(text)):
         return str(blocks[0]).strip() if len(blocks) == 1 else text
-    # Only an object on its own lines counts: an object within a sentence is talked about.
+    # Only an object on its own lines counts: a sentence may mention an object.
     objects, done = [], 0
     for begins in (match.end() for match in _OBJECT.finditer(text)):
         if begins >= done:
@@ -64,7 +66,7 @@ def _json_text(text: str) -> str:
 
 
 def _value_end(text: str, begins: int) -> int:
-    """End of the value that begins with a bracket; the end of the text where it breaks off."""
+    """Find the end of the value that begins with a bracket; the end of the text if the value breaks off."""
     depth = 0
     for match in _TOKEN.finditer(text, begins):
         depth += (match[0] in "{[") - (match[0] in "}]")
@@ -74,7 +76,7 @@ def _value_end(text: str, begins: int) -> int:
 
 
 def _loaded(text: str) -> Any:
-    """The JSON value of a text; commas before a bracket and line breaks in strings pass. Raises ValueError."""
+    """Parse a JSON text. Commas before a closing bracket and line breaks in strings are accepted. Raises ValueError."""
     parts = list(_TOKEN.finditer(text))
     commas = {each.start() for each, following in pairwise(parts) if each[0] == "," and following[0] in ("}", "]")}
     mended = "".join(each for place, each in enumerate(text) if place not in commas) if commas else text
@@ -85,7 +87,7 @@ def _loaded(text: str) -> Any:
 
 
 def _before_the_cut(text: str) -> str:
-    """An object that breaks off, ended behind its last whole member. Raises ValueError where it does not."""
+    """Close an object that breaks off after its last complete member. Raises ValueError for any other text."""
     opened: list[str] = []
     whole, closing, before = 0, "", ""
     for match in _TOKEN.finditer(text):
@@ -98,7 +100,7 @@ def _before_the_cut(text: str) -> str:
             opened[-1:] = []
         is_key = opened[-1:] == ["}"] and before != ":"
         is_value = before in ":[," and part not in "{[:," and not is_key
-        # a number may go on where the text ends
+        # a number at the end of the text may be incomplete
         is_whole = part[0] == '"' or part in ("true", "false", "null") or match.end() < len(text)
         if part in "}]" or (is_value and is_whole):
             whole, closing = match.end(), "".join(reversed(opened))

@@ -1,4 +1,4 @@
-"""Forms of replies of judges in people's own words: as somebody names one, or as the judge's prompt says it itself."""
+"""Forms of replies for judges with a user's own prompt: given by the user, or found in the judge's prompt."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CHOICES = re.compile(
     rf"{_WORD}(?:\s*,\s*{_WORD})*(?:\s*,)?\s*(?:\bor\b|/|\|)\s*{_WORD}(?:\s*(?:/|\|)\s*{_WORD})*"
 )
 _LISTED = re.compile(r"[<\[{(\"'`]([^<>\[\]{}()|\"'`\n]{1,40}(?:\|[^<>\[\]{}()|\"'`\n]{1,40})+)[>\]})\"'`]")
-"""Labels of any number of words, e.g. ``<Good|Could be improved|Bad>``."""
+"""Labels with any number of words, e.g. ``<Good|Could be improved|Bad>``."""
 _GOES_ON = re.compile(
     r"\s+(?!(?:and|as|based|by|depending|according|for|if|in|only|on|to|when|where|with|without|at|after|before|of)\b)"
     r"[A-Za-z]"
@@ -59,18 +59,18 @@ _VALENCE = {
     **dict.fromkeys(("incomplete", "unacceptable", "unhelpful", "not", "hallucinated", "none"), -1),
     **dict.fromkeys(("terrible", "awful", "worst", "useless", "never"), -2),
 }
-"""Goodness of an output by a word of a label."""
+"""How good an output is, by a word in its label: from -2 (worst) to 2 (best)."""
 
 
 class FoundReads(NamedTuple):
-    """A form of replies that a prompt says itself."""
+    """A form of replies that was found in a prompt."""
 
     reads: Reads
-    by: str  # words of the prompt that say it
+    by: str  # words of the prompt that describe the form
 
 
 def parse_reads(text: str) -> Reads:
-    """Parse ``--reads``: ``KIND VALUES``, the values a scale or labels. Raises InputError, which says what to write."""
+    """Parse ``--reads``: ``KIND VALUES``, with a scale or labels. Raises InputError, which says what to write."""
     form = " ".join(text.split()) if not text.startswith("pattern:") else text.strip()
     kind, _, rest = form.partition(" ")
     if form.startswith(("json:", "pattern:")):
@@ -88,7 +88,7 @@ def parse_reads(text: str) -> Reads:
 
 
 def _split(kind: str, rest: str) -> tuple[str, str]:
-    """A place, and the values behind it: a scale behind its last blank, else labels."""
+    """Split a place from the values after it: a scale after the last blank, else labels."""
     where, _, values = rest.rpartition(" ")
     if where and _SCALE.fullmatch(values):
         return where.strip(), values
@@ -108,7 +108,7 @@ def _check_place(kind: str, where: str, given: str) -> None:
 
 
 def _values(text: str, given: str) -> tuple[float, float, tuple[str, ...]]:
-    """Worst and best number, and the labels where there are some."""
+    """Parse values into the worst number, the best number, and the labels if there are any."""
     if scale := _SCALE.fullmatch(text):
         low, high = float(scale[1]), float(scale[2])
         if low == high:
@@ -120,13 +120,13 @@ def _values(text: str, given: str) -> tuple[float, float, tuple[str, ...]]:
             f"reads: '{given}': a scale is missing, such as 1-5, or two or more labels with commas, from worst to "
             f"best. Write {FORMS}."
         )
-    # the sides of two words of pass and fail are known in any order
+    # for two words for pass and fail it is known which one is better, so their order does not matter
     is_pair = len(words) == 2 and {MEANINGS.get(word.casefold()) for word in words} == {True, False}
     return 1.0, float(len(words)), worst_first(words) if is_pair else words
 
 
 def worst_first(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Labels from worst to best by their words. Raises ValueError where these do not say which end is better."""
+    """Order labels from worst to best by their words. Raises ValueError if the words do not tell."""
     ends = _how_good(words[0]), _how_good(words[-1])
     if None in ends or ends[0] == ends[1]:
         raise ValueError(f"it does not say whether {words[0]} or {words[-1]} is better")
@@ -139,8 +139,8 @@ def _how_good(words: str) -> int | None:
 
 
 def find_reads(prompt: str) -> FoundReads | None:
-    """The form of replies that a prompt says itself: JSON, ``[[rating]]``, a scale, or labels; None for none or
-    several. Raises ValueError, which names them, where it does not say which label is best."""
+    """Find the form of replies that a prompt asks for: JSON, ``[[rating]]``, labels or a scale; None for no form or
+    several. Raises ValueError, which names the labels, if the prompt does not tell which label is best."""
     text = prompt.replace("{{", "{").replace("}}", "}")
     for find in (_of_json, _of_brackets, _of_labels, _of_scale):
         found = find(text)
@@ -166,7 +166,7 @@ def _of_json(text: str) -> FoundReads | None:
 
 
 def _fields(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Fields of the JSON that a prompt shows, with their path and what stands in their place."""
+    """Find the fields of the JSON that a prompt shows: their paths, and the text shown as their value."""
     path: list[str | None] = []
     key: str | None = None
     parts = re.compile(r'"(?P<key>\w[\w \-]*)"\s*:\s*|[{}]|\[(?=\s*\{)')
@@ -186,7 +186,7 @@ def _fields(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _values_of(spec: str, text: str) -> tuple[float, float, tuple[str, ...]] | None:
-    """Scale or labels of a JSON field: as they stand in its place, else as in the rest of the prompt."""
+    """Find the scale or labels of a JSON field: in the text shown as its value, else in the rest of the prompt."""
     bare = spec.strip("<>[]()\"' ")
     if scale := re.search(_BETWEEN, bare):
         low, high = (float(end) for end in scale.groups() if end is not None)
@@ -215,7 +215,7 @@ def _of_scale(text: str) -> FoundReads | None:
 
 
 def scale_in(text: str) -> tuple[float, float] | None:
-    """The one scale that a prompt speaks of; None where there is none, or more than one."""
+    """Return the only scale that a prompt mentions; None if there is none, or more than one."""
     pairs = ([float(each) for each in match.groups() if each] for match in _SCALE_SAID.finditer(text))
     said = {(low, high) for low, high in pairs if low != high}
     if not said:
@@ -224,7 +224,7 @@ def scale_in(text: str) -> tuple[float, float] | None:
 
 
 def _of_labels(text: str) -> FoundReads | None:
-    """Labels from the last sentence that asks for one of several words. A prompt with a scale may rate as well."""
+    """Find labels in the last sentence that asks for one of several words; None if there is a scale to rate on."""
     if scale_in(text) is not None:
         return None
     for sentence in reversed(re.split(r"(?<=[.!?])\s|\n", text)):
@@ -235,7 +235,7 @@ def _of_labels(text: str) -> FoundReads | None:
         for match in reversed(list(_CHOICES.finditer(sentence, asks.start()))) if asks else ():
             words = [word.strip(" \"'`*") for word in re.split(r"\s*(?:,|/|\||\bor\b)\s*", match[0]) if word.strip()]
             if _GOES_ON.match(sentence, match.end()) or re.search(r"(?<=[ ,])[A-Z][\w-]* $", sentence[: match.start()]):
-                continue  # a label of several words would be cut
+                continue  # this would cut off part of a label with several words
             if len(words) > 1 and len({word.casefold() for word in words}) == len(words) and _are_labels(words, text):
                 labels = _ordered(tuple(words), text)
                 return FoundReads(Reads("labels", 1.0, float(len(labels)), labels), sentence.strip())
@@ -243,14 +243,14 @@ def _of_labels(text: str) -> FoundReads | None:
 
 
 def _are_labels(words: list[str], text: str) -> bool:
-    """Whether words of a sentence are names of answers: in capitals or quotes, or words for good and bad."""
+    """Whether a sentence's words are labels: all quoted, all with a capital, or all words for good or bad."""
     quoted = all(re.search(rf"[\"'`*]{re.escape(word)}[\"'`*]", text) for word in words)
     return quoted or all(word[:1].isupper() for word in words) or all(_how_good(word) is not None for word in words)
 
 
 def _ordered(words: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Labels from worst to best: by their words, by what the prompt says of each, letters as school grades. Raises
-    ValueError where nothing says which one is best."""
+    """Order labels from worst to best: by their words, by the prompt's explanation of each, or, for the letters from A
+    on, as school grades. Raises ValueError if none of these tells which one is best."""
     try:
         return worst_first(words)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Scores of a judge in people's own words: how one is read from its reply, and nothing is guessed at.
+"""Scores of judges with a user's own prompt: how a score is read from a reply. Nothing is guessed.
 
-An exported judge has this file in it: it imports nothing but the standard library and :mod:`.json_object`.
+An exported judge contains a copy of this file, so it imports only the standard library and :mod:`.json_object`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _DELIMITED, _FINAL_SCORE, _SCORE, _MENTION = 4, 3, 2, 1  # how plainly a score i
 class StatedScore(NamedTuple):
     """A score that a judge states."""
 
-    value: float  # number on the judge's own scale; place of a label, from 1
-    share: float  # number in [0, 1]: 0 is the worst of the scale, 1 the best
+    value: float  # number on the judge's own scale; for a label, its place from 1
+    share: float  # the score mapped to [0, 1]: 0 is the worst of the scale, 1 the best
     reason: str | None
 
 
@@ -42,10 +42,10 @@ class _Stated(NamedTuple):
     """A place of a reply that states a score."""
 
     line: int
-    opens: bool  # whether nothing stands before it in its line
+    opens: bool  # whether no word comes before it in its line
     strength: int
-    about: str  # word before the score that says which one it is; empty for the score itself
-    value: float | None  # None where two are stated at once, or it is on another scale
+    about: str  # word before the score that names its kind; empty for the main score
+    value: float | None  # None if two scores are stated at once, or the score is on another scale
 
 
 class Reads(NamedTuple):
@@ -75,8 +75,8 @@ class Reads(NamedTuple):
         return f"{place.get(self.kind, 'the score that it ends with')}, {values}"
 
     def read(self, text: str, *, ended: bool = True) -> StatedScore:
-        """Read a reply; one that has not ``ended`` counts where its score was whole by then. Raises ValueError, with
-        the problem, where it states no score, one outside the scale, or two different ones."""
+        """Read a reply's score. A reply that has not ``ended`` counts if its score was complete. Raises ValueError,
+        with the problem, if the reply states no score, a score outside the scale, or two different scores."""
         if self.kind == "json":
             value, reason = self._of_json(text, ended)
         else:
@@ -86,7 +86,7 @@ class Reads(NamedTuple):
         return StatedScore(value, share + 0.0, reason)
 
     def number(self, said: Any) -> float:
-        """The score that a value is. Raises ValueError where it is none, or outside the scale."""
+        """Turn a value of a reply into a score. Raises ValueError if it is no score, or outside the scale."""
         if self.labels:
             word = said if isinstance(said, str) else json.dumps(said)
             place = next((n for n, each in enumerate(self.labels, 1) if _plain(each) == _plain(word)), None)
@@ -130,7 +130,7 @@ class Reads(NamedTuple):
             return None
 
     def _stated(self, text: str) -> list[_Stated]:
-        """Statements of a score, line by line. Where there is none, the only score that the reply names."""
+        """Find the statements of a score, line by line. If there is none, return the only score in the reply."""
         value = (
             "|".join(sorted(map(_label_pattern, self.labels), key=len, reverse=True)) if self.labels else _SCORE_NUMBER
         )
@@ -167,7 +167,7 @@ class Reads(NamedTuple):
             yield True, _SCORE, "", self._read_at(whole, line)
 
     def _read_at(self, match: re.Match[str], line: str) -> float | None:
-        """The score that stands there; None where it is one of several, goes on, or is out of another whole."""
+        """Read the score at a match; None if it is one of several, goes on, or has another maximum."""
         rest = line[match.end("said") :]
         if self.labels:
             return None if re.match(r"[\w-]", rest) or _OTHER.match(rest) else self._value(match["said"])
@@ -178,7 +178,7 @@ class Reads(NamedTuple):
         return self._value(match["said"])
 
     def _only_one(self, text: str, value: str) -> Iterator[float | None]:
-        """The one number that a reply begins or ends with, or the label that it begins with as a sentence."""
+        """Find the only number, if the reply begins or ends with it, or the label that is the reply's first clause."""
         if self.labels:
             match = re.match(rf"{_MARKS}(?P<said>{value})[\"'`*_)\]>”’]*(?:[.,;:!\n)—–]|\s-|$)", text, re.IGNORECASE)
             if match and (len(match["said"]) > 1 or match["said"] in self.labels):
@@ -198,7 +198,7 @@ _OTHER = re.compile(r"[\"'`*_)\]>”’]*\s*(?:/|\||\bor\b|\band\b)", re.IGNOREC
 
 
 def path_parts(path: str) -> list[str | int]:
-    """Keys and places of a JSON path: ``$.verdict.scores[0]``, ``verdict["overall score"]``. Raises ValueError."""
+    """Split a JSON path, ``$.verdict.scores[0]`` or ``verdict["overall score"]``, into its keys. Raises ValueError."""
     rest, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
     step = re.compile(r"\.?([^.\[\]\"'$]+)|\[(\d+)\]|\[\"([^\"]+)\"\]|\['([^']+)'\]")
     while rest:
@@ -222,7 +222,7 @@ def _label_pattern(label: str) -> str:
 
 
 def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
-    """JSON objects of a reply that have a key: the whole reply, or objects within its sentences."""
+    """Find the JSON objects with a key in a reply: the whole reply, or objects between its sentences."""
     try:
         fields = object_in(text, [key], cut=True)
         if isinstance(fields, dict) and key in fields:
@@ -252,7 +252,7 @@ def _at(fields: Any, parts: Sequence[str | int]) -> Any:
 
 
 def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
-    """The score of a reply among all its statements. Raises ValueError where there is none, or there are two."""
+    """Choose a reply's score among all its statements. Raises ValueError if there is none, or there are two."""
     stated = list(found)
     if not stated:
         raise ValueError("it states no score that can be read" if ended else "it was cut off before its score")
@@ -263,7 +263,7 @@ def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
         raise ValueError("it states scores of several kinds, and none for the whole")
     last = [statement for statement in plain if statement.line == plain[-1].line]
     opening = next(number for number, line in enumerate(text.splitlines()) if line.strip())
-    # A reply that begins with one score and ends with another has two. A reply that reasons first may change its mind.
+    # Different scores at beginning and end are two scores. Earlier scores within reasoning may be revised.
     begins = [statement for statement in plain if statement.opens and statement.line == opening != last[0].line]
     if not ended and not (plain[0].opens and plain[0].line == opening < text.rstrip().count("\n")):
         raise ValueError("it was cut off before its score")
@@ -277,7 +277,7 @@ def _the_one(found: Iterable[_Stated], text: str, ended: bool) -> float:
 
 
 def _reason_in(fields: dict[str, Any], parts: Sequence[str | int]) -> str | None:
-    """The reason in a JSON object: a field with such a name, else its other texts."""
+    """Find the reason in a JSON object: a field named in :data:`REASONS`, else its other texts."""
     siblings = _at(fields, parts[:-1])
     for source in (siblings, fields):
         if isinstance(source, dict):
@@ -290,7 +290,7 @@ def _reason_in(fields: dict[str, Any], parts: Sequence[str | int]) -> str | None
 
 
 def _reason_of(text: str, reads: Reads) -> str | None:
-    """The reply without lines that are a score and nothing else."""
+    """Return the reply without lines that hold only a score."""
     value = "|".join(map(_label_pattern, reads.labels)) or _SCORE_NUMBER
     bare = re.compile(
         rf"[\s#>*_\-]*(?:[\w ]{{0,20}}\b(?:{_SCORE_WORDS})[*_]*{_SAYS})?{_MARKS}"

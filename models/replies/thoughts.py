@@ -1,6 +1,6 @@
-"""Marks of thinking in a reply, in one closed list, and the answer that is left without it.
+"""Marks of thinking in a reply, in one closed list, and the answer without the thinking.
 
-An exported judge holds a copy of this file, so that it needs the standard library alone.
+An exported judge contains a copy of this file, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 BESIDE = ("reasoning_content", "reasoning", "thinking_blocks")  # fields of a message in which servers send the thinking
-PARTS = ("thinking", "redacted_thinking", "reasoning")  # types of such parts of a content that is a list
+PARTS = ("thinking", "redacted_thinking", "reasoning")  # types of parts with thinking, if a content is a list
 TAGS = (
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -22,7 +22,7 @@ TAGS = (
 _HARMONY = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>(?!final)\w+")
 _FINAL = re.compile(r"<\|channel\|>final[^<]*<\|message\|>")
 _BARE_HARMONY = re.compile(r"\s*analysis(?=[A-Z\"'“(])")
-"""The channels of gpt-oss where a server leaves out its special tokens: ``analysisWe need …assistantfinalYes``."""
+"""Channels of gpt-oss if a server leaves out the special tokens: ``analysisWe need …assistantfinalYes``."""
 _BARE_FINAL = re.compile(r"assistantfinal")
 _START_OF_ANSWER = re.compile(r"^<\|start_response\|>\s*", re.IGNORECASE)
 _END_OF_ANSWER = re.compile(r"(?:<\|(?:return|end|end_response)\|>|\s)+$", re.IGNORECASE)
@@ -31,12 +31,12 @@ _QUOTES = "`\"'“”‘’«»"
 
 
 def opens_thought(text: str) -> bool:
-    """Tell whether a text ends with the tag that opens a thought."""
+    """Whether a text ends with a tag that opens a thought."""
     return text.translate(_LOWER).rstrip().endswith(tuple(opening for opening, _ in TAGS))
 
 
 def thinks_apart(message: Any) -> bool:
-    """Whether what a model thought stands beside its answer, as servers with a parser for it send it."""
+    """Whether a message has the thinking apart from the answer, as servers with a parser for it send it."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return any(message.get(field) for field in BESIDE) or any(
@@ -45,9 +45,9 @@ def thinks_apart(message: Any) -> bool:
 
 
 def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False) -> tuple[str, Any]:
-    """A reply and its log-probabilities without the thoughts before the answer: no verdict is read from these. Where
-    the model thought ``apart``, the tokens may be more than the text. A ``free`` text, e.g. of a generator, may itself
-    speak of tags. The log-probabilities are None where they are not found, or nothing was answered."""
+    """Remove the thoughts before the answer from a reply and its log-probabilities. If the model thought ``apart``, the
+    tokens may include more than the text. A ``free`` text, e.g. from a generator, may itself mention tags. The
+    log-probabilities are None if the answer's tokens are not found, or there is no answer."""
     begins = _answer_begins(text, free=free)
     if not begins and not apart:
         return text, logprobs
@@ -63,7 +63,7 @@ def after_thinking(text: str, logprobs: Any, *, apart: bool, free: bool = False)
 
 
 def _answer_begins(text: str, *, free: bool) -> int:
-    """End of the thinking in a reply: the reply's end if it was cut off, 0 if there is none."""
+    """Find the end of the thinking in a reply: the reply's end if the thinking was cut off, 0 without thinking."""
     first = _one_thought(text)
     begins = _template_opened(text, free=free) if first is None else first
     while begins and (after := _one_thought(text[begins:])) is not None:
@@ -72,7 +72,7 @@ def _answer_begins(text: str, *, free: bool) -> int:
 
 
 def _one_thought(text: str) -> int | None:
-    """End of the thought that a text begins with; None where it begins with none."""
+    """Find the end of the thought at the beginning of a text; None if there is no thought."""
     for opening, closing in ((_HARMONY, _FINAL), (_BARE_HARMONY, _BARE_FINAL)):
         if opening.match(text):
             end = closing.search(text)
@@ -89,9 +89,9 @@ def _one_thought(text: str) -> int | None:
 
 
 def _template_opened(text: str, *, free: bool) -> int:
-    """End of a thought that the server's template began, so that only its end is in the reply; 0 without one."""
+    """Find the end of a thought that the server's template began; 0 if the reply has no such end."""
     lower = text.translate(_LOWER)
-    if lower.lstrip().startswith(("{", "```")):  # JSON, in whose texts a tag is quoted
+    if lower.lstrip().startswith(("{", "```")):  # JSON: a tag in it is part of a text
         return 0
     for begin, end_tag in TAGS:
         end = _tag_end(lower, end_tag, 0) if end_tag in lower else None
@@ -101,7 +101,7 @@ def _template_opened(text: str, *, free: bool) -> int:
 
 
 def _tag_end(text: str, tag: str, start: int) -> int | None:
-    """End of the first such tag that is not quoted."""
+    """Find the end of the first tag that is not in quotes; None without one."""
     place = text.find(tag, start)
     while place >= 0:
         after = place + len(tag)
@@ -113,7 +113,7 @@ def _tag_end(text: str, tag: str, start: int) -> int | None:
 
 
 def _is_mentioned(text: str, tag: str, end: int) -> bool:
-    """Whether a tag stands in the middle of a sentence or in a block of code: a free text may speak of it."""
+    """Whether a tag is in the middle of a sentence or in a block of code, so that a free text only mentions it."""
     if text[:end].count("```") % 2:
         return True
     line = text[: end - len(tag)].rpartition("\n")[2]

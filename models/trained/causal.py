@@ -1,4 +1,4 @@
-"""A causal language model that is asked like a judge and says yes, no or a number; trained by LoRA (Hu et al. 2021)."""
+"""A causal language model as a scorer: it is asked like a judge, and trained by LoRA (Hu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from .scored_text import ScoredText
     from .scorer_file import Precision, ScorerFile
 
-AT_ONCE = 4  # texts that go through the network together; what a training step keeps of them grows with their number
+AT_ONCE = 4  # texts that go through the network together; a training step's memory grows with their number
 WRITTEN_AT_ONCE = 16  # rationales that are written together
-HEAD = 4  # one in so many kept tokens of a text that is too long is from its beginning, the others from its end
+HEAD = 4  # a text that is too long keeps this part (1/4) of the tokens from its beginning, the others from its end
 SCALING = 2.0  # LoRA's alpha over its rank
 
 
 class CausalNetwork:
-    """A language model with LoRA matrices beside all its projections. Two levels are no and yes, more are the numbers
-    from 0 (LMUnit §3.3, eq. 1). All tokens that spell one are merged, as a judge's are
-    (:mod:`askance.models.replies.yes_no`). What the model would say beside them is missing from the levels' sum."""
+    """A language model with LoRA matrices beside all its projections. Two levels are no and yes; more levels are the
+    numbers from 0 (LMUnit §3.3, eq. 1). All tokens that spell a level count for it, as for a judge
+    (:mod:`askance.models.replies.yes_no`). Other tokens count for no level, so the levels sum to less than 1."""
 
     kind: Final = "causal"
 
     def __init__(self, model: Any, tokenizer: Any, base: Base, longest: int, levels: int, precision: Precision) -> None:
-        """Take peft's ``model`` and transformers' ``tokenizer``, both of the ``base``; ``longest`` is in tokens.
-        Raises InputError where the tokenizer has no token of its own for a level."""
+        """Take peft's ``model`` and transformers' ``tokenizer``, both for the ``base``; ``longest`` is in tokens.
+        Raises InputError if the tokenizer has no single token for a level."""
         self._torch = torch_library()
         self._model, self._tokenizer, self.longest = model, tokenizer, longest
         self.device, self.precision = model.device.type, precision
@@ -78,23 +78,23 @@ class CausalNetwork:
         return cls(found, tokenizer, base, file.longest, file.levels, file.precision)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
-        """Tokens of each text, none cut."""
+        """Return the number of tokens of each uncut text."""
         return [len(each) for each in self._encoded([asked_for_level(each, self._levels) for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each level among all tokens, shape (texts, levels); checkpointed in training."""
+        """Return each level's log-probability among all tokens, (texts, levels); checkpointed in training."""
         asked = self._encoded([asked_for_level(each, self._levels) for each in texts])
         encoded = [self._cut(tokens, self.longest) for tokens in asked]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
 
     def levels_after_rationales(self, texts: Sequence[ScoredText], most: int) -> tuple[Any, list[str]]:
-        """:meth:`levels` after rationales of ``most`` tokens that the network writes, and the rationales."""
+        """Write rationales of at most ``most`` tokens; return :meth:`levels` after them, and the rationales."""
         said = [found[0].text for found in self.write([asked_why(each) for each in texts], most)]
         return self.levels([after_rationale(each, why) for each, why in zip(texts, said, strict=True)]), said
 
     def write(self, asked: Sequence[Sequence[Message]], most: int) -> list[list[Rationale]]:
-        """Write the likeliest rationale, of at most ``most`` tokens, in each conversation, which is cut to leave it
-        room; each in a list of one. Padding changes it only where two tokens are almost equally likely."""
+        """Write the likeliest rationale, of at most ``most`` tokens, for each conversation, which is cut to leave room;
+        each in a list of one. Padding changes a rationale only if two tokens are almost equally likely."""
         encoded = [self._cut(tokens, self.longest - most) for tokens in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
         by_place: dict[int, list[Rationale]] = {}
@@ -105,13 +105,14 @@ class CausalNetwork:
         return [by_place[place] for place in range(len(encoded))]
 
     def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
-        """Draw ``count`` rationales for one conversation at temperature 1; see :meth:`write`."""
+        """Draw ``count`` rationales for one conversation at temperature 1, else as :meth:`write`."""
         encoded = self._cut(self._encoded([asked])[0], self.longest - most)
         self._torch.manual_seed(seed)
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
 
     def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
-        """Log-probability and tokens of rationales with the end of their turn, (rationales, 2), on the processor."""
+        """Return each rationale's log-probability and tokens, end of turn included; (rationales, 2), on the
+        processor."""
         before = self._encoded([asked for asked, _ in written])
         said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
         said = [[*each[: self.longest // 2], *self._ends[:1]] for each in said]
@@ -131,24 +132,24 @@ class CausalNetwork:
         return self._read(encoded, read)
 
     def parameters(self) -> list[Any]:
-        """The LoRA matrices."""
+        """Return the LoRA matrices."""
         return [each for each in self._model.parameters() if each.requires_grad]
 
     def training(self, on: bool) -> None:
-        """Gradients on or off."""
+        """Switch gradients on or off."""
         self._model.train(on)
 
     def state(self) -> dict[str, Any]:
-        """The LoRA matrices by name."""
+        """Return the LoRA matrices by name."""
         return {name: each.data for name, each in self._model.named_parameters() if each.requires_grad}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set them."""
+        """Set the LoRA matrices of :meth:`state`."""
         for name, each in self.state().items():
             each.copy_(state[name])
 
     def save(self, folder: Path) -> None:
-        """Write the LoRA matrices and their configuration, as peft does; the base stays where it is."""
+        """Write the LoRA matrices and their configuration in peft's form. The base's weights are not written."""
         safetensors = import_optional("safetensors.torch", "train", "safetensors")
         state = _peft().get_peft_model_state_dict(self._model, save_embedding_layers=False)
         folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +158,7 @@ class CausalNetwork:
         self._model.peft_config["default"].save_pretrained(folder)
 
     def merged(self) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
-        """Name in transformers, base values, and values with LoRA added, of each changed matrix; float32."""
+        """Yield name in transformers, base values, and values with LoRA added, of each changed matrix; float32."""
         layer = import_optional("peft.tuners.lora", "train", "peft").LoraLayer
         for name, module in self._model.get_base_model().named_modules():
             if isinstance(module, layer):
@@ -166,7 +167,7 @@ class CausalNetwork:
                 yield name, before.cpu().numpy(), after.cpu().numpy()
 
     def _encoded(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """The tokens of each conversation up to the model's answer."""
+        """Return the tokens of each conversation up to the model's answer."""
         if not conversations:
             return []
         shown = [
@@ -188,7 +189,7 @@ class CausalNetwork:
         return tokens[:head] + tokens[head - longest :]
 
     def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
-        """Rows of texts of like length, read together; in training many are checkpointed."""
+        """Read texts of similar length together; more than ``AT_ONCE`` texts are checkpointed in training."""
         again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
         trained = self._model.training
 
@@ -199,7 +200,7 @@ class CausalNetwork:
             return by_length([len(each) for each in encoded], AT_ONCE, some)
 
     def _padded(self, texts: Sequence[list[int]]) -> tuple[Any, Any]:
-        """Tokens with padding before them, and which are none; the end of every text is at the same place."""
+        """Return tokens with padding before them, and a mask with 0 for padding. All texts end at the same place."""
         most = max(map(len, texts))
         ids = [[0] * (most - len(each)) + each for each in texts]
         mask = [[0] * (most - len(each)) + [1] * len(each) for each in texts]
@@ -229,7 +230,8 @@ class CausalNetwork:
         )
         self._model.eval()
         try:
-            self._model.get_base_model().generation_config = configuration()  # its own would fill in the unset fields
+            # an empty one: the model's own configuration would fill in the unset fields
+            self._model.get_base_model().generation_config = configuration()
             with quiet(), self._torch.no_grad():
                 generated = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
         finally:
@@ -244,7 +246,7 @@ class CausalNetwork:
 
 
 def _turn_ends(tokenizer: Any) -> list[int]:
-    """Tokens with which a turn of the model ends: the first one of the chat template, then the end of a text."""
+    """Return the tokens that end the model's turn: the chat template's first token, then the end of a text."""
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
     )
@@ -255,7 +257,7 @@ def _turn_ends(tokenizer: Any) -> list[int]:
 
 
 def _level_tokens(tokenizer: Any, levels: int, base: str) -> list[list[int]]:
-    """The tokens that spell each level. Raises InputError where a level has none, as where 10 is the tokens 1 and 0."""
+    """Return the tokens that spell each level. Raises InputError if one has none, e.g. 10 as tokens 1 and 0."""
     reads: Callable[[str], int | None] = spelling if levels == 2 else digit
     spelt = [reads(token) for token in tokenizer.batch_decode([[place] for place in range(len(tokenizer))])]
     found = [[place for place, each in enumerate(spelt) if each == level] for level in range(levels)]
@@ -274,11 +276,11 @@ def _peft() -> Any:
 
 
 def _load(base: Base, precision: Precision) -> tuple[Any, Any]:
-    """The base's model in this precision, on the GPU or all of them, and its tokenizer. Raises InputError."""
+    """Load the base's model, on one GPU, all GPUs or the processor, and its tokenizer. Raises InputError."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")
-    # A GGUF file's matrices stay in float32: they are held against the file where it is written anew.
+    # A GGUF file's matrices stay in float32, because they are compared with the file when it is written again.
     halves = precision == "bfloat16" and base.file is None
     several: dict[str, Any] = {"device_map": "auto"} if torch.cuda.device_count() > 1 else {}
     given = base.given | several | {"dtype": torch.bfloat16 if halves else torch.float32}

@@ -1,7 +1,7 @@
-"""The networks that a scorer can be, how one is begun or opened, and the encoders among them.
+"""The networks that a scorer can be: functions that start or open one, and the encoders.
 
 A network has ``tokens``, ``levels``, ``parameters``, ``training``, ``state``, ``restore`` and ``save``; the docstrings
-of :class:`CrossEncoder` say what each does.
+of :class:`CrossEncoder` describe each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE = 16  # texts that go through the network together
 
 
 class CrossEncoder:
-    """A ``transformers`` encoder with a head for sequence classification, which reads an output for each question."""
+    """A ``transformers`` encoder with a classification head, which reads the output again for each question."""
 
     kind: ClassVar[NetworkKind] = "cross-encoder"
     base_weights = None
@@ -59,7 +59,7 @@ class CrossEncoder:
         return cls(model, tokenizer, file.longest, file.precision)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
-        """Tokens of each text, none cut."""
+        """Return the number of tokens of each uncut text."""
         pairs = [self._pair(each) for each in texts]
         return lengths_of(pairs, lambda *them: self._tokenizer(*them, truncation=False, verbose=False)["input_ids"])
 
@@ -67,8 +67,8 @@ class CrossEncoder:
         return text.segments
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, worst first; shape (texts, levels), float32, on the processor. The sum
-        may be below 1. In training, gradients go through it."""
+        """Return the log-probability of each score level, worst first; shape (texts, levels), float32, on the
+        processor. The probabilities may sum to less than 1. In training, gradients flow through the result."""
         lengths = [sum(map(len, each.segments)) for each in texts]
         logits = by_length(lengths, AT_ONCE, lambda places: self._logits([texts[place] for place in places]))
         return self._torch.log_softmax(logits, dim=-1)
@@ -86,24 +86,24 @@ class CrossEncoder:
             return self._model(**inputs).logits.float()
 
     def parameters(self) -> list[Any]:
-        """The numbers that are trained."""
+        """Return the tensors that are trained."""
         return [numbers for numbers in self._model.parameters() if numbers.requires_grad]
 
     def training(self, on: bool) -> None:
-        """Begin or end training: dropout and gradients are on in it alone."""
+        """Begin or end training. Dropout and gradients are on only in training."""
         self._model.train(on)
 
     def state(self) -> dict[str, Any]:
-        """Every number that training changes, by name; not copied."""
+        """Return all tensors that training changes, by name; they are not copied."""
         state: dict[str, Any] = self._model.state_dict()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Set the numbers of :meth:`state`."""
+        """Set the tensors of :meth:`state`."""
         self._model.load_state_dict(state)
 
     def save(self, folder: Path) -> None:
-        """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and all else that :func:`open_network` needs."""
+        """Write the weights (:data:`~.scorer_file.WEIGHTS_FILES`) and the other files for :func:`open_network`."""
         with quiet():
             self._model.save_pretrained(folder)
             self._tokenizer.save_pretrained(folder)
@@ -122,26 +122,26 @@ OPSET = 17  # version of the operators in an ONNX graph, which ONNX Runtime has 
 
 
 class SharedEncoder(CrossEncoder):
-    """A BERT encoder that reads an output with its input once, and all questions on it beside it.
+    """A BERT encoder that reads an output with its sources once, and all questions on it beside it.
 
-    A question's tokens see the output and each other. The output's tokens see only themselves. So the answer to a
+    A question's tokens see the output and each other. The output's tokens see only each other. So the answer to a
     question does not depend on the other questions, and a further question costs no more than its own words. The head
-    is given the mean of the question's tokens. An encoder of sentences was trained to put a text's meaning into the
-    mean, so it learns from fewer outputs than by the first token (``experiments/results/shared_reading.json``)."""
+    gets the mean of the question's tokens. A sentence encoder was trained to put a text's meaning into the mean, so it
+    learns from fewer outputs than with the first token (``experiments/results/shared_reading.json``)."""
 
     kind: ClassVar[NetworkKind] = "shared-encoder"
 
     def _pair(self, text: ScoredText) -> tuple[str, str]:
-        """The output and its input: the question's tokens are read beside them, and not counted."""
+        """The output and its sources. The question's tokens are read beside them, and not counted."""
         return text.read
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level; shape (texts, levels)."""
+        """Return the log-probability of each score level; shape (texts, levels)."""
         rows = rows_of(texts, self._cut)
         most = max(len(row.places) for row in rows)
         lengths = [len(row.tokens) for row in rows]
         logits = by_length(lengths, ROWS, lambda numbers: self._logits_of([rows[number] for number in numbers], most))
-        # Each text's place in the batch, with the row and the column of its logits.
+        # each text's place in the batch, with the row and the column of its logits
         cells = [(place, number, at) for number, row in enumerate(rows) for at, place in enumerate(row.places)]
         _, row_numbers, columns_in_row = zip(*sorted(cells), strict=True)
         return self._torch.log_softmax(logits[[*row_numbers], [*columns_in_row]], dim=-1)
@@ -153,7 +153,7 @@ class SharedEncoder(CrossEncoder):
         return [*zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)]
 
     def _logits_of(self, rows: Sequence[SharedRow], most: int) -> Any:
-        """Shape (rows, most, levels); where a row has fewer questions, what stands there means nothing."""
+        """Logits, shape (rows, most, levels). Values beyond a row's number of questions have no meaning."""
         torch = self._torch
         given = {name: torch.from_numpy(each).to(self.device) for name, each in inputs_of(rows, most).items()}
         with torch.set_grad_enabled(self._model.training):
@@ -167,7 +167,7 @@ class SharedEncoder(CrossEncoder):
         return model.classifier(model.dropout(shares @ read))
 
     def as_onnx(self) -> bytes:
-        """:meth:`logits` as an ONNX graph with its weights, of any sizes. Raises MissingExtraError without onnx."""
+        """Return :meth:`logits` as an ONNX graph with weights, for inputs of any sizes. Raises MissingExtraError."""
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()
@@ -205,9 +205,10 @@ def start_network(
     rank: int,
     precision: Literal["float32", "bfloat16"] = "float32",
 ) -> Network:
-    """A network to be trained, whose new numbers come from the seed: an encoder with a head of ``levels``, one of
-    BERT's kind for all questions at once, or a causal model with LoRA matrices of that ``rank``, which says a level in
-    one token. Raises InputError for a base that cannot be trained, or lacks a level's token, and MissingExtraError."""
+    """Start a network for training; its new weights come from the seed. A BERT base becomes an encoder that reads all
+    questions on an output at once, another encoder reads one question at a time; both get a head of ``levels``. A
+    causal base gets LoRA matrices of ``rank``, and says a level in one token. Raises InputError for a base that cannot
+    be trained or has no token for a level, and MissingExtraError without a package."""
     how: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
     how["precision"] = None if precision == "float32" else precision
     if base.is_causal:
@@ -216,7 +217,7 @@ def start_network(
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:
-    """The network of a trained scorer. Raises InputError where files or the base are bad, and MissingExtraError."""
+    """Open a trained scorer's network. Raises InputError for bad files or a wrong base, and MissingExtraError."""
     if file.kind == "causal":
         return CausalNetwork.open(folder, file)
     return _encoder(file.kind).open(folder, file)

@@ -1,6 +1,6 @@
-"""The texts that a scorer reads, the rationale that may stand beside them, and the rows of tokens made of them.
+"""The texts that a scorer reads, rationales for them, and the rows of tokens made from the texts.
 
-Torch and ONNX Runtime read the rows alike; :class:`OnnxEncoder` does without torch, from the ``model.onnx`` that
+Torch and ONNX Runtime read the same rows. :class:`OnnxEncoder` needs no torch: it reads the ``model.onnx`` that
 ``askance train --onnx`` wrote.
 """
 
@@ -30,32 +30,33 @@ if TYPE_CHECKING:
     from .scorer_file import ScorerFile
 
     Encode = Callable[..., list[tuple[list[int], list[int]]]]
-    """Tokens, with types (1 for a second text), of texts, or of pairs given as all first and all second texts."""
+    """Function that returns tokens and their types (1 for a second text) for texts, or for pairs in two columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredText:
-    """One question about one output, as two segments and as a conversation: a network reads the one or the other."""
+    """One question about one output, as two segments and as a conversation. A network reads one of these forms."""
 
-    asked: str  # the question, with what its rubric and reference answer say
+    asked: str  # the question, with its rubric and reference answer
     output: str
     given: str = ""  # the sources of the output: the reference, the input and the context
-    messages: tuple[Message, ...] = ()  # that ask a judge the question, for a network that reads them
+    messages: tuple[Message, ...] = ()  # messages that ask a judge the question, for a causal network
 
     @property
     def read(self) -> tuple[str, str]:
-        """The output and its input: the same for all questions on it that see the same."""
+        """The output and its sources: equal for all questions on an output that see the same sources."""
         return self.output, self.given
 
     @property
     def segments(self) -> tuple[str, str]:
-        """Question and output, and what the output was made from."""
+        """Two segments: question with output, and the output's sources."""
         return f"{self.asked}\n{self.output}", self.given
 
 
 def scored_text(question: Question, example: Example, messages: tuple[Message, ...] = ()) -> ScoredText:
-    """The text of a question about an example's output. The evaluator's prompt is in the messages alone, as an encoder
-    has learned how to judge; ``good`` is not there: P(yes) is the network's answer, whatever it speaks for."""
+    """Return the text of a question about an example's output."""
+    # The evaluator's prompt is only in the messages: an encoder has learned how to judge. The question's ``good`` is
+    # left out: P(yes) is the network's answer, whether yes is good or bad.
     asked = [question.text, *(text for text in (question.rubric, question.reference) if text)]
     sources: tuple[str | None, ...] = ()
     if question.sees == "all":
@@ -68,14 +69,14 @@ def scored_text(question: Question, example: Example, messages: tuple[Message, .
 
 
 class Rationale(NamedTuple):
-    """Why an answer is yes or no, in words: a turn of its own in the judge's conversation."""
+    """Reasons for an answer, in words: a separate turn in the judge's conversation."""
 
     text: str
-    is_whole: bool = True  # whether the rationale came to its end; else it was cut off
+    is_whole: bool = True  # whether the rationale is complete; else it was cut off
 
 
 def asked_for_level(text: ScoredText, levels: int) -> tuple[Message, ...]:
-    """The conversation that asks for one of so many score levels: with two for yes or no, else for a number from 0."""
+    """Return the conversation that asks for a score level: for yes or no with two levels, else for a number from 0."""
     if levels == 2:
         return text.messages
     *before, (role, content) = text.messages
@@ -83,25 +84,25 @@ def asked_for_level(text: ScoredText, levels: int) -> tuple[Message, ...]:
 
 
 def asked_why(text: ScoredText) -> tuple[Message, ...]:
-    """The conversation that asks for the rationale, before the answer."""
+    """Return the conversation that asks for the rationale, before the answer."""
     *before, (role, content) = text.messages
     return (*before, (role, f"{content}\n\n{template('rationale_first')}"))
 
 
 def after_rationale(text: ScoredText, rationale: str) -> ScoredText:
-    """The text whose conversation goes on with a rationale, and then asks for the answer in one word."""
+    """Return the text with a longer conversation: the rationale, then the request for the answer in one word."""
     said: tuple[Message, ...] = (("assistant", rationale), ("user", template("rationale_then")))
     return replace(text, messages=(*asked_why(text), *said))
 
 
 def asked_for(text: ScoredText) -> tuple[Message, ...]:
-    """The conversation that asked for the rationale, from a text made by :func:`after_rationale`."""
+    """Return the conversation that asked for the rationale, from a text made by :func:`after_rationale`."""
     return text.messages[:-2]
 
 
-QUESTIONS = 16  # questions that are read beside one output at most; further ones are read beside it once more
+QUESTIONS = 16  # most questions that are read beside one output; for more, the output is read again
 ROWS = 8  # outputs that go through the network together, each with its questions
-OUTPUT, NOTHING = 0, -1  # owner of a token: the output, or nothing. A question's tokens have its number, from 1 on.
+OUTPUT, NOTHING = 0, -1  # owners of tokens: the output, or nothing (padding). Question tokens have numbers from 1 on.
 INPUTS = {
     "input_ids": ("rows", "tokens"),
     "position_ids": ("rows", "tokens"),
@@ -113,17 +114,17 @@ INPUTS = {
 
 
 class SharedRow(NamedTuple):
-    """An output and the questions on it as they are read together."""
+    """One row for the network: the tokens of an output, and of questions on it."""
 
     tokens: list[int]
     positions: list[int]  # position of each token within the output or within its question
     types: list[int]  # 0 for the output's tokens, 1 for the tokens of its input and of the questions
     parts: list[int]  # owner of each token
-    places: list[int]  # places of the questions' texts among all that are asked for
+    places: list[int]  # places of the questions' texts among all texts
 
 
 def rows_of(texts: Sequence[ScoredText], cut: Encode) -> list[SharedRow]:
-    """The texts in rows: each output is read once for all its questions. ``cut`` limits the tokens."""
+    """Put texts into rows: each output is read once for up to ``QUESTIONS`` questions. ``cut`` limits the tokens."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, text in enumerate(texts):
         places.setdefault(text.read, []).append(place)
@@ -147,8 +148,8 @@ def _row(output: list[int], types: list[int], questions: Sequence[list[int]], pl
 
 
 def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[Any]]:
-    """The network's inputs for some rows, by the names and in the order of :data:`INPUTS`. ``attention_mask`` says what
-    each token sees: the output, and the tokens of its own question. ``shares`` holds each token's share in the mean of
+    """Return the network's inputs for some rows, with the names and order of :data:`INPUTS`. ``attention_mask`` says
+    which tokens each token sees: the output, and its own question. ``shares`` holds each token's share in the mean of
     its question. Rows are filled up with token 0, which no other token sees."""
     width = max(len(row.tokens) for row in rows)
     parts = _filled([row.parts for row in rows], width, NOTHING)
@@ -168,13 +169,13 @@ def _filled(rows: Sequence[list[int]], width: int, filled_with: int) -> NDArray[
 
 
 def columns(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Pairs of texts as a tokenizer wants them: all that come first, and all that come second."""
+    """Turn pairs of texts into two columns for a tokenizer: all first texts, and all second texts."""
     first, second = zip(*pairs, strict=True)
     return [*first], [*second]
 
 
 def lengths_of(pairs: Sequence[tuple[str, str]], encode: Callable[..., Sequence[Sequence[int]]]) -> list[int]:
-    """Number of tokens of each pair; ``encode`` gets pairs in columns, each pair once, and cuts none."""
+    """Return the number of tokens of each pair. ``encode`` gets the distinct pairs in columns; it must not cut them."""
     if not pairs:
         return []
     distinct = list(dict.fromkeys(pairs))
@@ -183,7 +184,7 @@ def lengths_of(pairs: Sequence[tuple[str, str]], encode: Callable[..., Sequence[
 
 
 def of_like_length(lengths: Sequence[int], at_once: int) -> Iterator[list[int]]:
-    """The places of texts, so many of like length together that little of a batch is padding."""
+    """Yield batches of ``at_once`` places of texts with similar lengths, so that there is little padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     return (order[begin : begin + at_once] for begin in range(0, len(order), at_once))
 
@@ -193,7 +194,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 
 class OnnxEncoder:
-    """Reads as :class:`~.network.SharedEncoder` does, on the processor, and cannot be trained."""
+    """An encoder that reads like :class:`~.network.SharedEncoder`, on the processor. It cannot be trained."""
 
     def __init__(self, session: Any, tokenizer: Any, levels: int, longest: int) -> None:
         """Take ONNX Runtime's ``session`` and the ``tokenizer`` of the package tokenizers; ``longest`` is in tokens."""
@@ -202,12 +203,12 @@ class OnnxEncoder:
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> OnnxEncoder:
-        """The encoder in a folder. Raises MissingExtraError, and InputError for a file that cannot be read."""
+        """Open the encoder in a folder. Raises MissingExtraError, and InputError for a file that cannot be read."""
         runtime = import_optional("onnxruntime", EXTRA, "onnxruntime")
         tokenizers = import_optional("tokenizers", EXTRA, "tokenizers")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads()
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others want the processors too
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the processors to others
         place = folder / ONNX_FILE
         try:
             session = runtime.InferenceSession(str(place), options, providers=["CPUExecutionProvider"])
@@ -219,12 +220,12 @@ class OnnxEncoder:
         return cls(session, tokenizer, file.levels, file.longest)
 
     def tokens(self, texts: Sequence[ScoredText]) -> list[int]:
-        """Tokens of each text, none cut, the question's not counted."""
+        """Return the number of tokens of each uncut text, without the question's tokens."""
         self._tokenizer.no_truncation()
         return lengths_of([each.read for each in texts], lambda *pairs: [ids for ids, _ in self._encoded(*pairs)])
 
     def levels(self, texts: Sequence[ScoredText]) -> NDArray[np.float32]:
-        """Log-probability of each score level; shape (texts, levels)."""
+        """Return the log-probability of each score level; shape (texts, levels)."""
         rows = rows_of(texts, self._cut)
         logits = np.empty((len(texts), self._levels), dtype=np.float32)
         for some in of_like_length([len(each.tokens) for each in rows], ROWS):
@@ -245,6 +246,6 @@ class OnnxEncoder:
 
 
 def threads() -> int:
-    """Number of threads, as for torch: ``OMP_NUM_THREADS``, else one for each processor that this process may use."""
+    """Return the number of threads, by torch's rule: ``OMP_NUM_THREADS``, else one for each available processor."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else available_threads()

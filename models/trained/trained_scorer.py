@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from .network import Network
     from .scored_text import ScoredText
 
-AT_ONCE = 64  # texts that are answered together: so many callers wait for their answers at once
-DIGITS = 6  # places of P(yes): which texts share a batch changes those beyond them, in bfloat16 the third
+AT_ONCE = 64  # texts that are answered together
+DIGITS = 6  # decimals of P(yes); further ones depend on the other texts in a batch (in bfloat16 already the third)
 
 
 _Said = tuple[float, int, str]  # P(yes), the tokens that were read, and the rationale, if there is one
 
 
 class TrainedScorer:
-    """Answers yes-or-no questions with P(yes), in this process; requests of the same time are answered together. An
-    encoder reads the question and the example, whatever the evaluator's prompt. A causal model reads the messages; its
-    rationale, if any, follows the word on a line of its own."""
+    """A model that answers yes-or-no questions with P(yes), in this process. Simultaneous requests are answered
+    together. An encoder reads the question and the example, not the evaluator's prompt. A causal model reads the
+    messages; its rationale, if any, follows the answer's word on the next line."""
 
     repeats_itself = True
     takes_images = False
@@ -43,7 +43,7 @@ class TrainedScorer:
     gathers = 4 * AT_ONCE  # most callers that may await their answers at once
 
     def __init__(self, name: str) -> None:
-        """``name`` is the scorer's folder, whose weights are read at the first call. Raises InputError."""
+        """``name`` is the scorer's folder; its weights are read at the first call. Raises InputError."""
         self.name = name
         self._folder = Path(name)
         self._file = read_scorer(self._folder)
@@ -54,8 +54,8 @@ class TrainedScorer:
         self._work: asyncio.Task[None] | None = None
 
     async def answer(self, request: Request) -> Answer:
-        """Ask once. Raises ModelError where something other than a yes-or-no question is asked, and MissingExtraError
-        or InputError where what reads the weights is not there, or they cannot be read."""
+        """Ask once. Raises ModelError for a request that is no yes-or-no question, MissingExtraError without the
+        package that reads the weights, and InputError if they cannot be read."""
         if request.about is None or request.parameters.temperature:
             raise ModelError(
                 f"{self.name} is a trained scorer: it answers single yes-or-no questions with their probability and "
@@ -76,7 +76,7 @@ class TrainedScorer:
         return Answer(text, logprobs, tokens, 1, 0.0)
 
     async def close(self) -> None:
-        """Let go of the weights; what is being read is read to its end."""
+        """Let go of the weights, after the reading that is under way."""
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._network = None
 
@@ -113,8 +113,8 @@ class TrainedScorer:
         ]
 
     def _opened(self) -> Network | OnnxEncoder:
-        """Prefer ONNX Runtime where the folder has its file, so that answers are the same everywhere. Only where ONNX
-        Runtime is not installed and torch is, torch reads the other weights."""
+        """Open the network. If the folder has a file for ONNX Runtime, that file is preferred, so that answers are
+        equal on all machines. Torch reads the other weights only if torch is installed and ONNX Runtime is not."""
         folder, file = self._folder, self._file
         onnx, weights = file.onnx_file(folder), file.weights_file(folder)
         torch_alone = find_spec("onnxruntime") is None and find_spec("torch") is not None and weights.is_file()
@@ -139,5 +139,5 @@ class TrainedScorer:
 
 
 def expected_scores(levels: list[list[float]]) -> list[float]:
-    """Σ k·P(k) / (K - 1) of log-probabilities over K levels, scaled to sum 1; in [0, 1] (LMUnit §3.3, eq. 2)."""
+    """Return Σ k·P(k) / (K - 1), in [0, 1], per row of K log-probabilities, scaled to sum 1 (LMUnit §3.3, eq. 2)."""
     return [expected_score([exp(value) for value in each]) for each in levels]
