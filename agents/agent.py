@@ -1,6 +1,6 @@
-"""A model behind the gateway, asked in the name of a role for a record or for plain text.
+"""Agents: models behind the gateway that are asked, in a role, for a record or for plain text.
 
-A reply that does not follow the record's JSON schema is asked for again, once, with the validation error.
+If a reply does not follow the record's JSON schema, the model is asked once more, with the validation error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Reply = TypeVar("Reply", bound=BaseModel)
 
 
 class ParseError(CallError, ValueError):
-    """A reply does not follow its schema, twice."""
+    """The model's reply could not be used, twice."""
 
     def __init__(self, message: str, keys: Sequence[bytes] = ()) -> None:
         super().__init__(message)
@@ -29,7 +29,8 @@ class ParseError(CallError, ValueError):
 
 
 def strict_schema(record: type[BaseModel]) -> dict[str, Any]:
-    """JSON schema of a record as structured-output endpoints want it: every field required, no others allowed."""
+    """Return the JSON schema of a record in the form that structured-output endpoints want: every field is required,
+    and no other field is allowed."""
 
     def tighten(node: Any) -> Any:
         if isinstance(node, list):
@@ -63,10 +64,10 @@ async def ask_for(
 ) -> Reply:
     """Ask for a record, at temperature 0.
 
-    Its JSON schema is sent along, the reply is validated against it, and its title says in errors what was wanted.
-    ``check`` may raise ``ValueError`` with what is wrong beyond the schema. With ``forget`` no replies are kept that
-    cannot be used, so that they are asked for anew the next time. Raises ParseError where the reply to the re-ask was
-    no better, and ModelError where there is no reply."""
+    The record's JSON schema is sent along, and the reply is validated with the record, whose title appears in errors.
+    ``check`` may raise ``ValueError`` for problems beyond the schema. With ``forget``, replies that cannot be used are
+    deleted from the store, so that the next run asks for them again. Raises ParseError if the second reply cannot be
+    used either, and ModelError if there is no reply."""
     parameters = Parameters(max_tokens, 0.0, seed, schema=strict_schema(record))
     conversation, keys = list(messages), list[bytes]()
     while True:
@@ -103,16 +104,16 @@ def _read(answer: Answer, record: type[Reply], check: Callable[[Reply], object] 
 class Agent:
     """A model with a role.
 
-    Whatever asks it raises BudgetExceededError where a cap was reached, and ModelError where no reply comes.
+    Each method that asks the model raises BudgetExceededError if a cap is reached, and ModelError if no reply comes.
     """
 
     role: ClassVar[str]
-    """The ledger that its calls are booked under."""
+    """Role in the ledger of calls."""
     forgets: ClassVar[bool] = False
-    """Whether replies that cannot be used are asked for anew the next time."""
+    """Whether replies that cannot be used are deleted from the store, so that the next run asks for them again."""
 
     def __init__(self, gateway: Gateway, model: Model, *, seed: int | None = None) -> None:
-        """``seed`` is sent along where given."""
+        """``seed`` is sent with each request if it is given."""
         self._gateway = gateway
         self._model = model
         self._seed = seed
@@ -126,7 +127,7 @@ class Agent:
         max_tokens: int,
         check: Callable[[Reply], object] | None = None,
     ) -> Reply:
-        """One record, at temperature 0; ``check`` and the errors are those of :func:`ask_for`."""
+        """Ask for one record, at temperature 0. ``check`` and the errors are those of :func:`ask_for`."""
         orders: list[Message] = [] if system is None else [("system", system)]
         return await ask_for(
             self._gateway,
@@ -141,6 +142,6 @@ class Agent:
         )
 
     async def _say(self, messages: Sequence[Message], *, max_tokens: int) -> Answer:
-        """A reply in plain text, at temperature 0."""
+        """Ask for a reply in plain text, at temperature 0."""
         request = make_request(self._model.identity, messages, Parameters(max_tokens, 0.0, self._seed))
         return await self._gateway.ask(self.role, self._model, request)

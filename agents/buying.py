@@ -1,6 +1,6 @@
-"""Buying answers: what it would take, the verdicts of one ask, and several workers at it at once.
+"""Buying answers: estimates, the verdicts of one ask, and several workers at once.
 
-A reply that cannot be read is asked for again once, and what a batched answer left out is asked alone.
+A reply that cannot be read is asked for again once. A question that a batched reply left out is asked alone.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .requests import Ask, Asking, BatchedAsking
 
 @dataclass(frozen=True)
 class VerdictBuyer:
-    """Buys the verdicts of asks, one at a time, all in one way of asking."""
+    """Buys the verdicts of one ask after the other, all in the same way of asking."""
 
     gateway: Gateway
     role: str
-    """The ledger that calls are booked under."""
+    """Role in the ledger of calls."""
     model: Model
     asking: Asking
     provenance: Provenance
-    """Where p_yes comes from."""
+    """Source of P(yes)."""
     advice: str
-    """Advice where the endpoint gives no log-probabilities after all."""
+    """Advice for the user if an answer has no log-probabilities although they are needed."""
 
     def stored(self, ask: Ask, answer: Answer) -> list[Told] | None:
-        """Read a stored answer; None where it needs a re-ask."""
+        """Read the verdicts from a stored answer; None if a further call is needed."""
         try:
             readings = self.asking.read(ask, answer)
         except ValueError:
@@ -47,17 +47,17 @@ class VerdictBuyer:
         return [self._said(readings[question.id]) for question in ask.questions]
 
     async def bought(self, ask: Ask, answer: Answer | None) -> list[Told]:
-        """Buy the answers to the questions of an ask, whose stored ``answer`` is known, with one re-ask if it cannot be
-        read.
+        """Buy the verdicts of an ask, starting from its stored ``answer`` if there is one. A reply that cannot be read
+        is asked for again once.
 
-        Questions that are missing in the reply are asked alone. Raises BudgetExceededError where a cap was reached, and
-        ModelError where the endpoint refuses every call."""
+        Questions that are missing in the reply are asked alone. Raises BudgetExceededError if a cap is reached, and
+        ModelError if the endpoint refuses every call."""
         name = self.model.identity
         if answer is None and name in self.gateway.need_room and ask.is_short:
             ask = ask.with_room(name)
         keys = [ask.key]
         try:
-            if answer is None and ask.parameters.max_tokens == ROOM:  # an earlier command may have asked so
+            if answer is None and ask.parameters.max_tokens == ROOM:  # an earlier command may have stored this answer
                 answer = await self.gateway.ask(self.role, self.model, ask.request())
             elif answer is None:
                 answer = await self.gateway.buy(self.role, self.model, ask.request())
@@ -68,7 +68,7 @@ class VerdictBuyer:
                 keys.append(ask.key)
                 answer = await self.gateway.ask(self.role, self.model, ask.request())
                 answer, readings, problem = await self._read(ask, ask.request(), answer)
-            if problem is not None:  # it may be the beginning of a thought
+            if problem is not None:  # the answer may be the beginning of a thought
                 whole = await self.gateway.with_room(self.role, self.model, ask.request(), answer)
                 if whole is not answer:
                     answer, readings, problem = await self._read(ask, ask.request(), whole)
@@ -83,7 +83,7 @@ class VerdictBuyer:
             return [Told(None, status="api_error", error=str(error))] * len(ask.questions)
         if problem is not None:
             await self.gateway.forget(keys)
-            # where several were asked at once only because the model thinks, each is asked alone
+            # if the questions share a call only because the model thinks, each of them is asked alone now
             chosen_here = isinstance(self.asking, BatchedAsking) and self.asking.most is not None
             if not chosen_here or ask.wants_a_quote:
                 return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
@@ -102,7 +102,7 @@ class VerdictBuyer:
         return await buyer.bought(alone, (await self.gateway.stored(self.role, [alone.key])).get(alone.key))
 
     async def _read(self, ask: Ask, request: Request, answer: Answer) -> tuple[Answer, dict[str, Reading], str | None]:
-        """The answer with the log-probabilities that are needed, what it says, and why it says nothing usable."""
+        """Return the answer with the needed log-probabilities, its readings, and the problem if it cannot be used."""
         answer = await self._with_logprobs(request, answer)
         try:
             return answer, self.asking.read(ask, answer), None
@@ -110,10 +110,10 @@ class VerdictBuyer:
             return answer, {}, str(error)
 
     async def _with_logprobs(self, request: Request, answer: Answer) -> Answer:
-        """The answer, or a second one where this one lacks the log-probabilities that p_yes is taken from.
+        """Return the answer, or a second answer if the first lacks the log-probabilities for P(yes).
 
-        An answer without them is of no use, so it is not kept. A second one is bought where the model is known to give
-        them.
+        An answer without them cannot be used, so it is deleted from the store. A second answer is bought if the model
+        is known to give log-probabilities. Raises ModelError if there are none in the end.
         """
         if self.provenance != "logprob" or answer.logprobs:
             return answer
@@ -132,7 +132,7 @@ class VerdictBuyer:
         answer, p_yes, explanation, value = reading
         if answer is None:
             return Told(None, explanation=explanation, status="abstained")
-        if p_yes is None:  # a quote comes without a number
+        if p_yes is None:  # e.g. a quote has no stated probability
             provenance: Provenance = "hard" if self.provenance == "stated" else self.provenance
             return Told(answer, float(answer), provenance, explanation)
         return Told(answer, p_yes, self.provenance, explanation, value=value)
@@ -140,30 +140,29 @@ class VerdictBuyer:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Calls, tokens and money that judging would take."""
+    """Estimated calls, tokens and money of a step that buys answers."""
 
     verdicts: int
     calls: int
-    """Calls that would be bought; answers already in the store are not among them."""
+    """Calls that would be bought, without answers that are in the store."""
     stored: int
-    """Answers that need no call: in the store already, or the same request as an earlier one."""
+    """Answers that need no call: they are in the store, or their request is the same as an earlier one."""
     tokens: int
-    """Prompt and completion tokens of those calls: an estimate of each text, plus the longest answers."""
+    """Prompt and completion tokens of the calls: an estimate for each text, plus the longest possible answers."""
     cost_usd: float | None = None
-    """US dollars for these tokens; None where a price is not known."""
+    """US dollars for these tokens; None if a price is not known."""
     without_thinking: tuple[str, ...] = ()
-    """Models that were never asked, so that what they may think before they answer is not counted."""
+    """Models that were never asked, so that their thinking tokens are not in the estimate."""
     known_usd: float = 0.0
-    """US dollars of the calls whose price is known."""
+    """US dollars of the calls with a known price."""
     unpriced: tuple[str, ...] = ()
-    """Models whose price is not known."""
+    """Models without a known price."""
 
     @classmethod
     def priced(
         cls, verdicts: int, calls: int, stored: int, sent: int, written: int, model: Model, gateway: Gateway
     ) -> Estimate:
-        """With what a model thinks on average, and the cost of so many tokens sent and written; nothing where no call
-        is bought."""
+        """Make an estimate, with the model's average thinking tokens; the cost is 0 without calls."""
         thought, price = gateway.room.average(model), getattr(model, "price", None)
         written += calls * (thought or 0)
         cost = 0.0 if not calls else None if price is None else price.of(sent, written)
@@ -200,11 +199,11 @@ class Estimate:
 
 
 NOTHING = Estimate(0, 0, 0, 0, 0.0)
-"""Where nothing is to be bought."""
+"""Estimate of a step that buys nothing."""
 
 
 def estimate_asks(asks: Iterator[Ask], verdicts: int, model: Model, gateway: Gateway) -> Estimate:
-    """Estimate what asks for so many verdicts would buy now, if every answer can be read and is kept."""
+    """Estimate the calls, tokens and money of asks, if no answer has to be asked for again."""
     store = gateway.store
     stored = calls = sent = written = 0
     counted: set[bytes] = set()
@@ -226,9 +225,11 @@ Result = TypeVar("Result")
 
 
 async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitable[object]], workers: int) -> None:
-    """Do all items, ``workers`` of them at once; each is taken when a worker is free for it. Raises BudgetExceededError
-    where a cap was reached: no further item is begun, and those under way are brought to their end, as their calls are
-    paid for. Raises the first other error of any item; the others are then cancelled."""
+    """Do all items, ``workers`` of them at once. An item is taken from the iterator when a worker is free.
+
+    Raises BudgetExceededError if a cap is reached: then no further item begins, and running items finish, because their
+    calls are paid for. Raises the first other error of an item, and cancels the other items.
+    """
     turn = asyncio.Lock()
     over_budget: list[BudgetExceededError] = []
     nothing_left = object()
@@ -262,9 +263,9 @@ async def all_together(
     workers: int,
     on_done: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """Return the result of each item, in their order; done and ended as by :func:`work_together`.
+    """Do all items as :func:`work_together` does, with the same errors. Returns the results in the order of the items.
 
-    ``on_done`` is told how many of how many are done.
+    ``on_done`` is called with the number of finished items and the number of all.
     """
     results: dict[int, Result] = {}
 
@@ -282,16 +283,18 @@ async def all_together(
 
 
 LOOKUP_BLOCK = 5_000
-"""Answers looked up in the store at once, in the order of their keys: of a million, neighbours then share pages of the
-file, and a lookup takes four fifths of the time."""
+"""Number of answers looked up in the store at once, in the order of their keys.
+
+In a store of a million answers, neighbours then share pages of the file, so that a lookup takes a fifth less time.
+"""
 TURN = 100
-"""Stored answers read before others on the event loop have their turn; some 2 ms."""
+"""Number of stored answers read before other tasks on the event loop have their turn; about 2 ms."""
 NO_LOGPROBS = "Use --p-yes hard, or --p-yes sampled --samples 5, if the endpoint gives none."
 """Advice about an endpoint without log-probabilities."""
 
 
 def in_blocks(asks: Iterable[Ask], size: int = LOOKUP_BLOCK) -> Iterator[list[Ask]]:
-    """The asks, so many at a time."""
+    """Yield the asks in lists of at most ``size``."""
     asks = iter(asks)
     while block := list(islice(asks, size)):
         yield block

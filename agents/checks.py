@@ -1,8 +1,7 @@
-"""Checks of outputs: criteria that code decides, with pass or fail and a reason, and without a call; and the verdicts
-of measures, which are numbers.
+"""Computed criteria, which cost no call: checks, with pass or fail and a reason, and verdicts of measures (numbers).
 
-A checklist names them (:class:`~askance.prompts.checklist.ComputedCheck`). A user's own function is one of their kinds;
-``--checker module:function`` may also return several checks of its own for each example.
+A checklist names the checks (:class:`~askance.prompts.checklist.ComputedCheck`). One kind of check is a user's own
+function. The function of ``--checker module:function`` may also return several checks for each example.
 """
 
 from __future__ import annotations
@@ -34,38 +33,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked about an output."""
+    """The result of one check of an output."""
 
     name: str
     """Name of the check, unique among the checks of one example and the same on every example."""
     passed: bool
     reason: str | None = None
-    """In words, what was wanted and what was found. Note-takers read it, so it is best given where a check fails."""
+    """What was wanted and what was found, in words. Note-takers read it, so give it at least for failed checks."""
 
 
 CheckFunction = Callable[["Example"], bool | Check | Iterable[Check]]
-"""Takes an example whose ``output`` is the text to check."""
+"""Function of an example whose ``output`` is the text to check."""
 
 
 @dataclass(frozen=True)
 class Checker:
-    """A user's function with the name it is known by."""
+    """A user's function for checking, with its name."""
 
     name: str
-    """``module:function``, as the user wrote it."""
+    """Name as the user wrote it: ``module:function``."""
     function: CheckFunction
 
     @property
     def whole(self) -> str:
-        """The name of a check that is about the whole output: the function's own."""
+        """The function's own name, which names a check of the whole output."""
         return self.name.rpartition(":")[2]
 
 
 def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(), where: str = "--checker") -> Checker:
     """Find a checker: ``package.module:function``, ``path/to/file.py:function``, or the function itself.
 
-    A name is looked for first in ``began_in``, the directory that it was given in. Raises InputError where there is no
-    such module, file or function, importing it fails, or what is found cannot be called with one example.
+    A name is searched first in ``began_in``, the directory in which the run began. Raises InputError if there is no
+    such module, file or function, if its import fails, or if it cannot be called with one example.
     """
     if isinstance(source, Checker):
         return source
@@ -80,13 +79,13 @@ def load_checker(source: str | CheckFunction | Checker, began_in: Path = Path(),
 
 
 def run_checker(checker: Checker, generated: Sequence[Generated], prompt: str) -> list[Verdict]:
-    """Check every output; one verdict per check, in the order of the examples and of each one's checks.
+    """Check every output. Returns one verdict per check, in the order of the examples and of their checks.
 
-    A plain True or False counts as one check with the function's name. Where generating failed, or the function raised
-    an error, there is one verdict of that name with status ``api_error`` and no answer: a failure is never a score.
-    The function gets a copy of each example, which it may change. ``prompt`` is the hash of the generator's prompt.
-    Raises InputError where the function returned something else than True, False, a :class:`Check` or several, or two
-    checks of one example have one name.
+    A plain True or False is one check with the function's name. If generating failed, or the function raised an error,
+    there is one verdict with the function's name, status ``api_error`` and no answer: a failure is never a score. The
+    function gets a copy of each example, which it may change. ``prompt`` is the hash of the generator's prompt. Raises
+    InputError if the function does not return True, False or one or several :class:`Check`, or if two checks of an
+    example have the same name.
     """
     verdicts = []
     for each in generated:
@@ -108,16 +107,16 @@ def computed_verdicts(
     unwritten: Mapping[str, str] | None = None,
     store: AnswerStore | None = None,
 ) -> list[Verdict]:
-    """The verdicts of checks and measures on outputs, by example and criterion in the order given; nothing is asked.
+    """Compute the verdicts of checks and measures on outputs, ordered by example, then by criterion. No model is asked.
 
     Args:
-        prompt: Content hash of the prompt that stands in the verdicts.
-        unwritten: Why an example has no output, by its id; its verdicts have no answer.
-        store: Keeps the values of measures; those that are there are not computed again.
+        prompt: Content hash of the prompt, for the verdicts.
+        unwritten: Reasons why examples have no output, by example id. Their verdicts have no answer.
+        store: Store of the values of measures. Stored values are not computed again.
 
     Raises:
-        InputError: A function or a language is not known, or a function gives something else than it should.
-        MissingExtraError: A package is missing that finds out the language, or embeds sentences.
+        InputError: A function or a language is not known, or a function returns a value of a wrong type.
+        MissingExtraError: A package is missing that identifies the language or embeds sentences.
     """
     make_ready(criteria)
     without = unwritten or {}
@@ -137,20 +136,20 @@ def computed_verdicts(
 
 
 class Nobody:
-    """A model that is never asked: the one of a checklist of checks alone."""
+    """Model of a checklist that has only checks. It is never asked."""
 
     name = "code"
     identity = "code"
 
     async def answer(self, request: Request) -> Answer:
-        """Refuse."""
+        """Raise ModelError, because this model must never be asked."""
         raise ModelError("Nobody is asked: the checklist has checks alone.", fatal=True)
 
 
 def compute(check: ComputedCheck, example: Example) -> Told:
-    """Say whether an output has the property; where it does not pass, the explanation says what was found.
+    """Decide whether an output has the property of a check. If the output fails, the explanation says what was found.
 
-    Of a conversation a check of a text reads the last reply, and one of calls the calls of tools.
+    In a conversation, a check of text reads the last reply, and a check of calls reads the calls of tools.
     """
     output, value = reply_text(example.output or ""), check.value or ""
     if check.kind == "checker":
@@ -177,8 +176,8 @@ def compute(check: ComputedCheck, example: Example) -> Told:
 
 
 def make_ready(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> None:
-    """Load what checks and measures need, so that a mistake is told before anything is bought; errors as
-    :func:`computed_verdicts`."""
+    """Load the functions and models of checks and measures, so that errors come before anything is bought. Errors are
+    those of :func:`computed_verdicts`."""
     for check in criteria:
         if isinstance(check, ComputedMeasure):
             make_measure_ready(check)
@@ -194,7 +193,7 @@ def make_ready(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> None:
 
 
 def versions_of(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> dict[str, str | None]:
-    """The version of each measure, and of each function that checks name, by id: what they give depends on it."""
+    """Return the code version of each measure, and of each function named in checks, by id. Values depend on it."""
     return {
         each.id: version_of_measure(each)
         if isinstance(each, ComputedMeasure)
@@ -205,11 +204,11 @@ def versions_of(criteria: Iterable[ComputedCheck | ComputedMeasure]) -> dict[str
 
 
 SURE = 0.5
-"""Probability of the likeliest language below which nothing is said of it."""
+"""Smallest probability of the likeliest language with which a language check decides."""
 
 
 def language_of(text: str) -> tuple[str, float]:
-    """Code of the likeliest language of a text, and its probability."""
+    """Return the code of the likeliest language of a text, with its probability."""
     language, probability = _identifier().classify(text)
     return str(language), float(probability)
 
@@ -230,11 +229,11 @@ def _function(check: ComputedCheck) -> Any:
 
 
 def _checked(checker: Checker, example: Example) -> list[Check] | str:
-    """The checks that a function returns for an example, or why there are none."""
+    """Return the checks from a function for an example, or the reason why there are none."""
     try:
         checks: object = checker.function(example.model_copy(deep=True))
         if isinstance(checks, Iterable) and not isinstance(checks, (str, bytes)):
-            checks = list(checks)  # a generator function is run to its end, so that its errors are the function's own
+            checks = list(checks)  # runs a generator function to its end, so that its errors are caught here
     except AskanceError:
         raise
     except (Exception, SystemExit) as error:

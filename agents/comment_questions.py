@@ -1,9 +1,9 @@
-"""From a reviewer's comment to questions that find what it speaks of in other outputs.
+"""Turn a reviewer's comment into questions that find the same fault or merit in other outputs.
 
-The comment is shown alone first: with the output beside it a small model copies the case in place of naming its kind. A
-comment from which nothing came is read again beside its output. Whether the thing is a fault or a merit is not asked;
-the output that the comment is about tells (METHOD part 4: a question of its own that detects a fault is worth more than
-the same lesson in a prompt).
+First the model sees the comment alone: with the output beside it, a small model copies the case and does not name its
+kind. A comment without questions is read again beside its output. The model is not asked whether the thing is a fault
+or a merit; the output of the comment tells. (METHOD part 4: a question of its own that detects a fault is worth more
+than the same lesson in a prompt.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..prompts.text import capitalised, excerpt, sentences, shorten
 from .agent import Agent
 
 LONGEST_OUTPUT = 1200
-"""Characters of an output that are shown."""
+"""Most characters of an output that are shown."""
 COMMON_RELATIONS: Mapping[str, tuple[str, ...]] = {
     "request": (
         "speak of the same thing as the question",
@@ -38,33 +38,33 @@ COMMON_RELATIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "reference": ("give another answer than the reference", "leave out something that the reference says"),
 }
-"""Common remarks on an output beside a request, its source or a reference, whatever the case is about.
+"""Common relations of an output to a request, to its source or to a reference, for any topic.
 
-A small writer names the case, or copies an example of its orders. Of a hundred comments read by hand, on answers and on
-summaries, over ninety say one of these. They join the candidates where a comment speaks of such a relation.
+A small writer names the case, or copies an example from its orders. Of a hundred comments read by hand, on answers and
+on summaries, over ninety say one of these. They join the candidates if a comment speaks of such a relation.
 """
 LONGEST_OTHER = 600
-"""Characters of another text that are shown beside it."""
+"""Most characters of another text that are shown beside the output."""
 RECURS = 3
-"""Different comments from which a name or number stands for something that recurs."""
+"""Fewest different comments with a name or number that make it recurring."""
 MOST_RECURRING = 12
-"""Names and numbers that a question may have at most."""
+"""Most recurring names and numbers that questions may contain."""
 MOST_KINDS = 3
-"""Things that are said of one output."""
+"""Most things that are listed for one output."""
 MOST_KIND_WORDS = 8
-"""Words for one thing."""
+"""Most words for one thing."""
 MOST_QUESTIONS = 2
-"""Questions made of one remark."""
+"""Most questions made of one remark."""
 MOST_REMARKS = 4
-"""Remarks of one comment that are read."""
+"""Most remarks of one comment that are read."""
 LONG_REMARK = 30
-"""Words from which a comment is read by its sentences alone."""
+"""A comment with more words is read only sentence by sentence."""
 FEWEST_WORDS = 3
-"""Words of a sentence that is read alone."""
+"""Fewest words of a sentence that is read alone."""
 MOST_WORDS = 25
-"""Words of a question."""
+"""Most words of a question."""
 MOST_WORDS_OF_PART = 25
-"""Words of a definition, or of a case, that stand with a question."""
+"""Most words of the definition, or of each case, in a rich question."""
 _TOKENS = 60
 _RICH_TOKENS = 200
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s*")
@@ -76,9 +76,9 @@ _NAME = re.compile(r"\s[A-Z][a-z]+")
 _WORD = re.compile(r"\w+(?:[.,']\w+)*")
 _LOOKS_AT = re.compile(r"\s*[(\[](text|output|input|question|context|source|reference)[)\]][\s?.]*$", re.IGNORECASE)
 _PART = re.compile(r"^\W*(question|means|yes|no|looks at)\W*:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
-"""A line of a rich question."""
+"""Matches a line of a reply with a rich question."""
 _CALLED: Mapping[str, Sees] = {"question": "input", "source": "context"}
-"""Other words for a text by which a reply may call it."""
+"""Texts by the other words with which a reply may name them."""
 _OF_REFERENCE = re.compile(r"\b(?:the|a|its) (?:reference|sample|model|expected) (?:answer|text|output|version)\b")
 _OF_SOURCE = re.compile(
     r"\b(?:the|its|a) (?:\w+ )?(?:source|article|document|passage|context|material)s?\b|\b(?:supported|backed) by\b|"
@@ -95,7 +95,7 @@ _ASKS_NOTHING = re.compile(
     r"that|the|their|them|there|they|things?|this|to|us|we|with|you|your)\b)*\W*",
     re.IGNORECASE,
 )
-"""Verbs of an output that does nothing in particular: every one "says something"."""
+"""Matches a question that names nothing particular, e.g. "say something": the answer is yes for every output."""
 _SPEAKS_OF = re.compile(r"\b(?:the|this)\s+([a-z]{3,20})\b(?:\s+([a-z]{3,20})\b)?")
 _NO_NOUNS = frozenset(
     {"same", "first", "last", "user", "customer", "input", "context", "best", "whole", "given", "main"}
@@ -103,7 +103,7 @@ _NO_NOUNS = frozenset(
 
 
 def noun_of(checklist: Checklist) -> str:
-    """The checklist's own word for an output, e.g. "reply"; "text" where its questions have none."""
+    """Return the checklist's own word for an output, e.g. "reply"; "text" if its questions have none."""
     found = [noun for each in checklist.questions if (noun := _SPEAKS_OF.search(each.text))]
     task = checklist.task.lower()
     nouns = [
@@ -115,11 +115,11 @@ def noun_of(checklist: Checklist) -> str:
 
 
 class QuestionAgent(Agent):
-    """A model that answers with questions, one a line, each about what an output says or does."""
+    """A model that replies with questions, one per line, about what an output says or does."""
 
     role = "note_taker"
     template: ClassVar[str]
-    """The orders; below them shots, which are texts from other fields and what is asked after each."""
+    """Name of the template: orders, then few-shot examples from other fields, each with its questions."""
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class QuestionAgent(Agent):
 
         Args:
             noun: The word for an output in the questions, e.g. "reply".
-            recurring: Names and numbers that a question may have, as of :func:`recurring_names`.
-            texts: Texts that every example has and a question may hold the output against.
+            recurring: Names and numbers that a question may contain, from :func:`recurring_names`.
+            texts: Texts that every example has, with which a question may compare the output.
         """
         super().__init__(gateway, model, seed=seed)
         self._noun = noun
@@ -158,8 +158,7 @@ class QuestionAgent(Agent):
         return self.read((await self._say([*self._orders, ("user", asked)], max_tokens=_TOKENS)).text)
 
     def read(self, reply: str) -> list[str]:
-        """The usable questions of a reply. One that asks for "not" a thing asks for the thing: judges overlook
-        "not"."""
+        """Return the usable questions of a reply. A "not" is removed from a question, because judges overlook "not"."""
         lines = [" ".join(_BULLET.sub("", line).split()) for line in reply.splitlines()]
         kept = [text for line in lines if (text := _NEGATED.sub(_positive, line)) and self._is_usable(text)]
         return list(dict.fromkeys(kept))[:MOST_QUESTIONS]
@@ -176,7 +175,7 @@ class QuestionAgent(Agent):
         )
 
     def view_of(self, question: str) -> Sees:
-        """The text that a question holds the output against, by the rule of :func:`looks_at`."""
+        """Return the text with which a question compares the output, by the rule of :func:`looks_at`."""
         return looks_at(question.removeprefix(self._opening), self._texts, self._noun)
 
     def _without_recurring(self, text: str) -> str:
@@ -184,47 +183,47 @@ class QuestionAgent(Agent):
 
 
 class CommentReader(QuestionAgent):
-    """Turns comments into questions, one call a remark."""
+    """Turns comments into questions, one call per remark."""
 
     template = "comment_questions"
 
     async def questions(self, comment: str) -> list[str]:
-        """Questions whether an output has what the comment speaks of; none where it speaks of nothing."""
+        """Write questions whether an output has the thing that the comment speaks of; none if it names nothing."""
         found = [await self._lines(f"Comment: {remark}") for remark in remarks(comment)]
         return list(dict.fromkeys(line for lines in found for line in lines))
 
 
 class BesideReader(QuestionAgent):
-    """Turns a comment and the output that it is about into questions: some comments say nothing by themselves."""
+    """Turns a comment with its output into questions, because some comments cannot be understood alone."""
 
     template = "beside_questions"
 
     async def questions(self, comment: str, output: str) -> list[str]:
-        """Questions whether an output has what the comment on this one speaks of; none where it speaks of nothing."""
+        """Write questions whether another output has the thing that the comment on this output speaks of."""
         shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
         return await self._lines(f"Text: {shown}\nComment: {told([comment])}")
 
 
 class AskedBeside(NamedTuple):
-    """A question, and the text that it holds the output against; ``all`` where it is about the output alone."""
+    """A question, with the text that it compares the output with; ``all`` if it is about the output alone."""
 
     text: str
     sees: Sees
 
 
 class RelationReader(QuestionAgent):
-    """Turns a comment, its output and the texts that belong to it into questions that say what they look at.
+    """Turns a comment, its output and the example's other texts into questions with the text that each looks at.
 
-    Most comments of real people are about a relation, as in "is about masks, not about linen". Beside the output alone
-    a writer makes a question about masks of it.
+    Most comments of real people are about a relation, e.g. "is about masks, not about linen". A writer that sees only
+    the output makes a question about masks of this comment.
     """
 
     template = "relation_questions"
 
     async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
-        """Questions whether another output has what the comment on this one speaks of, with what each looks at.
+        """Write questions whether another output has the thing that the comment on this output speaks of.
 
-        ``texts`` are the other texts of the output's example, by their names.
+        ``texts`` are the other texts of the output's example, by name.
         """
         found = await self._read(comment, output, texts, _TOKENS)
         sees = dict.fromkeys(each.sees for each in found if each.sees in texts)
@@ -232,7 +231,7 @@ class RelationReader(QuestionAgent):
         return list({each.text: each for each in [*found, *common]}.values())
 
     async def _read(self, comment: str, output: str, texts: Mapping[Sees, str], tokens: int) -> list[AskedBeside]:
-        """Ask about a comment, beside as much of the texts as is shown."""
+        """Ask about a comment beside excerpts of the output and the texts."""
         shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
         beside = [
             f"{name.capitalize()}: {excerpt(' '.join(text.split()), shown, LONGEST_OTHER)}"
@@ -242,13 +241,15 @@ class RelationReader(QuestionAgent):
         return self.read_views((await self._say([*self._orders, ("user", asked)], max_tokens=tokens)).text)
 
     def _common(self, sees: Sees, text: str, output: str) -> list[AskedBeside]:
-        """The common relations to a text. One that is longer than the output and no question is a source."""
+        """Return the questions about common relations to a text. An input counts as a source if it is longer than the
+        output and does not end with a question mark."""
         is_request = text.rstrip().endswith("?") or len(text.split()) <= len(output.split())
         kind = "reference" if sees == "reference" else "request" if sees == "input" and is_request else "source"
         return [AskedBeside(f"{self._opening} {each.format(text=sees)}?", sees) for each in COMMON_RELATIONS[kind]]
 
     def read_views(self, reply: str) -> list[AskedBeside]:
-        """The usable questions of a reply; the rule of :func:`looks_at` decides where a line does not say."""
+        """Return the usable questions of a reply with the text that each looks at. If a line does not name the text,
+        :func:`looks_at` finds it."""
         said: dict[str, Sees] = {}
         for line in reply.splitlines():
             mark = _LOOKS_AT.search(line)
@@ -259,7 +260,7 @@ class RelationReader(QuestionAgent):
 
     @cached_property
     def _shown_alone(self) -> set[str]:
-        """Questions of the shots about a text alone: a small writer repeats them where it has none of its own."""
+        """Questions of the few-shot examples about the output alone. A small writer without an idea repeats them."""
         lines = (line for role, said in self._orders if role == "assistant" for line in said.splitlines())
         return {line.replace(" (text)", "") for line in lines if line.endswith("(text)?")}
 
@@ -269,21 +270,21 @@ class RelationReader(QuestionAgent):
 
 
 class RichReader(RelationReader):
-    """Turns a comment, its output and what belongs to it into one question with a definition and two short cases.
+    """Turns a comment, its output and the example's other texts into a question with a definition and two short cases.
 
-    A small writer cannot do that. It is for a writer that is another model than the judge: what a word means, and
-    where it ends, then stands in the question, and the judge need not guess it.
+    A small writer cannot do that. It is for a writer that is another model than the judge: the question then says what
+    its words mean and where the limit is, so that the judge need not guess.
     """
 
     template = "rich_questions"
 
     async def relations(self, comment: str, output: str, texts: Mapping[Sees, str]) -> list[AskedBeside]:
-        """One question whether another output has what the comment on this one speaks of; none where it speaks of
-        nothing, or the reply lacks a part."""
+        """Write one question whether another output has the thing that the comment speaks of; none if the comment names
+        nothing, or if the reply lacks a part."""
         return await self._read(comment, output, texts, _RICH_TOKENS)
 
     def read_views(self, reply: str) -> list[AskedBeside]:
-        """The question of a reply with its definition and cases in brackets; it begins and ends as questions do."""
+        """Return the question of a reply, with its definition and cases in brackets before the question mark."""
         parts = {name.lower(): " ".join(said.split()) for name, said in _PART.findall(reply)}
         means, yes, no = (parts.get(name, "").strip(" .?\"“”'") for name in ("means", "yes", "no"))
         plain = self.read(parts.get("question", ""))
@@ -297,16 +298,16 @@ class RichReader(RelationReader):
 
 
 class KindReader(QuestionAgent):
-    """Says in general words what an output does: what many accepted and no rejected ones do is what these lack."""
+    """Lists in general words what an output does, to find what accepted outputs do and rejected outputs do not."""
 
     template = "kinds_of_things"
 
     async def questions(self, output: str) -> list[str]:
-        """Whether another output does each of the things that this one does."""
+        """Write questions whether another output does the things that this output does."""
         return await self._lines(f"Text: {shorten(' '.join(output.split()), LONGEST_OUTPUT)}")
 
     def read(self, reply: str) -> list[str]:
-        """A question for each line that says what a text does."""
+        """Make a question of each line that names a thing that the text does."""
         lines = [" ".join(_BULLET.sub("", line).split()).rstrip(".") for line in reply.splitlines()]
         texts = [
             f"{self._opening} {line[0].lower()}{line[1:]}?"
@@ -317,12 +318,12 @@ class KindReader(QuestionAgent):
 
 
 class Generaliser(QuestionAgent):
-    """Asks for the kind of thing where a question asks for the one thing that a comment spoke of."""
+    """Turns a question about the single thing of a comment into a question about its kind."""
 
     template = "general_questions"
 
     async def questions(self, question: str) -> list[str]:
-        """More general questions than this one; none where the reply has none."""
+        """Write more general questions than this one; none if the reply has none."""
         return [each for each in await self._lines(question) if each != question]
 
 
@@ -331,8 +332,10 @@ def _positive(negated: re.Match[str]) -> str:
 
 
 def looks_at(question: str, texts: Collection[Sees], noun: str = "") -> Sees:
-    """Return the text that a question holds the output against, by its words; ``all`` where they name none of the
-    ``texts`` that the examples have. ``noun`` is the word for an output: where that is an article, "the article" is it.
+    """Return the text with which a question compares the output, by its words; ``all`` if it names none of ``texts``.
+
+    ``texts`` are the texts that the examples have. ``noun`` is the word for an output: if it is "article", then "the
+    article" means the output and not a source.
     """
     low = question.lower().replace(f"the {noun.lower()}", "") if noun else question.lower()
     source: Sees = "context" if "context" in texts else "input"
@@ -343,9 +346,9 @@ def looks_at(question: str, texts: Collection[Sees], noun: str = "") -> Sees:
 
 
 def recurring_names(comments: Iterable[str]) -> list[str]:
-    """Return the names and numbers that :data:`RECURS` different comments have, the most frequent first.
+    """Return the names and numbers that are in at least :data:`RECURS` different comments, the most frequent first.
 
-    One of them stands for something that people look for again and again; any other name belongs to its case.
+    People look for these again and again. Any other name belongs to its own case.
     """
     held: Counter[str] = Counter()
     for comment in {one_line(each) for each in comments}:
@@ -355,9 +358,9 @@ def recurring_names(comments: Iterable[str]) -> list[str]:
 
 
 def remarks(comment: str) -> Sequence[str]:
-    """The comment and, where it has several, its first sentences, as each may speak of another thing.
+    """Return the comment and its first sentences, if it has several, because each may speak of another thing.
 
-    A long comment is read by its sentences alone.
+    Of a long comment, only the sentences are returned.
     """
     line = told([comment])
     parts = [each for each in sentences(line) if len(each.split()) >= FEWEST_WORDS and each != line][:MOST_REMARKS]

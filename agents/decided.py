@@ -1,6 +1,6 @@
-"""Answers of the checks that need nothing but the output: valid JSON, a schema, a beginning, a pattern, a length.
+"""Checks that need only the output: valid JSON, a schema, a beginning, a pattern, a length.
 
-An exported file has this file in it: it imports the standard library and, for a schema, ``jsonschema``.
+Exported files contain this file. It imports the standard library and, for a schema, ``jsonschema``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..prompts.formatting import count
 from ..prompts.text import sentences, shorten
 
 _SEEN = 60
-"""Characters of an output that are quoted."""
+"""Most characters of an output that are quoted."""
 
 Holds = tuple[bool, str | None]
 """Whether an output has a property, and what was found."""
@@ -30,15 +30,15 @@ COUNTS: dict[str, Callable[[str], int]] = {
     "line": lambda text: sum(bool(each.strip()) for each in text.splitlines()),
     "paragraph": lambda text: sum(bool(each.strip()) for each in re.split(r"\n\s*\n", text)),
 }
-"""Number of units of length in a text, by the unit of a
+"""Functions that count the units of length in a text, by the unit of a
 :class:`~askance.prompts.criteria.patterns.LengthBand`."""
 
 
 def decided(kind: str, value: str, output: str) -> Holds:
-    """Whether an output has the property that a check of this kind and value looks for; one of :data:`DECIDED`.
+    """Return whether an output has the property of a check, and what was found. ``kind`` is one of :data:`DECIDED`.
 
     Raises:
-        RunawayPatternError: A pattern was looked for too long.
+        RunawayPatternError: The search for a pattern took too long.
     """
     return DECIDED[kind](output, value)
 
@@ -49,7 +49,7 @@ def _is_json(output: str, _: str = "") -> Holds:
 
 
 def _parsed(output: str) -> tuple[Any, str | None]:
-    """The value of a JSON text, and why it is none."""
+    """Return the value of a JSON text, and the problem if it is not valid."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is no number of JSON")
@@ -63,7 +63,7 @@ def _parsed(output: str) -> tuple[Any, str | None]:
 
 
 def _whole_number(digits: str) -> float:
-    """A number of JSON. Python makes no whole number of some 4,300 digits, which JSON allows."""
+    """Read a whole number, as a float if it has more digits than Python's ``int`` accepts."""
     return int(digits) if len(digits) < 4_000 else float(digits)
 
 
@@ -81,7 +81,7 @@ def _valid(data: Any, problem: str | None, schema: str) -> Holds:
 
 
 def json_value(output: str) -> tuple[Any, str | None]:
-    """The JSON value of an output, alone, in a code fence or with text around it, and why there is none."""
+    """Return the JSON value of an output, also from a code fence or between other text, or the problem."""
     data, problem = _parsed(output)
     if problem is None:
         return data, None
@@ -123,4 +123,4 @@ DECIDED: dict[str, Callable[[str, str], Holds]] = {
     "matches": _matches,
     "length": _is_as_long,
 }
-"""The kinds of checks that need nothing but the output."""
+"""Functions of the checks that need only the output, by kind."""

@@ -1,4 +1,4 @@
-"""The evaluator: a model plus the prompt that makes it answer questions (BinEval §3.2)."""
+"""The evaluator: a model with the prompt that makes it answer questions (BinEval §3.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .replies import NOTHING_QUOTED, Answers, quote_in, words_read
 from .requests import Ask, Asking, BatchedAsking, EachAsking, ExpectedScoreAsking, illustrated, shows_images
 
 REASON_TOKENS = 80
-"""Most tokens of the reason that is asked for after an answer."""
+"""Most tokens of a reason that is bought after an answer."""
 NO_LOGPROBS_FOR_SCORES = "Use --scores soft or hard if the endpoint gives none."
 
 
@@ -40,14 +40,15 @@ class Evaluator:
     checklist: Checklist
     judging: Judging = DEFAULT
     role: str = "evaluator"
-    """The ledger that its calls are booked under."""
+    """Role in the ledger of calls."""
     tally: Callable[[Sequence[Verdict]], None] | None = None
-    """Shown all verdicts."""
+    """Called with all verdicts."""
     states: ClassVar[bool] = True
-    """Whether its answers can come with a probability, and several in one reply."""
+    """Whether a reply can have stated probabilities, and answers to several questions."""
 
     def __post_init__(self) -> None:
-        """Load what checks need; InputError where that is not known, or the words for yes and no are swapped."""
+        """Load the functions and models of checks. Raises InputError if one of them is not known, or if the words for
+        yes and no are swapped."""
         words_read(self.prompt, (), self.answers)
         make_ready(self.checklist.computed)
 
@@ -56,15 +57,15 @@ class Evaluator:
     ) -> VerdictColumns:
         """Ask every question about every example, and compute every check and measure.
 
-        Returns one verdict per example, question and replicate, in that order, whatever the order of completion; those
-        of its checks and measures, which have no replicates, follow it. ``on_verdicts`` is told how many verdicts of
-        how many are there. Raises BudgetExceededError where a cap was reached (the answers bought so far are in the
-        store), and ModelError where the endpoint refuses every call (wrong key, unknown model) or is down.
+        Returns the verdicts in the order of the examples: for each example first one verdict per replicate and
+        question, then one verdict per check and measure. ``on_verdicts`` is called with the number of finished verdicts
+        and the number of all. Raises BudgetExceededError if a cap is reached; the answers bought so far are in the
+        store. Raises ModelError if the endpoint refuses every call (wrong key, unknown model) or is down.
         """
         if not examples:
             return VerdictColumns()
         self._refuse_what_cannot_be_shown(examples)
-        # first, so that a mistake in a function ends the command before anything is bought
+        # checks come first, so that an error in a user's function ends the command before anything is bought
         criteria, store = self.checklist.computed, self.gateway.store
         computed = computed_verdicts(criteria, examples, self.prompt.hash, store=store) if criteria else []
         verdicts = VerdictColumns()
@@ -81,8 +82,11 @@ class Evaluator:
         return verdicts
 
     async def explain(self, verdicts: Iterable[Verdict], examples: Sequence[Example]) -> dict[tuple[str, str], str]:
-        """Buy the explanations of some verdicts, each in a further call that goes on from its own answer; by example id
-        and question id. Verdicts without an answer are left out, and those that code decided."""
+        """Buy explanations of some verdicts, each in a further call that continues the conversation after the answer.
+
+        Returns them by example id and question id. An explanation that a verdict already has is kept. Other verdicts
+        are left out if they have no answer or were computed.
+        """
         by_id = {example.id: example for example in examples}
         explained: dict[tuple[str, str], str] = {}
         for verdict in verdicts:
@@ -94,8 +98,8 @@ class Evaluator:
         return explained
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate what :meth:`judge` would buy now, if every answer can be read and is kept. Where p_yes is ``auto``
-        and no answer has settled it yet, log-probabilities are assumed."""
+        """Estimate the calls, tokens and money of :meth:`judge`, if no answer has to be asked again. If ``p_yes`` is
+        ``auto`` and not settled yet, log-probabilities are assumed."""
         checked = len(examples) * len(self.checklist.computed)
         if not self.checklist.asked:
             return Estimate(checked, 0, 0, 0, 0.0)
@@ -116,7 +120,7 @@ class Evaluator:
         refuse_images(self.model, (each.id for each in seen))
 
     def _recall_room(self, asking: Asking, examples: Sequence[Example]) -> None:
-        """Learn from the first stored answer whether the others were asked for with more room."""
+        """Find out from the first stored answer whether the other answers were asked for with more tokens."""
         store, first = self.gateway.store, next(self._all_asks(asking, examples[:1], 1), None)
         if store is None or first is None:
             return
@@ -125,8 +129,8 @@ class Evaluator:
             self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
-        """Where p_yes comes from; settled by the first answers of this model, with whether it thinks, and never changed
-        after."""
+        """Settle whether the model thinks and, if it is ``auto``, the source of P(yes). The model's first answers
+        decide it once and for all."""
         asked = self._p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
@@ -149,15 +153,15 @@ class Evaluator:
 
     @property
     def _p_yes(self) -> Literal["auto"] | Provenance:
-        """Where p_yes is to come from; a judge in people's own words states its score."""
+        """Wanted source of P(yes). A judge in people's own words always states its score."""
         return self.judging.p_yes if self.judging.reads is None else "stated"
 
     async def _settle_thinking(self, examples: Sequence[Example]) -> Answer | None:
-        """Find out whether the model thinks, where it is asked otherwise if it does; the answer by which it was tried,
-        if any.
+        """Find out whether the model thinks, if thinking changes the way of asking. Returns the answer to the probe, if
+        one was made.
 
-        The first ask in the usual form tells it. It is left out where the store knows that the model thinks, but not
-        where the store holds the answer: a run that goes on then finds what it found at first.
+        The probe is the first ask in the usual form. It is not made if the store knows that the model thinks. But if
+        the store has the probe's answer, it is read again: a resumed run then finds the same as at first.
         """
         judging, identity, gateway = self.judging, self.model.identity, self.gateway
         together = judging.mode == "auto" and len(self.checklist.asked) > 1
@@ -172,15 +176,15 @@ class Evaluator:
         tried = await gateway.has(probe.key)
         if judging.p_yes == "auto" and (tried or not known):
             answer = await self._first_answer(asking, examples)
-        elif tried or not (known or gathers):  # no batch is waited for to find this out alone
-            with suppress(ModelError):  # it is asked again, and told, with the others
+        elif tried or not (known or gathers):  # a model in batches is not probed: the probe would wait for a batch
+            with suppress(ModelError):  # the ask is repeated with the others, and its error is reported then
                 answer = await self._first_answer(asking, examples[:1])
         gateway.thinkers[identity] = known if answer is None else answer.reasoning_tokens > 0
         return answer
 
     async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
-        """Where p_yes of a model that thinks comes from: log-probabilities, unless the first verdicts, in the order of
-        the data, have none that tells anything. These answers have both, so they are of use whatever is found."""
+        """Settle the source of P(yes) of a model that thinks: log-probabilities, unless they tell nothing in the first
+        verdicts. These answers also have stated probabilities, so they can be used in both cases."""
         asking, first, due = self._asking("logprob"), list[Ask](), 0
         for ask in self._all_asks(asking, examples, 1):
             first.append(ask)
@@ -205,7 +209,7 @@ class Evaluator:
         return self.judging.without_logprobs(thinks=True)
 
     async def _first_answer(self, asking: Asking, examples: Sequence[Example]) -> Answer:
-        """The first ask of the first example on which the model gives an answer at all."""
+        """Return the answer to the first ask on the first example for which the model gives an answer."""
         for place, example in enumerate(examples, 1):
             probe = next(self._all_asks(asking, [example], 1))
             try:
@@ -216,7 +220,7 @@ class Evaluator:
                 try:
                     in_full = answer.logprobs or not probe.parameters.top_logprobs
                     (asking if in_full else self._plain("hard")).read(probe, answer)
-                except ValueError:  # it may be the beginning of a thought
+                except ValueError:  # the answer may be the beginning of a thought
                     return await self.gateway.with_room(self.role, self.model, probe.request(), answer)
                 return answer
             except ModelError as error:
@@ -248,7 +252,7 @@ class Evaluator:
 
     @property
     def answers(self) -> Answers | None:
-        """The words for yes and no that are asked for, where some were given: the setting's, else the checklist's."""
+        """The given words for yes and no: from the settings, else from the checklist; None if none are given."""
         return self.judging.answer_words or self.checklist.answers
 
     def _asking_for_scores(self, questions: tuple[Question, ...], *, explained: bool) -> ExpectedScoreAsking:
@@ -258,7 +262,7 @@ class Evaluator:
         return ExpectedScoreAsking(self.prompt, questions, *how)
 
     def _alone(self, question: Question, *, explained: bool) -> EachAsking:
-        """Ask a question on its own, without log-probabilities."""
+        """Return the way to ask a question on its own, without log-probabilities."""
         how = (explained, False, self.judging.temperature, self.judging.seed, self.answers)
         return EachAsking(self.prompt, (question,), *how)
 
@@ -298,7 +302,7 @@ class Evaluator:
             done += len(said)
 
         async def to_buy() -> AsyncIterator[tuple[Ask, Answer | None]]:
-            """Settle what the store can; the rest is handed out one by one, as workers become free."""
+            """Keep the verdicts whose answers are in the store; yield the other asks as workers become free."""
             for block in in_blocks(self._all_asks(asking, examples, draws)):
                 found = await self.gateway.stored(self.role, [ask.key for ask in block])
                 for turn in in_blocks(block, TURN):
@@ -336,7 +340,7 @@ class Evaluator:
         return " ".join(answer.text.split())
 
     async def _quotation(self, verdict: Verdict, question: Question, example: Example) -> str | None:
-        """Quote the words that made the answer yes, or say that there are none; None where a yes has no such words."""
+        """Quote the words that made the answer yes; ``NOTHING_QUOTED`` for a no, None if a yes has no quote."""
         if not verdict.answer:
             return NOTHING_QUOTED
         asking = self._alone(question, explained=True)
@@ -345,7 +349,7 @@ class Evaluator:
         return None if quote == NOTHING_QUOTED else quote
 
     def _asking_that_led_to(self, verdict: Verdict, question: Question) -> tuple[Asking, str]:
-        """The question asked alone, and what the judge as good as said."""
+        """Return the way to ask the question alone, with the answer that stands for the judge's verdict."""
         judging = self.judging
         if judging.reads is not None:
             own = OwnWordsAsking(self.prompt, (question,), judging)
@@ -358,7 +362,7 @@ class Evaluator:
 
 
 def _example_by_example(asked: Sequence[Verdict], computed: Sequence[Verdict], examples: int) -> VerdictColumns:
-    """Verdicts of two kinds, each with as many on every example, in the order of the examples."""
+    """Merge two lists of verdicts by example. Each list has the same number of verdicts for every example."""
     whole = VerdictColumns()
     for place in range(examples):
         for some in (asked, computed):
@@ -369,7 +373,7 @@ def _example_by_example(asked: Sequence[Verdict], computed: Sequence[Verdict], e
 
 
 def _merge_draws(verdicts: Sequence[Verdict], draws: int, questions: int) -> VerdictColumns:
-    """One verdict from ``draws`` of the same question: p_yes is the share of yes. Any failure fails the whole."""
+    """Merge ``draws`` verdicts on a question into one; P(yes) is the share of yes. One failure fails them all."""
     merged = VerdictColumns()
     for start in range(0, len(verdicts), questions * draws):
         for offset in range(questions):

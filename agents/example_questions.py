@@ -1,5 +1,6 @@
-"""Questions written for one example each, from what its own input asks for (BinEval App. B, IFBench; LMUnit's
-query-level unit tests), and judging by them.
+"""Questions that are written for one example, from the requirements in its input, and judging by them.
+
+Sources: BinEval App. B (IFBench), and LMUnit's query-level unit tests.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .judging import Judging
 from .question_writer import questions_record, wording
 
 DIMENSION = "instructions"
-"""The dimension of every question that is written for one example."""
+"""Dimension of every question that is written for one example."""
 MOST = 6
-"""Questions that are written for one example at most, unless more are asked for."""
+"""Most questions that are written for one example, unless another number is given."""
 OWN = Checklist(questions=(Question(id="q1", text="Is what the input asks for done?", dimension=DIMENSION),))
-"""Stands for the checklists that examples have of their own where only the dimension matters; it is never asked."""
+"""Stand-in for the examples' own checklists where only the dimension matters. It is never asked."""
 _TOKENS_A_QUESTION = 120
 _QUESTION_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}", "\N{ARABIC QUESTION MARK}")
-"""Instructions may be Chinese or Arabic, and so are the questions then."""
+"""Question marks in English, Chinese and Arabic, as questions are written in the language of the instruction."""
 
 
 class _Draft(BaseModel):
@@ -43,13 +44,13 @@ class _Draft(BaseModel):
 
 
 class ExampleQuestions(Agent):
-    """A model that turns an example's input, read as an instruction, into a checklist of its own."""
+    """A model that turns an example's input, read as an instruction, into a checklist for this example."""
 
     role = "writer"
     forgets = True
 
     def __init__(self, gateway: Gateway, model: Model, *, max_questions: int = MOST, seed: int | None = None) -> None:
-        """``max_questions``: at least 1, for each example."""
+        """``max_questions`` is the most questions for one example, at least 1."""
         super().__init__(gateway, model, seed=seed)
         self._most = max_questions
 
@@ -61,9 +62,9 @@ class ExampleQuestions(Agent):
     ) -> dict[str, Checklist]:
         """Write a checklist for every example: one atomic yes/no question for each explicit requirement of its input.
 
-        Only the input is read, so the questions are the same whatever output is judged by them. Their ids are ``q1``,
-        ``q2``, ... in the order written; one that repeats the wording of an earlier one is left out. Returns checklists
-        by example id, in input order, without failed examples, of which ``on_failed`` is told the id and the reason.
+        Only the input is read, so the questions are the same for every output. Their ids are ``q1``, ``q2``, ... in the
+        order written. A question that repeats an earlier wording is left out. Returns checklists by example id, in
+        input order. Failed examples are left out; ``on_failed`` is called with the id and the reason.
         """
 
         async def write_one(example: Example) -> Checklist | None:
@@ -88,7 +89,7 @@ class ExampleQuestions(Agent):
             check=_ask_something,
         )
         drafts: list[_Draft] = reply.questions  # type: ignore[attr-defined]
-        # Not by embedding: two requirements that differ in one word or number are nearer than most paraphrases.
+        # Compare wordings, not embeddings: two requirements that differ in one number are nearer than most paraphrases.
         different = {wording(draft.text): draft for draft in reversed(drafts)}
         kept = [draft for draft in drafts if different[wording(draft.text)] is draft]
         questions = tuple(
@@ -99,7 +100,7 @@ class ExampleQuestions(Agent):
 
 
 def _ask_something(reply: Any) -> None:
-    """Refuse statements and orders: yes and no would not say whether they are met."""
+    """Refuse statements and orders, because yes or no is no answer to them."""
     for draft in reply.questions:
         if not draft.text.endswith(_QUESTION_MARKS):
             raise ValueError(f"'{draft.text[:60]}' is not a question; end each with a question mark")
@@ -111,16 +112,17 @@ async def judge_by_own(
     own: Mapping[str, Checklist],
     on_examples: Callable[[int, int], None] | None = None,
 ) -> VerdictColumns:
-    """Ask about every example the questions of its ``own`` checklist; each verdict says what was ``asked``.
+    """Ask the questions of each example's ``own`` checklist. Each verdict holds the text that was ``asked``.
 
-    ``on_examples`` is told how many examples of how many are done. Errors are those of :meth:`Evaluator.judge`.
+    ``on_examples`` is called with the number of finished examples and the number of all. Errors are those of
+    :meth:`Evaluator.judge`.
     """
 
     async def judge(example: Example) -> VerdictColumns:
         return await replace(evaluator, checklist=own[example.id]).judge([example])
 
     first: dict[str, VerdictColumns] = {}
-    for place, example in enumerate(examples, 1):  # the first answer settles where P(yes) of all comes from
+    for place, example in enumerate(examples, 1):  # one first, as the first answer settles the source of P(yes) for all
         try:
             first[example.id] = await judge(example)
             break
@@ -141,9 +143,9 @@ async def judge_by_own(
 
 
 def estimate_unwritten(examples: Sequence[Example], prompt: Prompt, judging: Judging) -> Estimate:
-    """Estimate what writing questions for examples and asking them takes, :data:`MOST` each.
+    """Estimate the writing and asking of :data:`MOST` questions for each example.
 
-    Where p_yes is ``auto``, log-probabilities are assumed, as :meth:`Evaluator.estimate` does.
+    If ``p_yes`` is ``auto``, log-probabilities are assumed, as in :meth:`Evaluator.estimate`.
     """
     draws = judging.draws("logprob" if judging.p_yes == "auto" else judging.p_yes)
     asked = judging.repeat * draws * (1 if judging.mode == "batched" else MOST)

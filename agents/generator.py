@@ -1,9 +1,9 @@
 """The generator, y = G(x; P_G) (BinEval §3.4), and the agents that write instructions for it.
 
-Its note-taker reads an output that fails a check. Before a note is taken, a requirement may be stated as it is: "Does
-the reply name a price?" becomes "Do not name a price." Only English questions about the output as a whole are turned
-round by their first words (:func:`instruction_of`), because a wrong instruction is worse than a clumsy one; for the
-others :class:`RequirementWriter` asks a model.
+The note-taker reads an output that fails a question or a check. Before a note is taken, the requirement itself may
+become an instruction: "Does the reply name a price?" becomes "Do not name a price." A rule (:func:`instruction_of`)
+turns only English questions about the whole output, because a wrong instruction is worse than a clumsy one. For other
+questions, :class:`RequirementWriter` asks a model.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from .rules import LONGEST_RULE, STRICTER, content_stems, echoed
 
 @dataclass(frozen=True)
 class Generated:
-    """One example with what the generator wrote for it, or with the reason why it wrote nothing."""
+    """An example with the generator's output, or with the reason why there is no output."""
 
     example: Example
-    """``output`` is the text as it came, nothing stripped; None where there is an error."""
+    """The example. Its ``output`` is the model's text, not stripped; None if there is an error."""
     error: str | None = None
     cut_off: bool = False
-    """Whether the output ends where ``max_tokens`` ended it."""
+    """Whether ``max_tokens`` cut the output off."""
     tokens: int = 0
-    """Tokens that the call took, sent and written."""
+    """Prompt and completion tokens of the call."""
     cost_usd: float | None = None
-    """US dollars; None where the price is not known."""
+    """US dollars; None if the price is not known."""
     seconds: float | None = field(default=None, compare=False)
-    """Seconds that the call took; None where the answer was in the store."""
+    """Duration of the call; None if the answer was in the store."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,17 @@ class Generator:
     temperature: float = 0.0
     seed: int | None = None
     role: str = WRITER_ROLE
-    """The ledger that its calls are booked under."""
+    """Role in the ledger of calls."""
     prompt_name: str = "prompt"
-    """The name by which a program is handed its only prompt; several have names of their own."""
+    """Name under which a program gets its only prompt. Several prompts have names of their own."""
     schema: Mapping[str, Any] | None = None
-    """JSON schema that is sent to a model with each request, as far as its endpoint takes it."""
+    """JSON schema that is sent with each request, if the endpoint accepts one."""
     writing: PromptSettings = AS_THE_RUN
-    """Settings of the prompt's own, in place of those above. A model with other ``thinking`` is the caller's to
-    give."""
+    """The prompt's own settings, which override those above. The caller chooses a model for its ``thinking``."""
 
     @property
     def refused(self) -> list[str]:
-        """Sentences for the user on a schema or grammar that the endpoint does not take, so that outputs are only
-        checked against it."""
+        """Sentences for the user about a schema or grammar that the endpoint does not accept."""
         left_out, sent = getattr(self.model, "left_out", ()), self._parameters
         names = {"response_format": sent.schema and "schema", "grammar": sent.grammar and "grammar"}
         return [
@@ -96,37 +94,37 @@ class Generator:
         own = self.writing
         temperature = self.temperature if own.temperature is None else own.temperature
         schema, grammar = own.json_schema or self.schema, own.grammar
-        # an endpoint takes one of the two
+        # an endpoint accepts only one of the two
         return Parameters(self.most_tokens, temperature, self.seed, schema=None if grammar else schema, grammar=grammar)
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> list[Generated]:
-        """Write an output for every example, in place of one that it has; one record each, in input order.
+        """Write a new output for every example. Returns one record each, in input order.
 
-        ``on_done`` is told how many of how many are there. Raises BudgetExceededError where a cap was reached (calls
-        under way were let end, and their answers are in the store), and ModelError where the endpoint refuses every
-        call (wrong key, unknown model) or is down.
+        ``on_done`` is called with the number of finished outputs and the number of all. Raises BudgetExceededError if a
+        cap is reached; running calls finish first, and their answers are in the store. Raises ModelError if the
+        endpoint refuses every call (wrong key, unknown model) or is down.
         """
         self._refuse_images(examples)
         return await all_together(examples, self._write, self.gateway.concurrency(self.model), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """Estimate what :meth:`generate` would buy now; there are no verdicts."""
+        """Estimate the calls, tokens and money of :meth:`generate`. The estimate has no verdicts."""
         self._refuse_images(examples)
         requests = [self._request(example) for example in examples]
         found = self._found(requests)
         to_buy = {request.key: request for request in requests if request.key not in found}
         calls, stored = len(to_buy), len(requests) - len(to_buy)
-        if isinstance(self.model, Program):  # nobody knows what it spends
+        if isinstance(self.model, Program):  # the costs of a program are unknown
             unpriced = (self.model.name,) if to_buy else ()
             return Estimate(0, calls, stored, 0, None if to_buy else 0.0, unpriced=unpriced)
         tokens, written = sum(map(reserved_tokens, to_buy.values())), self.most_tokens * calls
         return Estimate.priced(0, calls, stored, tokens - written, written, self.model, self.gateway)
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
-        """The examples with the outputs that are in the store already, which :meth:`generate` would give; where one is
-        still to be written, with a text in its place that no answer in the store is about."""
+        """Return the examples with the stored outputs of :meth:`generate`. A missing output is replaced by a unique
+        text, so that no stored verdict can be about it."""
         requests = [self._request(example) for example in examples]
         found, foreseen = self._found(requests), []
         for key, example in zip((request.key for request in requests), examples, strict=True):
@@ -135,17 +133,17 @@ class Generator:
         return foreseen
 
     def _found(self, requests: Sequence[Request]) -> Mapping[bytes, Answer]:
-        """The answers to requests that are in the store."""
+        """Return the stored answers to requests."""
         store = self.gateway.store
         return {} if store is None else store.get_many([request.key for request in requests])
 
     def _output_in(self, answer: Answer) -> Any:
-        """The output that an answer holds; messages and objects of a program as the text that stands for them."""
+        """Return the output in an answer. Messages and objects of a program become text."""
         return told(output_in(answer.text)) if isinstance(self.model, Program) else answer.text
 
     def _refuse_images(self, examples: Sequence[Example]) -> None:
         if isinstance(self.model, Program):
-            return  # it is handed the example as it is
+            return  # a program gets the example itself
         refuse_images(self.model, (each.id for each in illustrated(examples) if sends_images(self.prompt, each)))
 
     def _request(self, example: Example) -> Request:
@@ -158,7 +156,7 @@ class Generator:
 
     async def _write(self, example: Example) -> Generated:
         request = self._request(example)
-        example = example.model_copy(update={"output": None, "comment": ()})  # which were about another output
+        example = example.model_copy(update={"output": None, "comment": ()})  # comments are about the old output
         try:
             answer: Answer = await self.gateway.ask(self.role, self.model, request)
         except ModelError as error:
@@ -180,13 +178,15 @@ class Generator:
 
 
 def sends_images(prompt: Prompt, example: Example) -> bool:
-    """Whether a generator is sent images of an example."""
+    """Return whether a generator is sent images of an example."""
     return any(images_of_content(content) for _, content in generator_messages(prompt, example))
 
 
 REQUEST_RUN = 8
-"""So many words in a row, the same as in a request or its check, count as copied. More than elsewhere, because requests
-share their formal wording ("repeat the request word for word without change")."""
+"""Number of words in a row that count as copied from a request or its check.
+
+It is larger than elsewhere, because requests share formal wording ("repeat the request word for word without change").
+"""
 _ORDERS = ("generator_notes", "generator_notes_case", "given_reason")
 _FORM_WORDS = (
     "answer answers response responses reply output outputs request requests instruction instructions prompt task word "
@@ -201,12 +201,12 @@ _FORM_WORDS = (
 )
 _ORDER_TO_SELF = re.compile(r"^(?:instruction\s*:\s*|you\s+(?:must|should|need\s+to)\s+|please\s+)", re.IGNORECASE)
 _NOT_FIRST = re.compile(r"^not\s+(?!only\b)", re.IGNORECASE)
-"""Beginning that is left of "You must not name a price"."""
+"""Matches the "not" that is left of "You must not name a price" without "You must"."""
 _PAST = re.compile(r"^(?:the|this|that|your)\s+(?:output|answer|response|writer|reply)\b", re.IGNORECASE)
 
 
 class GeneratorNote(BaseModel):
-    """A note on an output: what it lacks, and what its writer should be told."""
+    """A note on an output: a quote, what is missing, and an instruction for the writer."""
 
     model_config = ConfigDict(title="note")
 
@@ -216,7 +216,7 @@ class GeneratorNote(BaseModel):
 
 
 class GeneratorNoteTaker(NoteAgent):
-    """A model that reads a failed output in context and writes a "stricter" lesson: an instruction for all outputs."""
+    """A model that reads a failed output in context and writes an instruction for all outputs (a "stricter" lesson)."""
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """See :meth:`NoteAgent.take_note`."""
@@ -235,7 +235,7 @@ class GeneratorNoteTaker(NoteAgent):
         return await self._note(case, lesson_id, asked=asked, record=GeneratorNote, rule=rule, direction=STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
-        """An instruction that fits other requests; ValueError says what the model is told."""
+        """Clean the instruction. Raises ValueError, with a message for the model, if it does not fit other requests."""
         text = _NOT_FIRST.sub("do not ", _ORDER_TO_SELF.sub("", " ".join(text.split()).strip(" \"'")))
         text = f"{text[:1].upper()}{text[1:]}"
         if not re.search(r"\w", text):
@@ -263,7 +263,7 @@ class GeneratorNoteTaker(NoteAgent):
 
 
 MOST_REASONS = 3
-"""Reasons of a checker that are told; further ones differ in numbers, as a rule."""
+"""Most reasons of a checker that the model is told. Further reasons usually differ only in numbers."""
 _NEGATION = re.compile(
     r"\b(?:not|no|never|without|avoid\w*|free of|leave out|nothing|none|neither|nor|refrain|omit)\b|n't\b",
     re.IGNORECASE,
@@ -279,16 +279,16 @@ class StatedRequirement(BaseModel):
 
 
 class RequirementWriter(Agent):
-    """A model that turns a requirement into one plain line, where its words cannot be turned round by a rule."""
+    """A model that turns a requirement into an instruction, if :func:`instruction_of` cannot do so."""
 
     role = "note_taker"
 
     async def write(self, requirement: Question, check: str | None, reasons: Sequence[str]) -> str:
-        """One sentence, in the requirement's own words.
+        """Write the requirement as an instruction of one sentence, in its own words.
 
-        For a check, ``requirement`` is the question that was made of its name, and ``reasons`` are what the checker
-        said of outputs that failed. Raises ParseError where the model's second line was no instruction either, said
-        something else than the requirement, or the opposite of it.
+        For a check, ``requirement`` is a question made of its name, and ``reasons`` are the checker's reasons for
+        failed outputs. Raises ParseError if the model's second line is not usable either: not an instruction, about
+        something else, or the opposite of the requirement.
         """
         kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
         told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
@@ -321,7 +321,7 @@ class RequirementWriter(Agent):
 
 
 _WRITTEN = "output|reply|response|answer|summary|translation|generation"
-"""Names of what the writer writes, and of nothing that it is given."""
+"""Nouns that name only the writer's text, never a text that the writer is given."""
 _OUTPUTS = (
     f"{_WRITTEN}|text|e-?mail|letter|message|post|tweet|description|article|review|"
     "note|report|paragraph|headline|story|poem|essay|recipe|announcement|explanation|notice|caption|abstract"
@@ -331,13 +331,13 @@ _PARTS = (
     "key|id|author|writer|sender|recipient|template|signature|thread|history|draft"
 )
 _NO_THING = r"(?!(?:address|code|count|date|file|link|list|name|number|time)s?\b)"
-"""Nor one that could be a verb behind "does": "is the email address right?"."""
+"""No noun follows that could also be a verb, as in "is the email address right?"."""
 _SUBJECT = rf"(?:the|this|your)\s+(?:[a-z-]+\s+)?(?:{_OUTPUTS})"
-"""The output, with one word before it at most ("the support reply")."""
+"""The output, with at most one word before the noun ("the support reply")."""
 _BOUND = rf"(?!(?:{_OUTPUTS}|{_PARTS})s?\b)"
-"""No second noun follows: "the email subject"."""
+"""No second noun follows, as in "the email subject"."""
 _ATTACHED = r"(?!(?:of|to|for|from|that|which|who|whose|and|or|as|given|generated|produced|written\s+by|made\s+by)\b)"
-"""Nor something that still belongs to the subject: "the reply to a complaint"."""
+"""No words follow that still belong to the subject, as in "the reply to a complaint"."""
 _VERB = r"(?!(?:with|in|on|at|by|about|under|after|before|between|into)\b)(?!\w+ing\b|(?!need|feed|exceed|heed|proceed|embed)\w+ed\b)"
 _CONDITION = re.compile(r"(?P<when>(?:if|when|where|for|in case)\b[^,?]+,)\s*(?P<rest>.+)", re.IGNORECASE)
 _DOES = re.compile(
@@ -351,21 +351,20 @@ _STATING = (
     "remain stay last make show agree comply know think fall cost"
 )
 _STATES = frozenset(_STATING.split())
-"""Verbs that say how the output is, not what its writer does; "make" is both ("make sense"). A verb alone ("Greet.") is
-not taken for an order either."""
+"""Verbs that describe the output, not an action of its writer. "make" can be both ("make sense"), so it is listed."""
 _DROPPED = re.compile(r"^(?:ever|actually|really|in fact|anywhere)\s+", re.IGNORECASE)
 _FORGETS = re.compile(r"^(?:fail|forget|neglect|omit)\s+to\s+", re.IGNORECASE)
 _NOT = re.compile(r"^not\s+", re.IGNORECASE)
 _NOT_ONLY = re.compile(r"^not\s+only\b.*\bbut\b", re.IGNORECASE)
-"""Such a "not" denies nothing: without it the opposite is not said."""
+"""A "not" that denies nothing: leaving it out does not give the opposite."""
 _IS_WRITTEN = re.compile(rf"it|.*\b(?:{_WRITTEN})", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:no|not|never|none|nothing|nobody|neither|without)\b|n't\b", re.IGNORECASE)
 _REFERS_BACK = re.compile(r"\b(?:it|its|itself)\b", re.IGNORECASE)
 
 
 def instruction_of(question: str, *, is_fault: bool) -> str | None:
-    """The instruction that a yes/no question about an output comes to, in the question's own words; one sentence. None
-    where the question is not of a form that can be turned round by its first words."""
+    """Turn a yes/no question about an output into an instruction of one sentence, in the question's own words. Returns
+    None if the question has none of the known forms."""
     text = " ".join(question.split())
     if not text.endswith("?") or text.count("?") > 1 or re.search(r"[.!:;]\s", text):
         return None
@@ -399,6 +398,7 @@ def _what_it_does(who: str, what: str, is_fault: bool) -> str | None:
     if is_fault and _NEGATED.search(what):
         return None
     verb = what.split()[0].lower()
+    # a verb alone ("Greet.") is no clear order, so it becomes "The reply must greet"
     if verb in _STATES or verb == what.lower() or _REFERS_BACK.search(what) or not _IS_WRITTEN.fullmatch(who):
         subject = "the output" if who.lower() == "it" else who
         return _capital(f"{subject} must {'not ' if is_fault else ''}{what}")
@@ -420,8 +420,11 @@ def _capital(text: str) -> str:
 
 
 def as_it_stands(requirement: Question, check: str | None = None) -> str:
-    """The form that is always right: the clause that the requirement comes from, else the requirement quoted, and what
-    the answer to it has to be. ``check`` is the name of the check, where a checker and no question requires it."""
+    """Write an instruction that is always right, even if it is clumsy.
+
+    It is the prompt's clause behind the requirement, or else the quoted question with its good answer. ``check`` is the
+    name of the check, if the requirement is a check of a checker.
+    """
     if check is not None:
         return f"What you write must pass this check: {' '.join(check.split()).rstrip('.')}."
     if requirement.clause is not None:

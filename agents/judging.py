@@ -1,4 +1,4 @@
-""":class:`Judging`: the settings by which an evaluator is asked and its answers are read."""
+""":class:`Judging`: the settings for asking an evaluator and reading its answers."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from ..prompts.errors import InputError
 from ..prompts.verdicts import Provenance
 
 REPLY_TOKENS = 1000
-"""Tokens of a reply in people's own words at most: room for its reason."""
+"""Most tokens of a reply of a judge in people's own words, so that a reason fits in."""
 MOST_TOGETHER = 20
-"""Questions of one call at most, to a model that thinks."""
+"""Most questions in one call to a model that thinks."""
 
 
 class Form(NamedTuple):
-    """Contents that one reply is asked for."""
+    """The parts that a reply is asked for."""
 
     explained: bool
     logprobs: bool
     stated: bool
-    """Whether each answer comes with a probability."""
+    """Whether each answer has a stated probability."""
     by_number: bool
-    """Whether P(yes) is that probability."""
+    """Whether P(yes) is the stated probability."""
     together: bool
-    """Whether all questions on an output are one call."""
+    """Whether all questions on an output share one call."""
     most: int | None
-    """Questions of that call at most."""
+    """Most questions in such a call."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """How an evaluator judges; the same for every prompt version of a run."""
+    """Settings of an evaluator, the same for every prompt version of a run."""
 
     mode: Literal["auto", "each", "batched"] = "each"
-    """One call a question, or one call an output; auto: one call an output where the model thinks."""
+    """``each``: one call per question. ``batched``: one call per output. ``auto``: ``batched`` if the model thinks."""
     explain: Literal["always", "needed", "never"] = "needed"
     p_yes: Literal["auto", "logprob", "stated", "sampled", "hard"] = "auto"
     samples: int = 1
-    """Answers per question from which p_yes is counted where log-probabilities are missing; 1 gives hard answers."""
+    """Answers per question from which P(yes) is counted if log-probabilities are missing; 1 gives hard answers."""
     sample_temperature: float = 1.0
     temperature: float = 0.0
     repeat: int = 1
     seed: int = 42
     answer_words: tuple[str, str] | None = None
-    """The words for yes and no that judges answer with, in place of the checklist's, or of English."""
+    """Words for yes and no that judges answer with, instead of the checklist's words or English."""
     score_scale: tuple[int, int] | None = None
-    """Lowest and highest number, in 0 to 10, where p_yes is an expected score; None: judges say yes or no."""
+    """Lowest and highest number, from 0 to 10, if P(yes) is an expected score; None: judges say yes or no."""
     reads: Reads | None = None
-    """How the reply of a judge in people's own words is read, which is asked as its prompt stands; None: it answers
-    the questions of a checklist."""
+    """Rule for reading the reply of a judge in people's own words, to which only its prompt is sent; None: the judge
+    answers the questions of a checklist."""
     reply_tokens: int = REPLY_TOKENS
-    """Longest reply of such a judge, in tokens."""
+    """Most tokens of a reply of such a judge."""
 
     def __post_init__(self) -> None:
-        """Check what goes together; raises InputError where the scale is none or gives no expected scores."""
+        """Raise InputError if the scale is not valid, or if it does not go with the other settings."""
         if self.score_scale is None:
             return
         low, high = self.score_scale
@@ -76,16 +76,16 @@ class Judging:
             )
 
     def without_logprobs(self, *, thinks: bool) -> Provenance:
-        """Where p_yes comes from where log-probabilities tell nothing, or are not there."""
-        # The number that a model states costs no further call, and lost least in simulated worlds
-        # (docs/results/asking.md). Samples are drawn where somebody asks for them, and so pays for them.
+        """Return the source of P(yes) if log-probabilities are missing or tell nothing."""
+        # The stated number of a model costs no further call, and lost least in simulated worlds
+        # (docs/results/asking.md). Samples cost calls, so they are drawn only if the user asks for them.
         return "sampled" if self.samples > 1 else "stated" if thinks else "hard"
 
     def form(self, provenance: Provenance, questions: int, *, thinks: bool) -> Form:
-        """Contents of a reply for a provenance of P(yes).
+        """Return the parts of a reply for a source of P(yes).
 
-        A model that thinks, whose P(yes) may come from either, is asked for log-probabilities and for a number: which
-        of the two is read is found out from the first replies, and none of these has to be bought again.
+        With ``p_yes`` ``auto``, a model that thinks is asked for log-probabilities and for a stated probability. The
+        first replies decide which of the two is read, and need not be bought again.
         """
         both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
         stated = provenance == "stated"
@@ -99,13 +99,13 @@ class Judging:
         )
 
     def draws(self, provenance: Provenance) -> int:
-        """Answers that are asked for to make one verdict."""
+        """Return the number of answers that make one verdict."""
         return self.samples if provenance == "sampled" else 1
 
     def temperature_of(self, provenance: Provenance) -> float:
-        """The temperature at which they are asked for."""
+        """Return the temperature of the answers."""
         return self.sample_temperature if provenance == "sampled" else self.temperature
 
 
 DEFAULT = Judging()
-"""One call a question, answered with yes or no."""
+"""One call per question, answered with yes or no."""

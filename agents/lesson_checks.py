@@ -1,8 +1,8 @@
-"""Checks of a new lesson: a duplicate or merge (BinEval §3.3, Dedup), a contradiction, or one that cannot be followed.
+"""Checks of a new lesson: is it a duplicate (BinEval §3.3, Dedup), a contradiction, or impossible to follow?
 
-Embeddings find the neighbours of a lesson, a model decides. Which of two that contradict each other goes is decided by
-evidence, not here. "Maintain an internal counter" does not make a model able to count (BinEval §5.5 and A.2.4): such
-lessons are computational, and are reported and not written into the prompt.
+Embeddings find the neighbours of a lesson, and a model decides. If two lessons contradict each other, the evidence
+decides elsewhere which of them goes. "Maintain an internal counter" does not make a model able to count (BinEval §5.5
+and A.2.4). Such lessons are computational: they are reported and not written into the prompt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .rules import DIRECTIONS, Direction
 
 
 class Relation(BaseModel):
-    """How a new lesson relates to those it resembles."""
+    """Relation of a new lesson to the lessons that it resembles."""
 
     model_config = ConfigDict(title="comparison of lessons")
 
@@ -38,11 +38,11 @@ class Deduplicator(Agent):
     async def compare(
         self, lesson: Lesson, neighbours: Sequence[Lesson], *, free: bool = False
     ) -> tuple[Relation, Lesson | None]:
-        """Decide what a lesson is to its neighbours.
+        """Decide how a lesson relates to its neighbours.
 
         Returns the relation and the neighbour that it concerns (None for "new"). Without neighbours no call is made.
-        ``free`` lessons are no rules, so that a merged one may begin as it likes. Raises ParseError where the reply
-        names no neighbour where it has to, or has no merged text."""
+        ``free`` lessons have no given form, so their merged text may begin with any words. Raises ParseError if the
+        reply does not name a neighbour, or has no usable merged text, where the relation needs it."""
         if not neighbours:
             return Relation(relation="new", of=0, merged=""), None
 
@@ -65,7 +65,7 @@ class Deduplicator(Agent):
 
 
 def _beginning(text: str) -> str:
-    """The order of a rule, e.g. "Answer no if"; the first three words of a text that is no judge's rule."""
+    """Return the order of a judge's rule, e.g. "Answer no if"; of any other text, its first three words."""
     orders = (order for each in DIRECTIONS if text.startswith(f"{(order := _order(each))} "))
     return next(orders, " ".join(text.split()[:3]))
 
@@ -77,7 +77,7 @@ class Contradiction:
     contradicts: bool
     reason: str
     by: Literal["rule", "model"]
-    """Whether their words settled it without a call."""
+    """``rule`` if the words of the lessons decided without a call."""
 
 
 class _ContradictionReply(BaseModel):
@@ -88,18 +88,19 @@ class _ContradictionReply(BaseModel):
 
 
 class ContradictionFinder(Agent):
-    """A model that is shown two lessons that resemble each other."""
+    """A model that decides whether two similar lessons contradict each other."""
 
     role = "deduplicator"
 
     async def compare(self, first: Lesson, second: Lesson | str) -> Contradiction:
-        """Whether following both makes sense. The order of the two does not matter: they are shown by their text.
+        """Decide whether a lesson contradicts another lesson, or a line of a prompt, given as text.
 
-        Two that say the same take no call, and neither do two of opposite direction about the very same words, nor a
-        lesson and a line of a prompt, given as its text, that begins like it: both ask for the same answer. Raises
-        ParseError where the model's replies cannot be used."""
+        No call is needed in three cases: both say the same; both speak of the same case with opposite directions; or
+        the prompt's line has the lesson's direction, so that both ask for the same answer. Raises ParseError if the
+        model's replies cannot be used."""
         if settled := _by_words(first, second):
             return settled
+        # sorted, so that the order of the two lessons does not change the request
         one, other = sorted((first.text, second if isinstance(second, str) else second.text))
         case = render("contradictions_case", first=one, second=other)
         reply = await self._ask(template("contradictions"), case, _ContradictionReply, max_tokens=120)
@@ -122,7 +123,7 @@ _BULLET = r"^\s*(?:(?:[-*•]|\d+[.)])\s+)?"
 
 
 def _direction(text: str) -> str | None:
-    """The direction of a line of a prompt; None where it is no rule."""
+    """Return the direction of a line of a prompt; None if the line is not a rule."""
     found = (each for each in DIRECTIONS if re.match(_BULLET + _order(each), text, re.IGNORECASE))
     return next((each.name for each in found), None)
 
@@ -132,7 +133,7 @@ def _order(direction: Direction) -> str:
 
 
 def _case(text: str) -> str:
-    """A rule without its order: the case it speaks of."""
+    """Return the case that a rule speaks of: its words without the order."""
     for direction in DIRECTIONS:
         text = re.sub(rf"{_BULLET}{_order(direction)}\s+(?:the output\s+)?", "", text, flags=re.IGNORECASE)
     return " ".join(re.findall(r"\w+", text.lower()))
@@ -143,12 +144,12 @@ LessonKind = Literal["promptable", "computational"]
 
 @dataclass(frozen=True)
 class LessonClass:
-    """The kind of a lesson, and why."""
+    """The kind of a lesson, with the reason."""
 
     kind: LessonKind
     reason: str
     by: Literal["rule", "model"]
-    """Whether a rule settled it without a call."""
+    """``rule`` if patterns decided without a call."""
 
 
 class _ClassReply(BaseModel):
@@ -162,9 +163,9 @@ _FINE = (
     r"(?:word|character|letter|syllable|vowel|consonant|digit|token|noun|verb|adjective|adverb|pronoun|conjunction|"
     r"comma|capital|occurrence|repetition|stop ?word|keyword|number)s?"
 )
-"""Units that a model cannot count while it writes."""
+"""Small units, which a model cannot count while it writes."""
 _COARSE = r"(?:sentence|paragraph|line|bullet|item|section|stanza|point|time|example|question|row|column|step)s?"
-"""Units that it may be able to count where there are few."""
+"""Units that a model may be able to count if there are few."""
 _SPELLED = (
     r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|fifty|hundred|several|"
     r"this many|that many)"
@@ -174,7 +175,7 @@ _AMOUNT = (
     rf"(?:{_BOUND}\s+(?:the |an? )?(?:\d[\d,.]*|{_SPELLED})|\d[\d,.]*(?:\s*(?:to|or|-|–)\s*\d+)?|"
     r"(?:number|amount|count) of)"
 )
-"""How many, said exactly. One is no amount: "answer in one word" can be followed."""
+"""An exact amount. "One" is no amount, because "answer in one word" can be followed."""
 _ORDINAL = r"(?:\d+(?:st|nd|rd|th)|n-?th|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)"
 _COMPUTATIONAL = tuple(
     (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), what)
@@ -207,13 +208,12 @@ _DOUBTFUL = re.compile(
 
 
 class LessonClassifier(Agent):
-    """Settles the clear cases by rules and asks a model in the others."""
+    """Agent that decides the clear cases by patterns, and asks a model in other cases."""
 
     role = "note_taker"
 
     async def classify(self, lesson: Lesson) -> LessonClass:
-        """The class of a lesson by its text; most take no call. Raises ParseError where the model's replies cannot be
-        used."""
+        """Classify a lesson by its text, mostly without a call. Raises ParseError if the replies cannot be used."""
         if settled := class_by_rule(lesson.text):
             return settled
         case = render("lesson_class_case", lesson=lesson.text)
@@ -222,10 +222,10 @@ class LessonClassifier(Agent):
 
 
 def class_by_rule(text: str) -> LessonClass | None:
-    """The class where words alone tell; None where a model has to be asked.
+    """Classify a lesson by its words alone; None if a model must be asked.
 
-    One word, one letter or one of anything else is no counting ("answer in one word"). Where nothing is counted,
-    compared or placed at all, a lesson is promptable.
+    A single thing needs no counting ("answer in one word"). A lesson that counts, compares and places nothing is
+    promptable.
     """
     for pattern, what in _COMPUTATIONAL:
         if match := pattern.search(text):

@@ -1,11 +1,11 @@
-"""Note-takers: from disagreements to general rules (BinEval §3.3, step 3).
+"""Note-takers: agents that turn disagreements into general rules (BinEval §3.3, step 3).
 
-:class:`NoteTaker` reads one disagreement. Asked for a lesson in free form, a small model writes truisms. Asked first to
-quote the words that decide, then what the input says of them, then to name the kind of case and only then to finish a
-rule whose beginning is given, it writes rules that can be used (one call lists the kinds of a question).
+:class:`NoteTaker` reads one disagreement. A small model writes truisms if it is asked for a lesson in free form. It
+writes usable rules if it works in steps: quote the words that decide, say what the input says about them, name the kind
+of case, and then finish a rule whose beginning is given. (One call lists the kinds of a question.)
 
-:class:`FreeNoteTaker`, the papers' own, is shown whole cases: an output with every question on which the two sides
-differ, their answers and explanations. Its lessons have no given form; what nobody may order a prompt is refused.
+:class:`FreeNoteTaker` follows the papers. It sees whole cases: an output with every question on which the two sides
+differ, their answers and explanations. Its lessons have no given form, but forbidden orders are refused.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from .rules import (
 
 @dataclass(frozen=True)
 class Case:
-    """A disagreement with all that a note-taker may be told of it."""
+    """A disagreement with everything that a note-taker may see."""
 
     disagreement: Disagreement
-    """The answers of the target and its reference."""
+    """Answers of the target and of its reference."""
     example: Example
     question: Question
-    """The question that they were asked; for a generator it may be the description of a check."""
+    """Question behind the answers; for a generator it may be the description of a check."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Explanations under ``target`` and ``reference``, where they were bought."""
+    """Explanations by side (``target``, ``reference``), if they were bought."""
 
     @property
     def direction(self) -> Direction:
-        """The direction that a judge's rule has to take."""
+        """Direction that a judge's rule must have."""
         if is_own_question(self.question):
             return STRICTER_RATING if self.disagreement.target else LENIENT_RATING
         return direction_of(self.question, self.disagreement.target)
 
     def reason(self, side: str, before: str = "") -> FencedText:
-        """The reason of ``target`` or ``reference``, after words of our own; empty where there is none."""
+        """Return the reason of ``target`` or ``reference`` after the text ``before``; empty if there is no reason."""
         reason = self.reasons.get(side)
         return FencedText(before) + render("given_reason", reason=reason) if reason else FencedText()
 
     @property
     def both_answers(self) -> dict[str, str]:
-        """Values of the templates about the two sides: their answers and reasons."""
+        """Values for templates: the answers and reasons of both sides."""
         return {
             "target_answer": "yes" if self.disagreement.target else "no",
             "target_reason": self.reason("target", " "),
@@ -74,7 +74,7 @@ class Case:
 
 
 def _lesson(lesson_id: str, text: str, cases: Sequence[Case], direction: Direction) -> Lesson:
-    """The lesson that was drawn from some cases; its dimension, for the record alone, is that of the first."""
+    """Make the lesson that was drawn from some cases. Its dimension is that of the first case, only for the record."""
     return Lesson(
         id=lesson_id,
         text=text,
@@ -85,23 +85,22 @@ def _lesson(lesson_id: str, text: str, cases: Sequence[Case], direction: Directi
 
 
 class NoteAgent(Agent):
-    """A model that takes notes of one case at a time."""
+    """A model that takes a note on one case at a time."""
 
     role = "note_taker"
 
     def __init__(self, gateway: Gateway, model: Model, task: str, *, seed: int | None = None) -> None:
-        """``task`` is the checklist's, so that the model knows what is judged."""
+        """``task`` is the checklist's task, so that the model knows what is judged."""
         super().__init__(gateway, model, seed=seed)
         self._task = task
 
     @abstractmethod
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
-        """Draw one lesson from one case. Raises ParseError where there is no usable note, e.g. because the rule copies
-        the example."""
+        """Draw one lesson from a case. Raises ParseError without a usable note, e.g. if the rule copies the example."""
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Get ready for notes on questions where the target was too kind, and on those where it was too severe. Raises
-        ModelError where every further call would fail too."""
+        """Prepare for notes on ``questions``, where the target was too kind, and ``lenient``, where it was too severe.
+        Raises ModelError if every further call would fail too."""
 
     async def _note(
         self,
@@ -116,9 +115,10 @@ class NoteAgent(Agent):
         """Ask for a note, and make a lesson of it.
 
         Args:
-            asked: Name of the template with the orders, and what is told of the case.
-            record: The note's schema.
-            rule: Reads the rule from a note; raises ``ValueError`` with what is wrong, which the model is told once.
+            asked: Name of the template with the orders, and the text about the case.
+            record: Schema of the note.
+            rule: Function that reads the rule from a note. It raises ``ValueError`` with a message, which the model
+                gets once.
         """
         orders, told = asked
         reply = await self._ask(template(orders), told, record, max_tokens=400, check=rule)
@@ -134,10 +134,10 @@ class NoteTaker(NoteAgent):
         self._listed: dict[tuple[str, bool], list[str]] = {}
 
     async def prepare(self, questions: Iterable[Question], lenient: Iterable[Question] = ()) -> None:
-        """Have the kinds of faults of some questions listed, one after the other, before notes are taken at once.
+        """List the kinds of faults of questions, one after the other, before notes are taken in parallel.
 
-        ``lenient`` are questions on which the target was too severe: differences that are no fault are listed for
-        these.
+        ``lenient`` are questions on which the target was too severe. For these, kinds of harmless differences are
+        listed.
         """
         for harmless, asked in ((False, questions), (True, lenient)):
             for question in asked:
@@ -148,10 +148,8 @@ class NoteTaker(NoteAgent):
                         raise
 
     async def _kinds(self, question: Question, *, harmless: bool) -> list[str]:
-        """Kinds of faults, or of differences that are no fault; empty where there is no usable list.
-
-        Choosing from a list before writing the rule keeps a small model from retelling the example.
-        """
+        """Return the kinds of faults, or of harmless differences; empty if there is no usable list."""
+        # A small model that first chooses from a list does not retell the example in its rule.
         key = (question.text, harmless)
         if key not in self._listed:
             try:
@@ -195,7 +193,7 @@ class NoteTaker(NoteAgent):
 
 
 MOST_LESSONS = 3
-"""Free lessons that are drawn from one case at most."""
+"""Most free lessons that are drawn from one example."""
 
 
 class _FreeLesson(BaseModel):
@@ -212,20 +210,23 @@ class _FreeLessons(BaseModel):
 
 
 class FreeNoteTaker(Agent):
-    """A model that reads cases whole and writes down what it learns from them."""
+    """A model that reads whole cases and writes lessons in free form."""
 
     role = "note_taker"
 
     async def take_notes(self, task: str, items: Sequence[Sequence[Case]], lesson_ids: Sequence[str]) -> list[Lesson]:
-        """L_note(x, y, A_src, A_tgt, Δ) of one or several examples, in one call. Raises ParseError where the reply
-        names examples that are not there, has too many lessons, or orders what none may.
+        """Draw lessons from one or several examples in one call: the paper's L_note(x, y, A_src, A_tgt, Δ).
+
+        Raises ParseError if the reply names examples that do not exist, has too many lessons, or gives a forbidden
+        order.
 
         Args:
-            items: The disagreements on each example; every list is about one example and not empty.
-            lesson_ids: Ids of the lessons to be, ``MOST_LESSONS`` an example; those left over stay unused.
+            items: The disagreements on each example. Every list is about one example and not empty.
+            lesson_ids: Ids for the lessons, ``MOST_LESSONS`` per example. Some may stay unused.
 
         Returns:
-            The lessons, perhaps none. The evidence of each is every disagreement on the examples that the model named.
+            The lessons, perhaps none. The evidence of a lesson is all disagreements on the examples that the model
+            named for it.
         """
         most = MOST_LESSONS * len(items)
 
@@ -258,5 +259,5 @@ class FreeNoteTaker(Agent):
 
 
 def _told(case: Case) -> FencedText:
-    """One question of an example: what was answered, and what should have been."""
+    """Write one question of an example, with the given answer and the right answer."""
     return render("free_notes_question", question=case.question.text, **case.both_answers)

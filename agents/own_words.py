@@ -1,6 +1,7 @@
-"""A judge in people's own words: it is asked as its prompt stands, and its reply is read as the prompt wants it.
+"""A judge in people's own words: only its prompt is sent, and its reply is read in the form that the prompt orders.
 
-It is a checklist of one question, whose verdict holds the score: P(yes) is its place on the judge's own scale.
+Such a judge is a checklist of one question. The verdict holds the score; P(yes) is the score's place on the judge's own
+scale, in [0, 1].
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _ASKED = "Is the output good by the judge's own prompt"
 
 
 def is_own_question(question: Question) -> bool:
-    """Whether a question stands for the score of a judge in people's own words."""
+    """Return whether a question stands for the score of a judge in people's own words."""
     return question.text.startswith(_ASKED)
 
 
 def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
-    """The checklist of one question that stands for such a judge's score; yes is the upper half of its scale."""
+    """Make the checklist of one question that stands for such a judge's score. Yes is the better half of its scale."""
     middle = (reads.low + reads.high) / 2
     least = f"{middle:g} or more" if reads.low < reads.high else f"{middle:g} or less"
     if reads.labels:
@@ -40,21 +41,21 @@ def own_checklist(reads: Reads, dimension: str = "overall") -> Checklist:
 
 @dataclass(frozen=True)
 class OwnWordsAsking(OneByOne):
-    """One call an example: the prompt with the example in it, and not a word more."""
+    """One call per example: the prompt with the example in it, and nothing else."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
-    """The one question that stands for the score."""
+    """The single question that stands for the score."""
     judging: Judging
 
     @property
     def form(self) -> str:
-        """Empty: the prompt says itself how to answer."""
+        """Empty, because the prompt itself says how to answer."""
         return ""
 
     @cached_property
     def reads(self) -> Reads:
-        """How replies are read."""
+        """Rule for reading replies."""
         assert self.judging.reads is not None, "a judge in people's own words says how its reply is read"
         return self.judging.reads
 
@@ -69,20 +70,21 @@ class OwnWordsAsking(OneByOne):
         return as_it_stands(self.prompt, example)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The score; whether it is at least the middle of the scale is the answer."""
+        """Read the score. The answer is yes if the score is at least in the middle of the scale."""
         value, share, reason = self.reads.read(answer.text, ended=answer.finish != "length")
         return {ask.questions[0].id: Reading(share >= 0.5, share, reason, value)}
 
     def nearest(self, share: float) -> str:
-        """The score that lies next to a place on the scale: what the judge as good as said."""
+        """Return the score or label that is nearest to a place on the scale. It stands for the judge's answer."""
         value = self.reads.low + share * (self.reads.high - self.reads.low)
         return self.reads.labels[round(value) - 1] if self.reads.labels else f"{value:g}"
 
 
 def as_it_stands(prompt: Prompt, example: Example) -> Framing:
-    """The conversation in which the judge is asked: the messages of its prompt, and nothing added.
+    """Make the conversation with the judge: the messages of its prompt, and nothing added.
 
-    Its variables are filled with the bare texts. Where none shows the output, the example follows in a user message.
+    The prompt's variables are replaced by the bare texts. If no variable shows the output, the example follows in a
+    user message.
     """
     texts = {name: getattr(example, name) or "" for name in PLACEHOLDERS[:4]}
     shown = frame(Prompt(""), example).before.strip("\n")

@@ -1,8 +1,8 @@
-"""Pairwise judging: for each test the judge sees both outputs and says which of the two does better.
+"""Pairwise judging: for each test, the judge sees both outputs and says which of them does better.
 
-It is the evaluator with another way to ask. An example is one order of a pair, and a verdict's ``answer`` is whether
-the output shown first does better, its ``p_yes`` how likely that is (P(1) / (P(1) + P(2)) from log-probabilities, where
-the endpoint gives them).
+This is the evaluator with another way to ask. An example is one order of a pair. A verdict's ``answer`` says whether
+the output shown first does better. Its ``p_yes`` is the probability of this: P(1) / (P(1) + P(2)) if the endpoint
+gives log-probabilities.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SECOND = "second output"
 
 
 def pair_id(pair: str, order: str) -> str:
-    """The id of one order of a pair, as verdicts name it."""
+    """Return the id of one order of a pair, as in verdicts."""
     return f"{pair}/{order}"
 
 
 def ordered_examples(pair: Preference, *, swap: bool) -> list[Example]:
-    """The examples that a judge is shown of a pair: output a first and, with ``swap``, output b first as well."""
+    """Return the examples for a pair: one with output a first and, with ``swap``, one with output b first."""
     shown_as = [(AS_IT_IS, pair.output_a, pair.output_b)]
     shown_as += [(SWAPPED, pair.output_b, pair.output_a)] if swap else []
     return [
@@ -45,7 +45,7 @@ def ordered_examples(pair: Preference, *, swap: bool) -> list[Example]:
 
 
 def pairwise_prompt() -> Prompt:
-    """askance's own prompt for comparing two outputs."""
+    """Return askance's own prompt for comparing two outputs."""
     return Prompt(template("pairwise"))
 
 
@@ -61,7 +61,7 @@ class PairAsking(OneByOne):
 
     @cached_property
     def form(self) -> str:
-        """One number."""
+        """The sentence that asks for the number of the better output."""
         return template("answer_first_or_second")
 
     @cached_property
@@ -69,15 +69,15 @@ class PairAsking(OneByOne):
         return Parameters(TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Whether the output shown first does better."""
+        """Read whether the output shown first does better."""
         return {ask.questions[0].id: read_better(answer, logprobs=self.logprobs)}
 
     def _seen(self, example: Example, sees: Sees) -> Example:
-        """All of it: both outputs are compared as they are."""
+        """Return the whole example; :meth:`_frame` selects the part that the judge sees."""
         return example
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
-        """The texts first, then the prompt, then the question: all that the questions share comes first."""
+        """Write the texts, then the prompt. The question comes last, so that all questions share the same beginning."""
         texts = [("Input", example.input)] if sees in ("all", "input") else []
         texts += [(sees.capitalize(), getattr(example, sees) or "")] if sees in ("context", "reference") else []
         outputs = [seen_of(each, example.input, sees) for each in (example.output or "", example.metadata[_SECOND])]
@@ -87,7 +87,7 @@ class PairAsking(OneByOne):
 
 
 class PairEvaluator(Evaluator):
-    """An evaluator that compares; its examples come from :func:`ordered_examples`."""
+    """An evaluator that compares two outputs. Its examples come from :func:`ordered_examples`."""
 
     states = False
 

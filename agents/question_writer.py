@@ -1,10 +1,10 @@
-"""Agents that write yes/no questions from a task, from examples, or anew for another judge.
+"""Agents that write yes/no questions from a task or from examples, or reword a question.
 
-:class:`QuestionWriter` goes from the task to its requirements, and from each of these to atomic questions (BinEval
-§3.1). :class:`QuestionProposer` is shown a few examples without their scores, and the questions that are there already
-(EIG §3.2, App. A.5). :class:`Rephraser` words a question anew for a judge that does not understand it: small models
-hear the topic of a question and not its negation, so no wording may negate. The data say which answer is good.
-:class:`QuestionMender` makes a sentence of a question that reads oddly.
+:class:`QuestionWriter` goes from the task to its requirements, and from each requirement to atomic questions (BinEval
+§3.1). :class:`QuestionProposer` sees a few examples without their scores, and the known questions (EIG §3.2, App. A.5).
+:class:`Rephraser` rewords a question for a judge that does not understand it. Small models hear the topic of a question
+and not its negation, so no wording may negate; the data decide which answer is good. :class:`QuestionMender` corrects a
+question that is not a proper sentence.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from .agent import Agent, ParseError
 from .updater import split_parts
 
 SAME_QUESTION = 0.95
-"""Cosine similarity from which two questions count as the same."""
+"""Smallest cosine similarity at which two questions count as the same."""
 MOST_REQUIREMENTS = 12
-"""Requirements that are read from a task at most, unless another number is given."""
+"""Most requirements read from a task, unless another number is given."""
 MOST_PARTS = 3
-"""Questions for one requirement at most, and parts that a compound one is taken apart into."""
+"""Most questions for one requirement, and most parts of a compound question."""
 MOST_CALLS = 1 + MOST_REQUIREMENTS * (1 + MOST_PARTS)
-"""Calls for a checklist at most, re-asks aside: the requirements, the questions for each, and each taken apart."""
+"""Most calls for a checklist, without re-asks: one for the requirements, one for the questions of each requirement, and
+one to split each question."""
 _COMPOUND = re.compile(r"\b(?:and|or|both|as well as)\b|;", re.IGNORECASE)
 _LONGEST_TEXT = 6000
-"""Characters of an example's text that are shown; a longer one is cut in its middle."""
+"""Most characters of an example's text that are shown. A longer text is cut in its middle."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class ProposedQuestion:
     violation: str
     dimension: str
     clause: str | None = None
-    """Words of a judge's prompt that it comes from."""
+    """Part of a judge's prompt that the question comes from."""
 
 
 def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
-    """Questions with ids made from their dimension and a number."""
+    """Yield the questions with ids made of their dimension and a number."""
     numbers: dict[str, int] = {}
     for each in proposed:
         slug = re.sub(r"\W+", "-", each.dimension).strip("-") or "question"
@@ -65,7 +66,7 @@ def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
 
 
 def wording(text: str) -> str:
-    """A question's words alone, by which two are the same question; a text without any stands for itself."""
+    """Return only the words of a question, to compare it with others. A text without words is returned unchanged."""
     return re.sub(r"\W+", " ", text).strip().casefold() or text
 
 
@@ -77,7 +78,7 @@ class _Draft(BaseModel):
 
 
 class Requirements(BaseModel):
-    """Step 1: what the task demands."""
+    """Step 1: the requirements of the task."""
 
     model_config = ConfigDict(title="requirements")
 
@@ -90,7 +91,7 @@ class _Criterion(BaseModel):
 
 
 class Criteria(BaseModel):
-    """Step 1 on a judge's prompt: the criteria that its parts state."""
+    """Step 1 for a judge's prompt: the criteria in its parts."""
 
     model_config = ConfigDict(title="criteria")
 
@@ -102,7 +103,7 @@ class TakenApart(NamedTuple):
 
     checklist: Checklist
     left: tuple[str, ...]
-    """Parts of the prompt that no question comes from."""
+    """Parts of the prompt without a question."""
 
 
 class QuestionWriter(Agent):
@@ -121,13 +122,13 @@ class QuestionWriter(Agent):
         on_progress: Callable[[str], None] | None = None,
         on_lost: Callable[[str], None] | None = None,
     ) -> None:
-        """Set it up.
+        """Set up the writer.
 
         Args:
             embedder: Finds questions that repeat each other.
-            most_requirements: How many requirements step 1 may list.
-            on_lost: Told which requirement has no questions as the replies about it cannot be used, and why; without it
-                that is an error.
+            most_requirements: Most requirements in step 1.
+            on_lost: Called with a sentence on a requirement that gets no questions because the replies about it cannot
+                be used. Without ``on_lost``, this is an error.
         """
         super().__init__(gateway, model, seed=seed)
         self._embedder = embedder
@@ -136,9 +137,12 @@ class QuestionWriter(Agent):
         self._on_lost = on_lost
 
     async def write(self, task: str, dimensions: Sequence[str] = ()) -> Checklist:
-        """Write a checklist for a task; without ``dimensions`` that are allowed, the model proposes a word for each
-        question. Raises ParseError where the model's replies cannot be used, those about all requirements where
-        ``on_lost`` is there; a question that it cannot take apart is kept whole."""
+        """Write a checklist for a task.
+
+        ``dimensions`` are the allowed dimensions; without them, the model proposes a dimension for each question. A
+        compound question that the model cannot split is kept whole. Raises ParseError if the model's replies cannot be
+        used; with ``on_lost``, only if this holds for all requirements.
+        """
         self._tell("reading the task's requirements")
         read = await self._ask(
             render("requirements", most=str(self._most)),
@@ -151,8 +155,10 @@ class QuestionWriter(Agent):
         return self._checklist(task.strip(), [draft for drafts in found for draft in drafts])
 
     async def take_apart(self, prompt: Prompt, dimensions: Sequence[str] = ()) -> TakenApart:
-        """Write the checklist of a judge's prompt: the criteria of its parts, then questions about each, with the part
-        that it comes from as its ``clause``. Errors are those of :meth:`write`."""
+        """Write the checklist of a judge's prompt: first the criteria in its parts, then questions about each.
+
+        The ``clause`` of a question is the part of the prompt that it comes from. Errors are those of :meth:`write`.
+        """
         self._tell("reading the criteria of the prompt")
         parts = [prompt.text[start:end].strip() for start, end in split_parts(prompt)]
 
@@ -177,7 +183,7 @@ class QuestionWriter(Agent):
     async def _about(
         self, task: str, requirements: Sequence[str], dimensions: Sequence[str]
     ) -> list[list[ProposedQuestion]]:
-        """Questions about each requirement; none where the replies about one cannot be used, as ``on_lost`` is told."""
+        """Write questions about each requirement. The list of a lost requirement is empty (see ``on_lost``)."""
         drafts: list[list[ProposedQuestion]] = []
         unusable: CallError | None = None
         for number, requirement in enumerate(requirements, 1):
@@ -218,7 +224,7 @@ class QuestionWriter(Agent):
         return _proposed(reply, dimensions)
 
     async def _parts(self, draft: ProposedQuestion) -> list[ProposedQuestion]:
-        """Have a question that looks compound taken apart; others, and those that cannot be, are kept."""
+        """Split a question that looks compound. Other questions, and those that the model cannot split, are kept."""
         if not _COMPOUND.search(draft.text):
             return [draft]
         case = render("split_question_case", question=draft.text, violation=draft.violation)
@@ -232,7 +238,7 @@ class QuestionWriter(Agent):
 
 
 class QuestionProposer(Agent):
-    """A model that is shown examples without their scores and proposes questions to judge them by."""
+    """A model that sees examples without their scores and proposes questions to judge them."""
 
     role = "writer"
 
@@ -246,15 +252,15 @@ class QuestionProposer(Agent):
         most: int = 8,
         seed: int | None = None,
     ) -> None:
-        """``task`` is what the generator is asked to do; ``dimensions`` are the allowed ones, free where empty."""
+        """``task`` is the generator's task. ``dimensions`` are the allowed dimensions; if empty, any is allowed."""
         super().__init__(gateway, model, seed=seed)
         self._task = task.strip()
         self._dimensions = tuple(dimensions)
         self._most = most
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
-        """Propose questions on seeing some examples; what no lesson may say, no question may. Raises ParseError where
-        the replies cannot be used."""
+        """Propose questions for some examples, without those that give orders that are forbidden for lessons too.
+        Raises ParseError if the replies cannot be used."""
         fields = '"text", "violation"'
         if len(self._dimensions) != 1:
             fields += ', "dimension" (the side of quality that it is about'
@@ -275,7 +281,8 @@ class QuestionProposer(Agent):
 
 
 def _drafts_record(dimensions: Sequence[str], most: int) -> type[BaseModel]:
-    """Record of a reply with questions; the dimension of each is one of the given ones, free, or left out."""
+    """Make the record of a reply with questions. Their dimension is chosen from several, free if there are none, and
+    left out if there is one."""
     fields: dict[str, object] = {}
     if len(dimensions) > 1:
         fields["dimension"] = (Literal[tuple(dimensions)], ...)
@@ -285,13 +292,13 @@ def _drafts_record(dimensions: Sequence[str], most: int) -> type[BaseModel]:
 
 
 def questions_record(draft: type[BaseModel], most: int) -> type[BaseModel]:
-    """Record of a reply with so many questions at most."""
+    """Make the record of a reply with at most ``most`` questions."""
     questions = (list[draft], Field(min_length=1, max_length=most))  # type: ignore[valid-type]
     return create_model("Drafts", __config__=ConfigDict(title="questions"), questions=questions)
 
 
 def _proposed(reply: Any, dimensions: Sequence[str]) -> list[ProposedQuestion]:
-    """The questions of such a reply, each with the one given dimension, the chosen one, or its own in plain words."""
+    """Return the questions of a reply with their dimensions: the only given one, the chosen one, or a free one."""
 
     def dimension(draft: Any) -> str:
         if len(dimensions) == 1:
@@ -318,9 +325,9 @@ def _cut(text: str) -> str:
 
 
 MOST_WORDINGS = 4
-"""Wordings of one kind at most; a question has two kinds."""
+"""Most wordings of each kind in :data:`KINDS`."""
 KINDS = ("rephrase_thing", "rephrase_opposite")
-"""Templates: one asks for what the question is about, the other for what one would see where the answer is no."""
+"""Templates: one asks for the thing that a question is about, one for what a reader sees if the answer is no."""
 _MOST_TOKENS = 120
 _LONGEST = 160
 _SHORTEST = 10
@@ -335,15 +342,15 @@ _NEGATED = re.compile(
 
 
 class Rephraser(Agent):
-    """A model that asks the same in other words, and for the opposite; each in a call of some 300 tokens."""
+    """A model that rewords a question, and words its opposite; each in a call of about 300 tokens."""
 
     role = "writer"
 
     async def write(self, question: Question) -> list[str]:
-        """Other wordings, in the order written; empty where no line of the replies can be used.
+        """Return other wordings, in the order written; none if no line of the replies can be used.
 
-        A line is used where it is one short yes/no question that negates nothing and repeats no other in its words.
-        Nothing is said of which answer is good: that is for the data.
+        A usable line is one short yes/no question without a negation that is not a repetition. The wordings do not say
+        which answer is good; the data decide it.
         """
         found: dict[str, str] = {wording(question.text): ""}
         for kind in KINDS:
@@ -356,14 +363,14 @@ class Rephraser(Agent):
 
 
 class QuestionMender(Agent):
-    """A model that writes a question that reads oddly anew, in one call of some 300 tokens."""
+    """A model that corrects a question that is not a proper sentence, in one call of about 300 tokens."""
 
     role = "writer"
 
     async def write(self, question: str, comments: Sequence[str]) -> list[str]:
-        """Wordings of a question, in the order written, that are sentences; empty where no line of the reply is one.
+        """Return corrected wordings, in the order written; none if no line of the reply is a proper question.
 
-        ``comments`` are what it was made from; the first is shown. A wording keeps to it as any question does.
+        Wordings with forbidden orders are left out. ``comments`` led to the question; the model sees the first one.
         """
         about = f"\nSaid: {shorten(' '.join(comments[0].split()), _LONGEST)}" if comments else ""
         messages = _messages("mend_question", f"{question}{about}", lines=2)
@@ -373,7 +380,7 @@ class QuestionMender(Agent):
 
 
 def questions_in(lines: list[str]) -> list[str]:
-    """The lines that are short yes/no questions without a negation, without bullets and numbers."""
+    """Return the lines that are short yes/no questions without a negation. Bullets and numbers are removed."""
     cleaned = [" ".join(_NUMBERED.sub("", line).strip(" \t\"'").removeprefix(_ASKED).split()) for line in lines]
     return [
         text
@@ -387,8 +394,8 @@ def questions_in(lines: list[str]) -> list[str]:
 
 
 def _messages(kind: str, text: str, *, lines: int = 1) -> list[Message]:
-    """The orders, the template's examples as turns of a conversation (so many ``lines`` are the user's), and the
-    question."""
+    """Make a conversation: the orders, the template's examples as turns, and the question. The first ``lines`` lines of
+    each example are the user's, the others the assistant's."""
     orders, *examples = template(kind).split(f"\n\n{_ASKED}")
     messages: list[Message] = [("system", orders)]
     for example in examples:

@@ -1,8 +1,8 @@
-"""Ratings on K levels by a judge: p(y|I) of the whole output, given an answer, or the degree of one criterion.
+"""Ratings on K levels by a judge: of the whole output, p(y|I), also given an answer; or the degree of one criterion.
 
-From log-probabilities where the endpoint gives some, p(y|I) is the share of each number among the likely first tokens;
-otherwise it is what was said, or the shares among several samples. :class:`Filler` buys the rating of the whole
-together with all answers to a questionnaire, in one reply.
+If the endpoint gives log-probabilities, p(y|I) is the share of each number among the likely first tokens. Otherwise it
+is the stated number, or the shares among several samples. :class:`Filler` buys the rating of the whole output and all
+answers to a questionnaire in one reply.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .requests import TOKENS, TOP_LOGPROBS, Ask, BatchedAsking, object_schema, o
 
 @dataclass(frozen=True, slots=True)
 class ToRate:
-    """A thing to be rated: an output as a whole, given an answer, or one question's criterion."""
+    """A thing to rate: the whole output, the whole output given an answer, or the criterion of one question."""
 
     example: Example
     question: Question | None = None
     given: bool | None = None
-    """The answer to ``question`` under which the whole is rated; None asks for the degree of the question itself."""
+    """Answer to ``question``, given before the whole is rated; None asks for the degree of its criterion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """The distribution over K levels, or why there is none. A failure is a status, never a rating."""
+    """A distribution over K levels, or the reason why there is none. A failure is a status, never a rating."""
 
     example: str
     question: str | None
@@ -70,21 +70,21 @@ class Rater:
     prompt: Prompt
     judging: Judging
     levels: int = 5
-    """2 to 10. They are asked for as 1, 2, ...; ten levels as 0 to 9
+    """Number of levels, 2 to 10. The judge is asked for 1, 2, ...; with ten levels for 0 to 9
     (:func:`~askance.models.replies.answer_words.scale_of`)."""
     role: str = "rater"
 
     async def rate(
         self, wanted: Sequence[ToRate], on_ratings: Callable[[int, int], None] | None = None
     ) -> list[Rating]:
-        """Rate everything wanted; one rating each, in that order. Raises BudgetExceededError where a cap was reached;
-        the answers bought so far are in the store."""
+        """Rate all things wanted. Returns one rating each, in their order. Raises BudgetExceededError if a cap is
+        reached; the answers bought so far are in the store."""
         shown = (each for each in wanted if shows_images(self.prompt, each.example))
         refuse_images(self.model, (each.example.id for each in shown))
         return await all_together(wanted, self._rating, self.gateway.concurrency(self.model), on_ratings)
 
     def estimate(self, wanted: Iterable[ToRate]) -> tuple[int, int, int]:
-        """Calls that :meth:`rate` would buy now, answers that are there already, and tokens of the calls."""
+        """Return the calls that :meth:`rate` would buy, the number of stored answers, and the tokens of the calls."""
         calls = stored = tokens = 0
         store = self.gateway.store
         counted: set[bytes] = set()
@@ -99,7 +99,7 @@ class Rater:
         return calls, stored, tokens
 
     def _provenance(self) -> Provenance:
-        """Where numbers come from, as far as it is settled; log-probabilities are asked for until it is."""
+        """Return the source of the numbers. Until it is settled, log-probabilities are asked for."""
         asked = self.judging.p_yes
         return self.gateway.provenance.get(self.model.identity, "logprob") if asked == "auto" else asked
 
@@ -123,7 +123,7 @@ class Rater:
         return render("rate_given", question=rate.question.text, answer=answer, low=low, high=high)
 
     async def _rating(self, rate: ToRate) -> Rating:
-        """Buy one rating; an unreadable reply is not kept, so that it is asked for again next time."""
+        """Buy one rating. An unreadable reply is deleted from the store, so that the next run asks for it again."""
         name = (rate.example.id, rate.question.id if rate.question else None, rate.given)
         provenance = self._provenance()
         requests = list(self._requests(rate, provenance))
@@ -156,7 +156,8 @@ class Rater:
         return await self._rating(rate)
 
     def _read(self, answer: Answer, provenance: Provenance) -> tuple[tuple[float, ...], Provenance]:
-        """Read a reply: the numbers that were likely as its first word, else the number said; else ValueError."""
+        """Read the distribution of a reply from its likely first numbers, else from its stated number. Raises
+        ValueError if there is none."""
         low, high = scale_of(self.levels)
         masses = number_masses(answer.logprobs or (), low, high)
         if sum(masses) >= LEAST_MASS:
@@ -171,12 +172,12 @@ class Rater:
 WHOLE = "overall_rating"
 """Key of the rating in a filled questionnaire."""
 Filled = dict[tuple[str, int], tuple[tuple[float, ...], Provenance]]
-"""By example and replicate: the rating of a filled questionnaire, and where it comes from."""
+"""Ratings in filled questionnaires with their source, by example id and replicate."""
 
 
 @dataclass(frozen=True)
 class FillingAsking(BatchedAsking):
-    """One call an example: all yes/no answers and, after them, the rating of the whole (EIG paper, Figure 10)."""
+    """One call per example: all yes/no answers, then the rating of the whole output (EIG paper, Figure 10)."""
 
     levels: int = 5
     filled: Filled = field(default_factory=dict)
@@ -184,18 +185,18 @@ class FillingAsking(BatchedAsking):
 
     @property
     def form(self) -> str:
-        """A JSON object keyed by question id, with the rating as its last field."""
+        """The sentence that asks for a JSON object keyed by question id, with the rating as its last field."""
         low, high = map(str, scale_of(self.levels))
         return render("answer_filled", format=super().form, kind=WHOLE, low=low, high=high)
 
     def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
-        """The answers, then the rating."""
+        """Return the JSON schema of the answers, then the rating."""
         low, high = scale_of(self.levels)
         rating = {"type": "integer", "enum": list(range(low, high + 1))}
         return object_schema(super().schema(questions)["properties"] | {WHOLE: rating})
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Read the answers and the rating; ValueError where there is no rating or no answer."""
+        """Read the answers, and keep the rating in :attr:`filled`. Raises ValueError if either is missing."""
         readings = super().read(ask, answer)
         self.filled[ask.example.id, ask.replicate] = self._rating(answer)
         return readings
@@ -213,9 +214,9 @@ class FillingAsking(BatchedAsking):
 
 @dataclass(eq=False)
 class Filler(Evaluator):
-    """An evaluator whose replies hold the answers to all questions and the rating of the whole.
+    """An evaluator whose replies hold the answers to all questions and the rating of the whole output.
 
-    Several replicates or samples are the paper's rounds of simulated filling: their answers and ratings are averaged.
+    Replicates and samples are the paper's rounds of simulated filling. Their answers and ratings are averaged.
     """
 
     levels: int = 5
@@ -223,7 +224,7 @@ class Filler(Evaluator):
     states: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        """Check that one call can show what all questions see; InputError where it cannot."""
+        """Check that one call can show what all questions see. Raises InputError if it cannot."""
         super().__post_init__()
         views = {each.sees for each in self.checklist.asked}
         if len(views) != 1 or "quote" in views:
@@ -237,7 +238,7 @@ class Filler(Evaluator):
     async def fill(
         self, examples: Sequence[Example], on_verdicts: Callable[[int, int], None] | None = None
     ) -> tuple[VerdictColumns, list[Rating]]:
-        """Buy verdicts as :meth:`judge`, and one rating per example, in their order."""
+        """Buy verdicts as :meth:`judge` does, and one rating per example, in the order of the examples."""
         verdicts = await self.judge(examples, on_verdicts)
         failed = {each.example: each for each in verdicts if each.status != "ok"}
         read: dict[str, list[tuple[tuple[float, ...], Provenance]]] = {each.id: [] for each in examples}

@@ -1,7 +1,7 @@
-"""Replies of a judge: what each says about a question, or why it cannot be used.
+"""Reading a judge's replies to the questions of :mod:`.requests`.
 
-:mod:`.requests` asks; here is read, in the order of the kinds of reply: one word, an object in JSON, words of the
-output, a number. Whatever cannot be read is a ``ValueError``, whose text the judge is told when it is asked again.
+The kinds of reply, in the order of this file: one word, a JSON object, a quote from the output, a number. A reply that
+cannot be read raises ``ValueError``. The judge gets its message when it is asked again.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from ..prompts.checklist import Question
 from ..prompts.prompt import Prompt
 
 Answers = tuple[str, str]
-"""The words for yes and no that a judge is told to answer with."""
+"""Words for yes and no that a judge must answer with."""
 ENGLISH: Answers = ("yes", "no")
 NOTHING_QUOTED = "No words of the output make the answer yes."
-"""Explanation where there is nothing to quote."""
+"""Explanation if there is nothing to quote."""
 _ABSTENTIONS = frozenset({"n/a", "na", "unknown", "unclear", "undetermined", "neither", "cannot", "unsure"})
 
 
 class Reading(NamedTuple):
-    """A reply's answer to one question. ``answer`` None means that the judge abstained."""
+    """A reply's answer to one question. An ``answer`` of None means that the judge abstained."""
 
     answer: bool | None
     p_yes: float | None
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class YesNoForm:
-    """Yes or no to questions: what is asked for, and how a reply is read."""
+    """Settings for asking yes/no questions and reading the replies."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -59,30 +59,30 @@ class YesNoForm:
     temperature: float
     seed: int | None
     answers: Answers | None = None
-    """The words that are asked for; None: yes and no are, and those of the prompt's language are read too."""
+    """Words that are asked for; None: yes and no are asked for, and the prompt's language is read too."""
     stated: bool = False
     """Whether a probability is asked for with the answer."""
     by_number: bool = False
-    """Whether P(yes) is that probability."""
+    """Whether P(yes) is the stated probability."""
 
     @cached_property
     def words(self) -> AnswerWords:
-        """The words that are read."""
+        """Words that are read as yes or no."""
         return words_read(self.prompt, self.questions, self.answers)
 
     @property
     def asked_words(self) -> Answers:
-        """The words for yes and no that are asked for."""
+        """Words for yes and no that are asked for."""
         return self.answers or ENGLISH
 
 
 def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers | None) -> AnswerWords:
-    """The words for yes and no by which answers to questions are read."""
+    """Return the words that are read as yes or no in answers to questions."""
     return answer_words((prompt.text, "\n".join(each.text for each in questions)), answers)
 
 
 def read_word(answer: Answer, form: YesNoForm) -> Reading:
-    """Read a reply of one word."""
+    """Read a reply of one word. Raises ValueError if it is neither yes nor no."""
     ended = answer.finish != "length"
     if not form.logprobs:
         said = read_yes_no(answer.text, form.words, ended=ended)
@@ -99,7 +99,7 @@ def read_word(answer: Answer, form: YesNoForm) -> Reading:
 
 
 def _below_the_word(text: str, words: AnswerWords) -> str | None:
-    """The text below a first line that is yes or no: a reason that a judge gives unasked."""
+    """Return the text below a first line that is only yes or no: an unasked reason of the judge; else None."""
     if "\n" not in text:
         return None
     first, _, rest = text.strip().partition("\n")
@@ -111,12 +111,12 @@ def _abstains(text: str) -> bool:
 
 
 def read_object(answer: Answer, form: YesNoForm) -> Reading:
-    """Read a reply about one question in JSON."""
+    """Read a JSON reply about one question."""
     return _read_fields(json_object(answer, ["answer"]), "answer", answer, form)
 
 
 def read_objects(answer: Answer, questions: Sequence[str], form: YesNoForm) -> dict[str, Reading]:
-    """Read a reply about several questions in JSON: those answers that are there and usable, by question id."""
+    """Read the usable answers of a JSON reply, by question id. Raises ValueError if there is none."""
     fields = json_object(answer, questions)
     readings = {}
     for question in questions:
@@ -135,8 +135,8 @@ def read_objects(answer: Answer, questions: Sequence[str], form: YesNoForm) -> d
 
 
 def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
-    """The JSON object that a reply is; of one that was cut off, what was whole by then. Raises ValueError where it has
-    none of the wanted fields; the message is the problem."""
+    """Return the JSON object of a reply; of a cut-off reply, its complete fields. Raises ValueError, with the problem,
+    if the reply is not an object, or was cut off before any wanted field."""
     try:
         fields = object_in(answer.text, wanted, cut=True)
     except ValueError:
@@ -150,7 +150,7 @@ def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: YesNoForm) -> Reading:
-    """Read the object that answers a question; ``field`` is its place in the whole reply."""
+    """Read the object that answers a question. ``field`` is its key in the whole reply."""
     value, words = fields.get("answer"), form.words
     said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
     explanation = _explanation_in(fields)
@@ -174,7 +174,7 @@ def _explanation_in(fields: Mapping[str, Any]) -> str | None:
 
 
 def read_quote(answer: Answer, output: str, form: YesNoForm) -> Reading:
-    """Read a reply that is words of the output, or no."""
+    """Read a reply that is a quote from the output, or no."""
     explanation = quote_in(answer, output) if form.explained else None
     if form.logprobs and not form.by_number:
         p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
@@ -189,8 +189,7 @@ def read_quote(answer: Answer, output: str, form: YesNoForm) -> Reading:
 
 
 def quote_in(answer: Answer, output: str) -> str | None:
-    """The words of the output that a reply quotes, or that there is nothing; None where its words are not the
-    output's."""
+    """Return a reply's quote, or ``NOTHING_QUOTED``; None if its words are not in the output."""
     words = " ".join(answer.text.split()).strip("\"“”‘’«»' ")
     if says_nothing_to_quote(words):
         return NOTHING_QUOTED
@@ -200,10 +199,10 @@ def quote_in(answer: Answer, output: str) -> str | None:
 
 
 def read_score(answer: Answer, scale: tuple[int, int], *, explained: bool) -> Reading:
-    """Read the expected number of a scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
+    """Read the expected number on a scale, mapped to [0, 1] (LMUnit §3.3, eq. 2).
 
-    It comes from how likely each number was where the judge said one, not from the number that it said: Σ k·P(k), P
-    scaled to sum 1. ``answer`` is whether it is at least the middle of the scale.
+    It is Σ k·P(k), where P(k) are the probabilities of the numbers at the position of the judge's number, scaled to sum
+    1. ``answer`` says whether it is at least the middle of the scale.
     """
     low, high = scale
     explanation, field = None, None
@@ -220,7 +219,7 @@ def read_score(answer: Answer, scale: tuple[int, int], *, explained: bool) -> Re
 
 
 def read_better(answer: Answer, *, logprobs: bool) -> Reading:
-    """Read the number of the better of two outputs: ``answer`` is whether that is the first, ``p_yes`` how likely."""
+    """Read the number of the better output. ``answer`` says whether it is the first, ``p_yes`` is its probability."""
     if logprobs and (second := expected_number(answer.logprobs or (), 1, 2)) is not None:
         return Reading(1.0 - second >= 0.5, 1.0 - second)
     number = None if logprobs else number_said(answer.text)
@@ -230,6 +229,6 @@ def read_better(answer: Answer, *, logprobs: bool) -> Reading:
 
 
 def in_quotes(text: str) -> str:
-    """A reply in quotation marks, on one line and not too long."""
+    """Return a reply in quotation marks, on one line, cut after 60 characters."""
     text = " ".join(text.split())
     return f"'{text[:60]}…'" if len(text) > 60 else f"'{text}'"

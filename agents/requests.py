@@ -1,7 +1,7 @@
-"""Requests to a judge: one call a question (the paper's), or one call an example.
+"""Requests to a judge: one call per question (as in the paper), or one call per example.
 
-A way to ask (:data:`Asking`) makes the calls for an example: for yes or no, for a number of a scale, or, in
-:mod:`.pairwise`, for the better of two outputs. :mod:`.replies` reads what is answered.
+A way to ask (:data:`Asking`) makes the calls for an example. It asks for yes or no, for a number on a scale, or, in
+:mod:`.pairwise`, for the better of two outputs. :mod:`.replies` reads the answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXPLANATION = {"type": "string", "maxLength": 300}
 
 
 def object_schema(fields: dict[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with exactly these fields."""
+    """Return the JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
@@ -38,14 +38,14 @@ def _schema(answers: Answers, *, explained: bool, stated: bool = False) -> dict[
         return word
     fields: dict[str, Any] = {"answer": word}
     if stated:
-        fields[PROBABILITY] = NUMBER  # after the answer, which is decided before it is rated
+        fields[PROBABILITY] = NUMBER  # after the answer, so that the judge decides before it states a probability
     if explained:
         fields["explanation"] = _EXPLANATION
     return object_schema(fields)
 
 
 def question_block(question: Question) -> str:
-    """One question with its rubric, reference answer and violation example, where it has them."""
+    """Write one question with its rubric, reference answer and violation example, if it has them."""
     lines = [f"Question: {question.text}"]
     if question.rubric:
         lines.append(f"Rubric: {question.rubric}")
@@ -57,77 +57,77 @@ def question_block(question: Question) -> str:
 
 
 def each_format(*, explained: bool, answers: Answers = ENGLISH, stated: bool = False) -> str:
-    """The sentence that says how to answer one question."""
+    """Return the sentence that tells the judge how to answer one question."""
     name = "answer" + ("_stated" * stated + "_explained" * explained or "_word")
     return render(name, good=answers[0], bad=answers[1])
 
 
 def quote_format() -> str:
-    """The sentence that says how to answer with a quote."""
+    """Return the sentence that tells the judge how to answer with a quote."""
     return template("answer_quote")
 
 
 def batched_schema(
     questions: Sequence[Question], *, explained: bool, answers: Answers = ENGLISH, stated: bool = False
 ) -> dict[str, Any]:
-    """JSON schema of the answers, keyed by question id in the order asked."""
+    """Return the JSON schema of the answers, keyed by question id in the order asked."""
     one = _schema(answers, explained=explained, stated=stated)
     return object_schema({question.id: one for question in questions})
 
 
 def shuffled(questions: Sequence[Question], seed: int, example: str, replicate: int) -> list[Question]:
-    """The questions in an order that depends on the seed, the example and the replicate alone."""
+    """Shuffle the questions. The order depends only on the seed, the example and the replicate."""
     order = list(questions)
     random.Random(f"{seed}/{example}/{replicate}").shuffle(order)
     return order
 
 
 TOP_LOGPROBS = 20
-"""Alternatives asked for at the token of the verdict; enough to hold every spelling of yes and no."""
+"""Number of alternatives asked for at the verdict's token, enough for every spelling of yes and no."""
 QUOTE_TOKENS = 40
-"""Most tokens of a quote that is read; longer ones are cut off."""
+"""Most tokens of a quote; longer quotes are cut off."""
 STATED_TOKENS = 40
 """Most tokens of an answer with its probability, in JSON."""
 
 
 @dataclass(slots=True)
 class Ask:
-    """One call to be made: which questions on which example, and everything needed to build the request."""
+    """A call to be made: the questions on an example, and everything needed to build the request."""
 
     index: int
-    """Position of the first of its verdicts in the result."""
+    """Position of the call's first verdict in the result."""
     example: Example
     questions: tuple[Question, ...]
     replicate: int
     key: bytes
     framing: Framing
     rest: str
-    """Text that follows the part that all questions on this example share."""
+    """Text after the part that all questions on this example share."""
     parameters: Parameters
     wants_a_word: bool = False
     """Whether the answer is one word, yes or no."""
     wants_a_quote: bool = False
-    """Whether it is words of the output, or no."""
+    """Whether the answer is a quote from the output, or no."""
     seen: Example | None = None
-    """The example with what the judge is shown of it; None where that is the whole example."""
+    """The example reduced to the part that the judge sees; None if the judge sees all of it."""
 
     @property
     def messages(self) -> list[Message]:
-        """The conversation, as it is sent."""
+        """The conversation that is sent."""
         return opening(self.framing, self.framing.before + self.rest)
 
     def request(self) -> Request:
-        """The request; it has the key that was computed without building it."""
+        """Build the request, with the key that was computed before."""
         about = (self.questions[0], self.seen or self.example) if self.wants_a_word else None
         return Request(tuple(self.messages), self.parameters, self.replicate, self.key, self.framing, about)
 
     @property
     def is_short(self) -> bool:
-        """Whether so few tokens are asked for that a mark before the answer may take them all."""
+        """Whether ``max_tokens`` is so small that text before the answer may use all tokens."""
         return (self.wants_a_word or self.wants_a_quote) and self.parameters.max_tokens < ROOM
 
     def with_room(self, identity: str) -> Ask:
-        """The call with room for what stands before the answer."""
+        """Return the call with more tokens, for models that write something before the answer."""
         parameters = replace(self.parameters, max_tokens=ROOM)
         key = RequestKey(identity, parameters, self.replicate, opening(self.framing, self.framing.before)).key(
             self.rest
@@ -135,14 +135,14 @@ class Ask:
         return replace(self, parameters=parameters, key=key)
 
     def again(self, identity: str, answer: Answer, problem: str, form: str) -> Request:
-        """The request that asks again, once, saying what was wrong."""
+        """Make the request that asks again, once, and says what was wrong."""
         complaint = render("answer_again", problem=problem, format=quote_format() if self.wants_a_quote else form)
         messages = [*self.messages, ("assistant", answer.text or "(nothing)"), ("user", complaint)]
         return make_request(identity, messages, self.parameters, self.replicate, framing=self.framing)
 
 
 class OneByOne(ABC):
-    """One call a question; the keys share one hash of all that comes before the question."""
+    """One call per question. The keys share one hash of the text before the question, which saves time."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -150,7 +150,7 @@ class OneByOne(ABC):
     @property
     @abstractmethod
     def form(self) -> str:
-        """The sentence that says how to answer; empty where the prompt alone says it, and nobody is asked again."""
+        """The sentence that says how to answer; empty if the prompt says it. Then no question is asked again."""
 
     @property
     @abstractmethod
@@ -158,11 +158,11 @@ class OneByOne(ABC):
 
     @abstractmethod
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Read the answer, by question id; ids that are missing have to be asked alone. Raises ValueError where it says
-        nothing usable; the message is the problem."""
+        """Read the answers, by question id. Questions without an answer must be asked alone. Raises ValueError, whose
+        message is the problem, if the reply cannot be used."""
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Whether only the beginning of an answer came, because too few tokens were asked for."""
+        """Return whether the answer was cut off because ``max_tokens`` was too small."""
         return False
 
     def _parameters_of(self, sees: Sees) -> Parameters:
@@ -191,14 +191,14 @@ class OneByOne(ABC):
         return question.shown
 
     def _seen(self, example: Example, sees: Sees) -> Example:
-        """The example with what the judge is shown of it."""
+        """Reduce the example to the part that the judge sees."""
         return in_view(example, sees)
 
     def _frame(self, example: Example, sees: Sees) -> Framing:
         return frame(self.prompt, example, sees)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """The calls for one example whose verdicts begin at ``position``; those that see the same stand together."""
+        """Yield the calls for one example, grouped by view. ``position`` is the place of its first verdict."""
         word = self.wants_a_word
         for sees, asked in self._by_view.items():
             seen = self._seen(example, sees)
@@ -212,24 +212,27 @@ class OneByOne(ABC):
 
 @dataclass(frozen=True)
 class EachAsking(YesNoForm, OneByOne):
-    """One call a question, answered with one word, or in JSON where an explanation or a probability is wanted too; a
-    quote explains itself."""
+    """One call per question, answered with one word, or in JSON if an explanation or a probability is wanted too.
+
+    A question that is answered with a quote needs no JSON.
+    """
 
     @cached_property
     def form(self) -> str:
-        """One word, or JSON where more is wanted."""
+        """The sentence that asks for one word, or for JSON if more is wanted."""
         return each_format(explained=self.explained, answers=self.asked_words, stated=self.stated)
 
     @property
     def wants_a_word(self) -> bool:
-        """Unless an explanation or a probability is wanted too."""
+        """Whether neither an explanation nor a probability is wanted."""
         return not (self.explained or self.stated)
 
     def _view(self, question: Question) -> Sees:
         return question.sees
 
     def _block(self, question: Question) -> str:
-        """The question alone where the prompt says itself how to answer; a bare one then needs no label."""
+        """Write the question; without the sentence on how to answer, if the prompt itself has one. Then a question
+        without further parts needs no label either."""
         if question.sees == "quote":
             return question_block(question)
         if question.is_relation:
@@ -248,16 +251,17 @@ class EachAsking(YesNoForm, OneByOne):
             tokens = (200 if self.explained else 0) + (STATED_TOKENS if self.stated else 0)
             schema = _schema(self.asked_words, explained=self.explained, stated=self.stated)
             return Parameters(tokens, self.temperature, self.seed, top, schema)
+        # with log-probabilities the first token is enough; without, the word may have several tokens
         return Parameters(1 if self.logprobs else 8, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def _parameters_of(self, sees: Sees) -> Parameters:
-        """A quote that is read is written to its end; the probability is that of its first token as before."""
+        """Return the parameters; a quote gets more tokens. Its P(yes) is still the probability of its first token."""
         if sees != "quote" or self.wants_a_word:
             return self._parameters
         return Parameters(QUOTE_TOKENS, self.temperature, self.seed, TOP_LOGPROBS if self.logprobs else 0)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The one answer."""
+        """Read the answer to the call's only question."""
         if ask.wants_a_quote:
             reading = read_quote(answer, ask.example.output or "", self)
         else:
@@ -265,7 +269,7 @@ class EachAsking(YesNoForm, OneByOne):
         return {ask.questions[0].id: reading}
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Whether what stands before the answer took the few tokens that were asked for."""
+        """Return whether text before the answer used up the few tokens that were asked for."""
         most, ended, tokens = ask.parameters.max_tokens, answer.finish != "length", answer.logprobs or ()
         quotes = ask.wants_a_quote
         return ask.is_short and wants_room(answer.text, tokens, self.words, most=most, ended=ended, quotes=quotes)
@@ -273,28 +277,28 @@ class EachAsking(YesNoForm, OneByOne):
 
 @dataclass(frozen=True)
 class BatchedAsking(YesNoForm):
-    """One call an example: all questions at once, answers keyed by question id, order shuffled by seed.
+    """One call per example: all questions at once, answers keyed by question id, order shuffled by seed.
 
-    Questions that see the same and stand next to each other are a call.
+    Only neighbouring questions with the same view of the example share a call.
     """
 
     most: int | None = None
-    """Questions of one call at most."""
+    """Most questions in one call."""
 
     def alone(self, question_id: str) -> EachAsking:
-        """The way to ask one of the questions on its own."""
+        """Return the way to ask one of the questions on its own."""
         questions = tuple(question for question in self.questions if question.id == question_id)
         how = (self.explained, self.logprobs, self.temperature, self.seed, self.answers, self.stated, self.by_number)
         return EachAsking(self.prompt, questions, *how)
 
     @cached_property
     def form(self) -> str:
-        """A JSON object keyed by question id."""
+        """The sentence that asks for a JSON object keyed by question id."""
         yes, no = self.asked_words
         return render(f"answer_batched{'_stated' * self.stated}{'_explained' * self.explained}", good=yes, bad=no)
 
     def asks(self, identity: str, example: Example, position: int, replicate: int) -> Iterator[Ask]:
-        """One call for all questions that see the same, and for each that is answered with a quote."""
+        """Yield one call for each of :attr:`parts`."""
         for part in self.parts:
             if part[0].sees == "quote":
                 yield from self.alone(part[0].id).asks(identity, example, position, replicate)
@@ -304,8 +308,8 @@ class BatchedAsking(YesNoForm):
 
     @cached_property
     def parts(self) -> list[tuple[Question, ...]]:
-        """The questions of each call: those that see the same and stand next to each other, and each that is answered
-        with a quote."""
+        """Questions of each call: neighbours with the same view of the example, at most ``most``. A question that is
+        answered with a quote has a call of its own."""
         found = []
         for sees, some in groupby(self.questions, key=lambda question: question.sees):
             questions = tuple(some)
@@ -314,16 +318,16 @@ class BatchedAsking(YesNoForm):
         return found
 
     def tokens(self, questions: Sequence[Question]) -> int:
-        """Most tokens of the answers to several questions."""
+        """Return the most tokens for the answers to several questions."""
         one = (100 if self.explained else 20) + (STATED_TOKENS if self.stated else 0)
         return one * len(questions) + sum(len(each.id) for each in questions) + 50
 
     def schema(self, questions: Sequence[Question]) -> dict[str, Any]:
-        """JSON schema of the reply about several questions."""
+        """Return the JSON schema of the reply about several questions."""
         return batched_schema(questions, explained=self.explained, answers=self.asked_words, stated=self.stated)
 
     def block(self, questions: Sequence[Question]) -> str:
-        """Blocks of several questions, in their order."""
+        """Write several questions, in their order."""
         return "\n\n".join([*(f"[{each.id}] {question_block(each)}" for each in questions), self.form])
 
     def _together(
@@ -338,37 +342,37 @@ class BatchedAsking(YesNoForm):
         return Ask(position, example, asked, replicate, key, framing, rest, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """Read the answers that are there and usable."""
+        """Read the usable answers of the reply, by question id."""
         if ask.wants_a_quote:
             return self.alone(ask.questions[0].id).read(ask, answer)
         return read_objects(answer, [question.id for question in ask.questions], self)
 
     def wants_room(self, ask: Ask, answer: Answer) -> bool:
-        """Whether only the beginning of a quote came."""
+        """Return whether a quote was cut off."""
         return ask.wants_a_quote and self.alone(ask.questions[0].id).wants_room(ask, answer)
 
 
 Asking = OneByOne | BatchedAsking
-"""A way to ask a checklist about an example."""
+"""Way to ask a checklist about an example."""
 
 
 def for_replicate(parameters: Parameters, replicate: int) -> Parameters:
-    """The parameters with a seed of the replicate's own: with one seed an endpoint repeats itself."""
+    """Return the parameters with the replicate's own seed, because with the same seed an endpoint repeats itself."""
     if not replicate or parameters.seed is None:
         return parameters
     return replace(parameters, seed=parameters.seed + replicate)
 
 
 def illustrated(examples: Iterable[Example]) -> Iterator[Example]:
-    """The examples that have images in one of their texts."""
-    if getattr(examples, "has_structure", True):  # a table of plain texts is not read
+    """Yield the examples with images in one of their texts."""
+    if getattr(examples, "has_structure", True):  # a table of plain texts has no images, so it is not read
         for each in examples:
             if any(map(images_of, (each.input, each.output, each.context, each.reference))):
                 yield each
 
 
 def without_calls(examples: Iterable[Example], questions: Iterable[Question]) -> str | None:
-    """A sentence where a question is about calls of tools and no example has one; None otherwise."""
+    """Return a warning if a question is about calls of tools and no example has such calls; else None."""
     asked = next((each.id for each in questions if each.sees == "call"), None)
     outputs = (calls_told(each.output or "", each.input) for each in (examples if asked is not None else ()))
     if asked is None or any(each != NO_CALL for each in outputs):
@@ -377,12 +381,12 @@ def without_calls(examples: Iterable[Example], questions: Iterable[Question]) ->
 
 
 def shows_images(prompt: Prompt, example: Example, sees: Sees = "all") -> bool:
-    """Whether a judge is shown images of an example with a question that sees this part of it."""
+    """Return whether a judge sees images of an example, with a question about this part of it."""
     return bool(frame(prompt, example, sees).images)
 
 
 def opening(framing: Framing, content: str) -> list[Message]:
-    """The conversation up to the first answer, whose user says ``content``."""
+    """Return the conversation up to the judge's first answer; ``content`` is its last user message."""
     before: list[Message] = [*framing.messages, *([("system", framing.system)] if framing.system is not None else [])]
     for said, answer in framing.turns:
         before += [("user", said), ("assistant", answer)]
@@ -390,12 +394,12 @@ def opening(framing: Framing, content: str) -> list[Message]:
 
 
 TOKENS = 4
-"""Tokens of a reply: some tokenizers begin with a blank, and some models with marks around the number."""
+"""Tokens for a number: some tokenizers begin with a blank, and some models put marks around the number."""
 
 
 @dataclass(frozen=True)
 class ExpectedScoreAsking(OneByOne):
-    """One call a question, answered with a number of a scale (LMUnit §3.3; :func:`.replies.read_score`)."""
+    """One call per question, answered with a number on a scale (LMUnit §3.3; :func:`.replies.read_score`)."""
 
     prompt: Prompt
     questions: tuple[Question, ...]
@@ -403,11 +407,11 @@ class ExpectedScoreAsking(OneByOne):
     temperature: float
     seed: int | None
     scale: tuple[int, int]
-    """Lowest and highest number, in 0 to 9, or to 10 where nothing is explained."""
+    """Lowest and highest number, from 0 to 9; to 10 if no explanation is wanted."""
 
     @cached_property
     def form(self) -> str:
-        """One number, or JSON where an explanation is wanted."""
+        """The sentence that asks for one number, or for JSON if an explanation is wanted."""
         name = "answer_score_explained" if self.explained else "answer_score"
         return render(name, low=str(self.scale[0]), high=str(self.scale[1]))
 
@@ -421,10 +425,10 @@ class ExpectedScoreAsking(OneByOne):
         return Parameters(200, self.temperature, self.seed, TOP_LOGPROBS, schema)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The expected number."""
+        """Read the expected number."""
         return {ask.questions[0].id: read_score(answer, self.scale, explained=self.explained)}
 
     def nearest(self, p_yes: float) -> str:
-        """The number of the scale that an expected score lies next to: what the judge as good as said."""
+        """Return the number on the scale that is nearest to an expected score. It stands for the judge's answer."""
         low, high = self.scale
         return str(low + round(p_yes * (high - low)))

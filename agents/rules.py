@@ -1,8 +1,7 @@
-"""A judge's rule: how it is asked for in either direction, made of the end of a sentence that a model wrote, and
-guarded.
+"""Rules for judges: their two directions, how a rule is made of a model's end of a sentence, and the guards.
 
-A rule must be general, and say more than the question. A small model that first chooses one of the kinds of faults that
-a question may be about, listed from the task alone, does not retell the example.
+A rule must be general and say more than the question. A small model does not retell the example if it first chooses a
+kind of fault from a list, which was made from the task and the question without the example.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from ..prompts.templates import template
 from ..prompts.text import copied_names, copied_words, topic_words
 
 LONGEST_RULE = 240
-"""Characters; a rule is one sentence."""
+"""Most characters of a rule, which is one sentence."""
 ECHO_RUN = 6
-"""Words in a row of our own orders to a model that make its rule an echo; "When the request asks for" has five."""
+"""Number of words in a row from our own orders that make a rule an echo; "When the request asks for" has five."""
 STEM = 5
-"""Letters; words that begin alike are taken for the same word."""
+"""Number of first letters that are compared: words with the same beginning count as the same word."""
 
 _REPEATED_OPENING = (
     r"^(?:(?:asked\s+about\s+a\s+fault,?\s+)?answer\s+(?:{orders})\s+|give\s+a\s+(?:bad|good)\s+rating\s+(?:even\s+)?)?"
@@ -50,11 +49,11 @@ _EMPTY_WORDS = (
     "even some more most other source document article summary input the and not are has its any all but for was can "
     "who how did yes one it's isn aren nor also each both been being will would could that's key"
 )
-"""Words that say no more than that something is right or wrong, and those that every rule needs."""
+"""Words that say only that something is right or wrong, and words that every rule needs."""
 
 
 def rule_sentence(opening: str, rest: str) -> str:
-    """One sentence from its given opening and the model's ending, which may repeat parts of the opening."""
+    """Make a sentence of its given opening and the model's ending, which may repeat parts of the opening."""
     rest = " ".join(rest.split()).strip(" .\"'")
     orders = r"yes|no\s+even" if opening in (STRICTER_ON_FAULT.opening, LENIENT_ON_FAULT.opening) else r"no|yes\s+even"
     rest = re.sub(_REPEATED_OPENING.format(orders=orders), "", rest, flags=re.IGNORECASE)
@@ -65,10 +64,10 @@ def rule_sentence(opening: str, rest: str) -> str:
 
 
 def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) -> str | None:
-    """Why a rule is about the examples it was drawn from, whose texts are ``shown``; None where it is general.
+    """Return why a rule is too special; None if it is general.
 
-    It may not repeat the question's example of a ``violation`` either. Words that are ``judged`` any rule may use: the
-    task, the question and the kinds of faults.
+    A rule is too special if it copies the examples' texts ``shown``, or the question's example of a ``violation``. Any
+    rule may use the words of ``judged``: the task, the question and the kinds of faults.
     """
     copied = (
         copied_words(rule, shown)
@@ -80,20 +79,21 @@ def too_special(rule: str, shown: Sequence[str], violation: str, judged: str) ->
 
 
 def echoed(text: str, orders: Iterable[str]) -> str | None:
-    """Words of our own orders, templates by name, that a model gave back; None where it did not."""
+    """Return the words that a model repeated from our own orders (names of templates); None if there are none."""
     return copied_words(text, [template(name) for name in orders], run=ECHO_RUN)
 
 
 def noun_phrase(kind: str) -> str:
-    """A kind of fault as what an output may have: "a name is wrong" becomes "a name that is wrong"."""
+    """Turn a kind of fault into a thing that an output may have: "a name is wrong" into "a name that is wrong"."""
     return _CLAUSE.sub(r"\1 that \2", kind)
 
 
 def beside_the_point(rule: str, judged: str) -> str | None:
-    """Why a rule is none for a judge: it asks a question, or speaks of rules, examples or judges; None where it is one.
+    """Return why a rule is no rule for a judge; None if it is one.
 
-    A small model repeats what it was told about its notes ("... if the rule must help on other examples"). ``judged``
-    are words that any rule may use: a task may be about rules.
+    It is no rule if it repeats our orders, asks a question, or speaks of rules, examples or judges. A small model
+    repeats orders about notes ("... if the rule must help on other examples"). Any rule may use the words of
+    ``judged``, because a task may be about rules.
     """
     if echo := echoed(rule, _ORDERS):
         return f'the rule repeats what you were told ("{echo}"); say what to look for in an output'
@@ -105,13 +105,13 @@ def beside_the_point(rule: str, judged: str) -> str | None:
 
 
 def speaks_of(kind: str, rule: str) -> bool:
-    """Whether the rule has a word of its kind: "does not match the input" has none of "a changed name"."""
+    """Return whether the rule has a word of its kind. E.g. "does not match the input" has none of "a changed name"."""
     words = {word for word in re.findall(r"\w+", kind.lower()) if len(word) > 3}
     return bool(words & set(re.findall(r"\w+", rule.lower())))
 
 
 def content_stems(text: str) -> set[str]:
-    """The beginnings of the words in a text that say something: not the short ones, nor those in every rule."""
+    """Return the beginnings of a text's content words: without words of up to two letters and words of every rule."""
     return {_stem(word) for word in re.findall(r"\w+", text.lower()) if len(word) > 2} - _EMPTY_STEMS
 
 
@@ -123,7 +123,7 @@ _EMPTY_STEMS = frozenset(map(_stem, _EMPTY_WORDS.split()))
 
 
 class FaultKinds(BaseModel):
-    """Kinds of faults that a checklist is about, in general words."""
+    """Kinds of faults that a question is about, in general words."""
 
     model_config = ConfigDict(title="kinds of faults")
 
@@ -131,12 +131,12 @@ class FaultKinds(BaseModel):
 
 
 def listed_kind(kind: str, kinds: Iterable[str]) -> str | None:
-    """The kind of the list that a model named, whatever its case and full stop; None where it named another."""
+    """Return the listed kind that a model named, ignoring case and full stops; None if it named another kind."""
     return next((each for each in kinds if each.lower() == kind.strip(" .\"'").lower()), None)
 
 
 class NoteFields(BaseModel):
-    """Fields that every note begins with, in this order."""
+    """Fields at the beginning of every note, in this order."""
 
     model_config = ConfigDict(title="note")
 
@@ -147,7 +147,7 @@ class NoteFields(BaseModel):
 
 @dataclass(frozen=True)
 class Direction:
-    """How a rule of one direction is asked for and written."""
+    """A direction of rules, with the words for asking for such a rule and for writing it."""
 
     name: Literal["stricter", "more lenient"]
     field: str
@@ -158,7 +158,7 @@ class Direction:
 
     @cached_property
     def record(self) -> type[NoteFields]:
-        """The note's schema."""
+        """Schema of the note."""
         rule: Any = (str, Field(min_length=10, max_length=LONGEST_RULE))
         return create_model("Note", __base__=NoteFields, **{self.field: rule})
 
@@ -169,7 +169,7 @@ class Direction:
 
     @property
     def answers(self) -> tuple[str, str]:
-        """The right answer, and the one that the judge gave."""
+        """The right answer, and the judge's wrong answer."""
         return ("no", "yes") if self.stricter != self.on_fault else ("yes", "no")
 
 
@@ -179,22 +179,22 @@ STRICTER_ON_FAULT = Direction("stricter", "answer_yes_if", "Asked about a fault,
 LENIENT_ON_FAULT = Direction(
     "more lenient", "answer_no_even_if", "Asked about a fault, answer no even if the output", True
 )
-"""Both say what they are about, as the rules of a prompt are read with questions of either kind."""
+"""Directions for fault questions. Their openings say so, because a prompt's rules are read with all its questions."""
 STRICTER_RATING = Direction("stricter", "answer_no_if", "Give a bad rating if the output")
 LENIENT_RATING = Direction("more lenient", "answer_yes_even_if", "Give a good rating even if the output")
-"""For judges in people's own words, who answer neither yes nor no."""
+"""Directions for judges in people's own words, which do not answer yes or no."""
 DIRECTIONS = (STRICTER, LENIENT, STRICTER_ON_FAULT, LENIENT_ON_FAULT, STRICTER_RATING, LENIENT_RATING)
 
 
 def direction_of(question: Polar, answer: bool) -> Direction:
-    """The direction of a rule for a judge that wrongly gave this answer."""
+    """Return the direction of a rule for a judge whose ``answer`` was wrong."""
     if question.is_fault:
         return LENIENT_ON_FAULT if answer else STRICTER_ON_FAULT
     return STRICTER if answer else LENIENT
 
 
 def polarity_words(question: Polar) -> dict[str, str]:
-    """Values of the templates that list kinds of faults: a question's answers, and a question like it."""
+    """Return values for the templates that list kinds of faults: the good and the bad answer, a similar question."""
     if question.is_fault:
         return {"good": "no", "bad": "yes", "like": "Would it go wrong, cooked as written?"}
     return {"good": "yes", "bad": "no", "like": "Can it be cooked as written?"}
@@ -202,7 +202,7 @@ def polarity_words(question: Polar) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RuleMaker:
-    """Turns a note's ending into a rule, or says why it cannot be one."""
+    """Turns a note's end of a sentence into a rule, or says why that is not possible."""
 
     direction: Direction
     question: Question
@@ -213,8 +213,8 @@ class RuleMaker:
     kinds: Sequence[str] = ()
 
     def rule(self, ending: str, kind: str) -> str:
-        """The model's rule where it is general, else the rule that its kind makes. Raises ValueError where neither can
-        be used; the message is told to the model."""
+        """Return the model's rule if it is general, else a rule made of its kind. Raises ValueError, with a message for
+        the model, if neither can be used."""
         text = rule_sentence(self.direction.opening, ending)
         problem = self._problem(text)
         follows = not self.kinds or not self.direction.stricter or speaks_of(kind, text)
@@ -229,7 +229,8 @@ class RuleMaker:
         raise ValueError(problem or f'"{self.direction.field}" does not say what "kind" says')
 
     def _problem(self, text: str, *, listed: bool = False) -> str | None:
-        """``listed``: the words are a kind's, which was listed without a look at any example."""
+        """Return why a rule cannot be used; else None. ``listed``: its words come from a kind that was listed without
+        an example, so they are not too special."""
         if re.findall(r"\w+", text) == re.findall(r"\w+", self.direction.opening):
             return f'"{self.direction.field}" says nothing; say what to look for in an output'
         special = foreign_order(text, self.judged) or beside_the_point(text, self.judged)

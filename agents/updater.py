@@ -1,8 +1,9 @@
-"""Who writes lessons into a prompt: the updater, one exact edit a lesson (BinEval §3.3, step 4), or the rewriter.
+"""Agents that write lessons into a prompt: the updater and the rewriter.
 
-The rewriter takes all lessons in one call (App. B). Both are held to the same guards before a verdict is bought
-(:func:`check_edit`): no placeholder, no protected part and no answer format gets lost, and most of what the prompt said
-is kept, unless it orders the opposite of a lesson: such a part may be corrected, or taken out.
+The updater makes one exact edit per lesson (BinEval §3.3, step 4); the rewriter takes all lessons in one call (App. B).
+Both must pass the same guards before a verdict is bought (:func:`check_edit`). No placeholder, protected part or answer
+format may get lost. Most of the prompt's words must be kept, but a part that orders the opposite of a lesson may be
+corrected or taken out.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ _JSON = re.compile(r"\bJSON\b", re.IGNORECASE)
 
 
 def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequence[str]) -> None:
-    """Check an edit against the prompt that it is made for; nothing may be copied from ``examples``, texts of
-    development. Raises ValueError, whose message is told to the model, where it cannot be applied, makes the prompt too
-    long, changes or moves the answer format, a scale or a placeholder, orders another format beside it, says what no
-    lesson may, or copies an example."""
+    """Check an edit of a prompt. Raises ValueError, with a message for the model, if the edit fails a guard.
+
+    An edit fails if it cannot be applied; if it makes the prompt too long; if it changes or moves the answer format, a
+    scale or a placeholder; if it orders another answer format; if it gives an order that is forbidden in lessons; or if
+    it copies from ``examples``, which are texts of development.
+    """
     changed = check_length(prompt.apply(edit), max_chars)
     if changed.placeholders != prompt.placeholders:
         raise ValueError("it moves a placeholder")
@@ -52,7 +55,7 @@ def check_edit(prompt: Prompt, edit: Edit, max_chars: int | None, examples: Sequ
 
 
 def _scales(text: str) -> list[str]:
-    """The ranges of numbers in sentences about rating, in order."""
+    """Return the ranges of numbers in sentences about rating, in order."""
     return [
         " ".join(found.lower().split())
         for sentence in re.split(r"[.\n]", text)
@@ -62,17 +65,17 @@ def _scales(text: str) -> list[str]:
 
 
 LONG_LINE = 160
-"""Characters; longer lines are taken apart into sentences."""
+"""Lines with more characters are split into sentences."""
 _PLACEHOLDER_LINE = re.compile(r"\{[A-Za-z_]\w*\}")
 LEAST_KEPT = 0.7
-"""Share of a part's words that a replacement must keep."""
+"""Smallest share of a part's words that a replacement must keep."""
 LEAST_SAID = 0.6
-"""Share of a lesson's words that the edit must have."""
+"""Smallest share of a lesson's words that the edit must contain."""
 _BULLET = re.compile(r"[ \t]*([-*•]|\d+[.)])[ \t]+")
 
 
 class Proposal(BaseModel):
-    """Where the prompt changes and what it then says."""
+    """A proposed change: the part of the prompt, and its new text or an addition."""
 
     part: int = Field(ge=1)
     action: Literal["add", "replace"]
@@ -80,7 +83,7 @@ class Proposal(BaseModel):
 
 
 class Correction(BaseModel):
-    """The fate of a part that orders the opposite of the lesson."""
+    """The correction or deletion of a part that orders the opposite of the lesson."""
 
     model_config = ConfigDict(title="correction of the prompt")
 
@@ -103,7 +106,8 @@ class EditAgent(Agent):
         seed: int | None = None,
         free: bool = False,
     ) -> None:
-        """``max_prompt_chars``: longer prompts are refused. ``free``: as in the papers, old words need not be kept."""
+        """``max_prompt_chars``: longer prompts are refused. ``free``: edits need not keep the old words or say all of
+        the lesson, as in the papers."""
         super().__init__(gateway, model, seed=seed)
         self._max_prompt_chars = max_prompt_chars
         self._least_kept = 0.0 if free else LEAST_KEPT
@@ -113,18 +117,19 @@ class EditAgent(Agent):
 class Updater(EditAgent):
     """A model that names a part of the prompt and its revision.
 
-    The parts are the prompt's own lines and sentences, so the old text of an edit is exact by construction: a model
-    that copies a passage with one letter changed cannot spoil it.
+    The model gives the number of a line or sentence. So the old text of an edit is exact, and no copying error of the
+    model can spoil it.
     """
 
     async def propose(
         self, prompt: Prompt, lesson: Lesson, examples: Sequence[str] = (), opposed: Sequence[int] = ()
     ) -> Edit:
-        """Turn a lesson into an edit that the prompt's guards let through. Raises ParseError where the model's second
-        proposal was refused too; the message says why.
+        """Turn a lesson into an edit that passes the guards. Raises ParseError, with the reason, if the model's second
+        proposal is refused too.
 
-        Nothing may be copied from ``examples``, texts of development. ``opposed`` are places, from 0, of the parts
-        (:func:`split_parts`) that order the opposite of the lesson: one of them is then corrected or taken out.
+        Nothing may be copied from ``examples``, which are texts of development. ``opposed`` are the positions, from 0,
+        of the parts (:func:`split_parts`) that order the opposite of the lesson. One of them is then corrected or taken
+        out.
         """
         spans = split_parts(prompt)
         if not spans:
@@ -166,11 +171,10 @@ class Updater(EditAgent):
 
 
 def split_parts(prompt: Prompt) -> list[tuple[int, int]]:
-    """Spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
+    """Return the spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
 
-    Left out are blank lines, lines inside a protected part, variables on a line of their own with the label above
-    them, loops of Jinja, lines between messages, messages that show a case, and everything after the question: the
-    question stays last.
+    Left out are blank lines, protected lines, lines that are only a variable with the label above them, loops of Jinja,
+    lines between messages, messages that show a case, and everything from the question on: the question stays last.
     """
     text, spans, protected, position = prompt.text, list[tuple[int, int]](), False, 0
     stop = len(text) + 1 if prompt.around_question is None else len(prompt.around_question[0])
@@ -192,7 +196,7 @@ def split_parts(prompt: Prompt) -> list[tuple[int, int]]:
 
 
 def _shows_alone(prompt: Prompt, start: int, line: str) -> bool:
-    """Whether a line has nothing that may be edited: a variable alone, or a part of a prompt's fixed spans."""
+    """Return whether a line has nothing to edit: it is only a variable, or part of a fixed span of the prompt."""
     if not prompt.fixed:
         return bool(_PLACEHOLDER_LINE.fullmatch(line.strip()))
     end, left = start + len(line.rstrip("\n")), line
@@ -205,11 +209,11 @@ def _shows_alone(prompt: Prompt, start: int, line: str) -> bool:
 
 
 def last_instruction(prompt: Prompt, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
-    """The span of the part after which further instructions belong; None where no part may be edited.
+    """Return the span of the part after which further instructions belong; None if no part may be edited.
 
-    It is the last bullet, where there are bullets, or else the last part that announces nothing ("Summary:"). Of
-    several messages it is in the system's, or else in the last one that may be edited. ``within`` is the span of the
-    text that it must be in.
+    It is the last bullet, else the last part that does not end with a colon ("Summary:"). In a prompt of several
+    messages it is in the system message, or else in the last message that may be edited. ``within`` limits it to a span
+    of the text.
     """
     text, spans = prompt.text, split_parts(prompt)
     home = None if prompt.form is None else prompt.form.home(text)
@@ -223,9 +227,9 @@ def last_instruction(prompt: Prompt, within: tuple[int, int] | None = None) -> t
 
 
 def make_edit(prompt: Prompt, span: tuple[int, int], proposal: Proposal | Correction, lesson: str) -> Edit:
-    """The proposal as exact text: ``old`` is lengthened, line by line, until it occurs once.
+    """Turn a proposal into an exact edit. ``old`` is extended, line by line, until it occurs only once.
 
-    A part that is deleted goes with its line, or with the white space before it where more stands on that line.
+    A deleted part takes its line with it, or the white space on one side if more text is on the line.
     """
     text, (start, end) = prompt.text, span
     line_start = text.rfind("\n", 0, start) + 1
@@ -252,7 +256,7 @@ def make_edit(prompt: Prompt, span: tuple[int, int], proposal: Proposal | Correc
 
 
 def _whole_line(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part with what would be left of it: its line, or the white space on one side."""
+    """Extend the span of a deleted part to its line, or to the white space on one side."""
     line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
     line_end = len(text) if line_end == -1 else line_end
     before, after = text[line_start:start], text[end:line_end]
@@ -268,7 +272,7 @@ def _without_bullet(line: str) -> str:
 
 
 def shared_words(wanted: str, text: str) -> float:
-    """Share of the words of ``wanted`` that occur in ``text``, in [0, 1]."""
+    """Return the share of the words of ``wanted`` that occur in ``text``, in [0, 1]."""
     words = re.findall(r"\w+", wanted.lower())
     there = set(re.findall(r"\w+", text.lower()))
     return sum(word in there for word in words) / len(words) if words else 1.0
@@ -288,10 +292,10 @@ class Rewriter(EditAgent):
     async def propose(
         self, prompt: Prompt, lessons: Sequence[Lesson], examples: Sequence[str] = (), opposed: Sequence[int] = ()
     ) -> Edit:
-        """Rewrite the prompt so that it says the lessons; the edit is the part between what stayed the same. Raises
-        ParseError where the model's second rewrite was refused too; the message says why.
+        """Rewrite the prompt so that it says the lessons. The edit covers the lines from the first to the last change.
 
-        Arguments are those of :meth:`Updater.propose`; ``opposed`` parts need not be kept.
+        Raises ParseError, with the reason, if the model's second rewrite is refused too. The arguments are those of
+        :meth:`Updater.propose`; ``opposed`` parts need not be kept.
         """
         parts = [prompt.text[start:end] for start, end in split_parts(prompt)]
         wrong = [parts[place] for place in sorted(opposed)]
@@ -320,9 +324,9 @@ class Rewriter(EditAgent):
 
 
 def is_said(lesson: str, prompt: str) -> bool:
-    """Whether a line of the prompt has most words of a lesson, among them most of those that tell it from others.
+    """Return whether a line of the prompt has most words of a lesson, and most of its content words.
 
-    The words of the whole prompt would not do: between them, other lessons have most words of any lesson.
+    The lines are tested one by one, because all lines together contain most words of any lesson.
     """
     telling = content_stems(lesson)
     for line in prompt.splitlines():
@@ -333,7 +337,7 @@ def is_said(lesson: str, prompt: str) -> bool:
 
 
 def whole_edit(old: str, new: str, lessons: Sequence[str]) -> Edit:
-    """The change from one text to another as one exact edit of whole lines; white space at the ends is kept."""
+    """Return the change from one text to another as one exact edit of whole lines. White space at the ends is kept."""
     before = old[: len(old) - len(old.lstrip())]
     after = old[len(old.rstrip()) :]
     lines, revised = old.splitlines(keepends=True), (before + new + after).splitlines(keepends=True)

@@ -1,1 +1,1 @@
-"""All that is kept: answers, lessons, the run's journal and directory, where each sentence comes from."""
+"""Storage: answers, lessons, a run's journal and directory, and the provenance of each sentence and question."""

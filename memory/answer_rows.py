@@ -1,4 +1,4 @@
-"""An answer as a row of a store, whichever database that is in."""
+"""Answers as rows of a store: the same rows for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ COLUMNS = "key, text, logprobs, prompt_tokens, completion_tokens, cost_usd, fini
 UNKNOWN = "unknown"
 """Text in place of an unknown cost; a sum over the column counts it as 0."""
 _THOUGHT = " thought="
-"""End of a row's finish where the model thought, before the number of tokens. The table needs no new column for it."""
+"""Mark before the number of thinking tokens, at the end of ``finish``. This way the table needs no new column."""
 Row = tuple[bytes, str | bytes, str | bytes | None, int, int, float | str, str]
-"""An answer under its key. A text that holds half a surrogate pair, which databases take for no text, is bytes."""
+"""An answer with its key. A text with half a surrogate pair is kept as bytes, because databases refuse it as text."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def row_of(key: bytes, answer: Answer) -> Row:
-    """The row that keeps an answer."""
+    """Make the row of an answer."""
     logprobs = None
     if answer.logprobs is not None:
         flat = [
@@ -37,7 +37,7 @@ def row_of(key: bytes, answer: Answer) -> Row:
 
 
 def answer_of(row: Row) -> Answer:
-    """The answer that a row keeps."""
+    """Make the answer of a row."""
     _, text, logprobs, sent, written, cost, finish = row
     tokens = None
     if logprobs is not None:
@@ -51,25 +51,25 @@ def answer_of(row: Row) -> Answer:
 
 
 def _pairs(flat: list[Any]) -> tuple[tuple[str, float], ...]:
-    """Put each two neighbouring numbers of a flat list into a pair."""
+    """Pair the elements of a flat list: token and log-probability alternate in it."""
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
 class ReadableStore(Protocol):
-    """A store that is looked into."""
+    """A store that can be read."""
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are there, as they are written down."""
+        """Return the rows of the stored answers to these keys."""
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of a model that thinks; None where there are none."""
+        """Return facts about a model that thinks; None if there are none."""
 
     def close(self) -> None:
-        """End, and let go of what is still claimed."""
+        """End the remaining claims and close the store."""
 
 
 class KeptAnswers(Mapping[bytes, Answer]):
-    """Answers by key, each made when it is asked for: as rows, ten thousand take 5 MB in place of 25."""
+    """Answers by key, kept as rows and decoded on access: ten thousand rows take 5 MB, ten thousand answers 25 MB."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {row[0]: row for row in rows}
@@ -88,18 +88,18 @@ class KeptAnswers(Mapping[bytes, Answer]):
 
 
 def left_of(keys: Sequence[bytes], rows: Iterable[Row]) -> list[bytes]:
-    """The keys that no row is there for, each once."""
+    """Return the keys that have no row, without repeats."""
     there = {row[0] for row in rows}
     return [key for key in dict.fromkeys(keys) if key not in there]
 
 
 def is_empty(row: Row) -> bool:
-    """Whether a row holds an empty answer. Earlier versions stored these; they count as missing."""
+    """Return whether a row holds an empty answer. Earlier versions stored empty answers; they count as missing."""
     return row[2] is None and not row[1].strip()
 
 
 def storable(text: str) -> str | bytes:
-    """The text, or its bytes where it holds half a surrogate pair."""
+    """Return the text, or its bytes if it contains half a surrogate pair."""
     if text.isascii():
         return text
     try:

@@ -1,7 +1,7 @@
-"""Changes that people make by hand: questions that a run is to try, and changes of a judge.
+"""Changes that people make by hand: questions that a run must try, and changes of a judge.
 
-``wanted-questions.jsonl`` stands beside an earlier run's result. The run that goes on from it (``align --from``) tries
-the questions among its own candidates. The file only grows: the last line about a comment stands.
+``wanted-questions.jsonl`` is kept beside an earlier run's result. The run that continues it (``align --from``) tries
+these questions among its own candidates. Lines are only added; the last line about a comment counts.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from .records import CriterionRecord
 
 WANTED_FILE = "wanted-questions.jsonl"
 MOST_TEXT = 1_000
-"""Characters of a question."""
+"""Most characters of a question."""
 MOST_QUOTED = 300
-"""Characters of a comment that are quoted in a question."""
+"""Most characters of a comment that are quoted in a question."""
 WAITS = 10.0
-"""Seconds that a line waits for another window's."""
+"""Seconds to wait while another window writes."""
 
 
 class WantedQuestion(BaseModel):
-    """A comment that a person made a question of, or took back."""
+    """A question that a person made of a comment, or the note that it was taken back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     comment: str = Field(min_length=1)
-    """In one line (:func:`~askance.prompts.human_feedback.one_line`)."""
+    """The comment on one line (:func:`~askance.prompts.human_feedback.one_line`)."""
     text: str = Field(max_length=MOST_TEXT)
-    """The question; empty where it was taken back."""
+    """The question; empty if it was taken back."""
     dimension: str = Field(min_length=1)
     examples: tuple[str, ...] = Field(min_length=1)
     """Ids of the examples that the comment was written on."""
     by: str = Field(min_length=1)
     time: str
-    """When it was written, in ISO format."""
+    """Time of writing, in ISO format."""
 
     @field_validator("text")
     @classmethod
@@ -55,20 +55,20 @@ class WantedQuestion(BaseModel):
 
     @property
     def candidate(self) -> CriterionRecord:
-        """As a run tries it: a question that came from a comment."""
+        """The record with which a run tries the question, as a question from a comment."""
         return CriterionRecord.of(self.text, self.dimension, "comment", self.examples, (self.comment,))
 
 
 def question_of(comment: str) -> str:
-    """A comment as a question: itself where it is one, else whether a reader would say it of the output."""
+    """Make a question of a comment: the comment itself if it is a yes/no question, else "Would a reader say …?"."""
     if len(comment) <= MOST_QUOTED and asks_yes_or_no(comment):
         return one_line(comment)
     return f"Would a reader say of this output: “{told([comment], MOST_QUOTED)}”?"
 
 
 def read_wanted(run: Path) -> Mapping[str, WantedQuestion]:
-    """The questions that stand, by comment; none where there is no file. Raises InputError, which names the line, where
-    one is damaged."""
+    """Read the wanted questions that were not taken back, by comment; empty without a file. Raises InputError, with the
+    line, if the file is damaged."""
     file, found = run / WANTED_FILE, dict[str, WantedQuestion]()
     for number, row in read_rows(file) if file.is_file() and file.stat().st_size else ():
         wanted = validate_row(WantedQuestion, row, f"{file}, line {number}")
@@ -79,12 +79,12 @@ def read_wanted(run: Path) -> Mapping[str, WantedQuestion]:
 
 
 def add_wanted(run: Path, wanted: WantedQuestion) -> None:
-    """Keep a question, or that it is taken back; it is on the disk when this returns. Raises AskanceError where it
-    cannot be written, and InputError where the file is damaged."""
+    """Add a question, or the note that it was taken back. The line is on the disk when this returns. Raises
+    AskanceError if it cannot be written, and InputError if the file is damaged."""
     file = run / WANTED_FILE
     try:
         with FileLock(run / f".{WANTED_FILE}.lock", timeout=WAITS):
-            read_wanted(run)  # a line after a damaged one would be lost
+            read_wanted(run)  # raises if the file is damaged: a line after a damaged line would be lost
             append_line(file, wanted.model_dump(mode="json"))
     except Timeout:
         raise AskanceError(f"{file}: another window has been writing for {WAITS:g} seconds. Try again.") from None
@@ -93,26 +93,27 @@ def add_wanted(run: Path, wanted: WantedQuestion) -> None:
 
 
 class JudgeChange(BaseModel):
-    """One change that a person made of a judge, as ``judge.yaml`` keeps it under ``history``."""
+    """A change that a person made to a judge; ``judge.yaml`` lists these changes under ``history``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: str = Field(min_length=1)
     """Name of the person."""
     time: str
-    """When it was saved, in ISO format."""
+    """Time of saving, in ISO format."""
     of: str
     """The :attr:`~askance.evaluation.kept_judge.KeptJudge.hash` of the judge before the change."""
     what: tuple[str, ...] = Field(min_length=1)
-    """Sentences, one a change."""
+    """One sentence for each change."""
     looks: int = Field(0, ge=0)
-    """Changed judges whose agreement on validation had been looked at when this one was saved, itself among them."""
+    """Number of changed judges, this one included, whose agreement on validation was shown before the saving."""
     shaped_on_validation: bool = False
-    """Whether validation had been looked at for another judge before this one was saved: it says nothing of it now."""
+    """Whether agreement on validation was shown for another judge before this one was saved. Then the agreement of this
+    judge on validation proves nothing."""
 
 
 def shaped_said(history: Sequence[JudgeChange]) -> str | None:
-    """A sentence on a judge that a person shaped on validation; None where nobody did."""
+    """Return a sentence on a judge that a person shaped on validation; None if nobody did."""
     shaped = [each for each in history if each.shaped_on_validation]
     if not shaped:
         return None

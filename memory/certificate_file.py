@@ -1,4 +1,4 @@
-"""``certificate.json``: for each target of a migration, whether it may take the old model's place, with the figures."""
+"""``certificate.json``: for each target of a migration, whether it may replace the old model, with the figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..prompts.text_files import read_text, write_whole
 CERTIFICATE_FILE = "certificate.json"
 REQUIREMENTS_FILE = "requirements.yaml"
 TARGETS = "targets"
-"""Folder of a migration that has a run for each target."""
+"""Folder of a migration that holds a run for each target."""
 CertificateDecision = Literal["adopt", "not_yet", "undecided"]
 
 
@@ -31,47 +31,49 @@ class ShareRecord(_Kept):
     low: float | None = None
     high: float | None = None
     n: int = 0
-    """Outputs that it is of."""
+    """Number of outputs behind the figure."""
 
 
 class SidesRecord(_Kept):
-    """A figure of the old outputs, of the target with the old prompt, and of the target with the new one, on test."""
+    """The same figure of three sides on test."""
 
     old: ShareRecord
+    """Figure of the old outputs."""
     before: ShareRecord | None = None
-    """None where the target's start was not looked at on test."""
+    """Figure of the target with the old prompt; None if that was not judged on test."""
     after: ShareRecord
+    """Figure of the target with the new prompt."""
 
 
 class KeptRequirement(_Kept):
-    """A requirement that outputs are held to."""
+    """A requirement for the outputs."""
 
     id: str
     text: str
     origin: RequirementOrigin | None = Field(default=None, alias="from")
     support: float | None = None
-    """Share of the old development outputs that keep it."""
+    """Share of the old development outputs that keep the requirement."""
     is_check: bool = False
-    """Whether code decides the requirement."""
+    """Whether code checks the requirement."""
     enforced: bool = True
-    """Whether the requirement counts; otherwise it is only shown."""
+    """Whether the requirement counts in the decision; otherwise it is only shown."""
     clause: str | None = None
-    """Words of the prompt that ask for it."""
+    """Words of the prompt that ask for the requirement."""
 
 
 class RequirementRates(_Kept):
-    """The share of the test outputs that keep one requirement."""
+    """Shares of the test outputs that keep one requirement, for the three sides of :class:`SidesRecord`."""
 
     requirement: str
     old: float | None
     before: float | None = None
     after: float | None
     n: int
-    """Outputs with a verdict on both sides."""
+    """Number of outputs with a verdict on both sides."""
 
 
 class ContentRecord(_Kept):
-    """A measure of the outputs' content on test, which code computes and which decides nothing."""
+    """A computed measure of the outputs' content on test. It plays no part in the decision."""
 
     measure: str
     """Name of the measure, e.g. ``covered(input)``."""
@@ -81,7 +83,7 @@ class ContentRecord(_Kept):
     old: ShareRecord
     after: ShareRecord
     difference: ShareRecord
-    """After minus old, paired by example."""
+    """``after`` minus ``old``, paired by example."""
 
     @property
     def is_worse(self) -> bool:
@@ -91,50 +93,50 @@ class ContentRecord(_Kept):
 
 
 class TargetRecord(_Kept):
-    """One target: its figures on test and what follows from them."""
+    """A target's figures on test, and the decision that follows from them."""
 
     model: str
     settings: dict[str, Any] = {}
-    """Settings of the model beside its prompt: schema, temperature, thinking, longest output, …"""
+    """Settings of the model besides its prompt: schema, temperature, thinking, longest output, …"""
     decision: CertificateDecision
     reason: str
     """One sentence."""
     needed: int | None = None
-    """Outputs that would decide, where the decision is ``undecided`` and more could."""
+    """Number of test outputs that would decide; None unless ``undecided`` and more outputs could decide."""
     prompt: str
     """Path of the new prompt in the run's directory."""
     pass_rate: SidesRecord
     """Mean share of the requirements that an output keeps."""
     contract: SidesRecord | None = None
-    """Share of the outputs that keep every check (Wilson's interval); None where there is no check."""
+    """Share of the outputs that keep every check (Wilson's interval); None if there is no check."""
     questions: SidesRecord | None = None
-    """Mean share of the questions alone that an output passes; None where there are none."""
+    """Mean share of the questions, without the checks, that an output passes; None if there are no questions."""
     difference: ShareRecord
-    """Pass rate after minus old, paired by example; ``low`` and ``high`` are one-sided limits at the level."""
+    """New pass rate minus old pass rate, paired by example; ``low`` and ``high`` are one-sided limits at the level."""
     by_requirement: tuple[RequirementRates, ...] = ()
     worst: tuple[str, ...] = ()
-    """Requirements that are proved worse by more than the margin, the worst first."""
+    """Requirements that are proved worse by more than ``max_loss``, the worst first."""
     regressions: tuple[str, ...] = ()
     """Test examples whose new output fails a requirement that the old one keeps."""
     gains: tuple[str, ...] = ()
     """Test examples whose new output keeps a requirement that the old one fails."""
     second: ShareRecord | None = None
-    """The difference by the verdicts of the second judge."""
+    """The same difference, by the verdicts of the second judge."""
     preferred: ShareRecord | None = None
     """Share of the test inputs whose new output is preferred to the old one, ties counted as half."""
     content: tuple[ContentRecord, ...] = ()
     """Measures of old and new outputs against their input and context."""
     price_per_output: float | None = None
-    """US dollars; None where the price is not known."""
+    """US dollars; None if the price is not known."""
     seconds_per_output: float | None = None
     tokens_per_output: float | None = None
 
 
 class PowerRecord(_Kept):
-    """The loss that the test could rule out in 8 of 10 cases where there is none."""
+    """Power of the test: the loss that it rules out in 8 of 10 cases if there is no loss."""
 
     examples: int
-    """Test examples."""
+    """Number of test examples."""
     deviation: float
     """Standard deviation of the paired difference."""
     assumed: bool
@@ -142,14 +144,13 @@ class PowerRecord(_Kept):
     loss: float
     """Smallest loss that is ruled out."""
     needed: int
-    """Examples that rule out ``max_loss``."""
+    """Number of examples that would rule out a loss of ``max_loss``."""
     needed_most: int | None = None
-    """Examples needed if the deviation is as large as its measurement leaves open (95 %, one-sided). None where the
-    deviation was assumed."""
+    """Examples needed at the deviation's upper limit (95 %, one-sided); None if the deviation was assumed."""
 
 
 class VerifiedTarget(_Kept):
-    """One target of a later look."""
+    """A target's figures in a later verification."""
 
     decision: CertificateDecision
     reason: str
@@ -158,7 +159,7 @@ class VerifiedTarget(_Kept):
 
 
 class VerificationRecord(_Kept):
-    """A later look: the targets wrote the test inputs anew."""
+    """A later verification, in which the targets wrote new outputs for the test inputs."""
 
     time: str
     """ISO 8601, UTC."""
@@ -174,35 +175,35 @@ class CertificateRecord(_Kept):
     max_loss: float
     level: float
     measure: str | None = None
-    """Meaning of agreement, in words, for judges. Pass rates of the targets are then mean agreement, from 0 to 1."""
+    """Meaning of agreement in words, if the targets are judges. Their pass rates are then mean agreement, in [0, 1]."""
     judge: str | None = None
     judge_agreement: ShareRecord | None = None
-    """The judge's own agreement with people's labels, where there are some."""
+    """The judge's own agreement with people's labels, if there are labels."""
     second_judge: str | None = None
     requirements: tuple[KeptRequirement, ...] = ()
     targets: dict[str, TargetRecord]
     power: tuple[PowerRecord, ...] = ()
-    """The assumed one first, then by target as measured on development."""
+    """First the power with the assumed deviation, then for each target with the deviation measured on development."""
     looks: int = 1
-    """Times that the test examples were looked at."""
+    """Number of times that the test examples were judged."""
     verified: tuple[VerificationRecord, ...] = ()
     calls: int | None = None
-    """Answers that the whole migration took, bought or reused from its own stores."""
+    """Number of answers that the whole migration used, bought or reused from its own stores."""
     tokens: int | None = None
     cost_usd: float | None = None
-    """None where a price is not known."""
+    """US dollars; None if any price is not known."""
     unpriced_calls: int = 0
     known_usd: float = 0.0
-    """Money of the calls whose price is known, where ``cost_usd`` is None."""
+    """US dollars of the calls with a known price, if ``cost_usd`` is None."""
 
     def save(self, run: Path) -> None:
-        """Write it into a run's directory. Raises AskanceError where it cannot be written."""
+        """Write the certificate into a run's directory. Raises AskanceError if it cannot be written."""
         text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=2)
         write_whole(run / CERTIFICATE_FILE, text + "\n")
 
 
 def read_certificate(run: Path) -> CertificateRecord:
-    """The certificate of a migration's directory. Raises InputError where there is none, or it is damaged."""
+    """Read the certificate of a migration's directory. Raises InputError if it is missing or damaged."""
     file = run / CERTIFICATE_FILE
     try:
         data = json.loads(read_text(file))
@@ -218,14 +219,12 @@ def read_certificate(run: Path) -> CertificateRecord:
 
 
 def target_folder(name: str) -> str:
-    """The folder of a target in ``targets/``: its name with ``/`` as ``__``."""
+    """Return the name of a target's folder in ``targets/``: the target's name with ``__`` for ``/``."""
     return name.replace("/", "__")
 
 
 def is_migration(run: Path) -> bool:
-    """Whether a directory is the root of a migration with a run for each target.
-
-    A judge that moves to one target has its certificate beside the result of its run.
-    """
+    """Return whether a directory is the root of a migration with a run for each target."""
+    # A judge that moves to one target has its certificate beside the result of its run.
     is_a_run = (run / "result.json").exists()
     return not is_a_run and ((run / CERTIFICATE_FILE).is_file() or (run / TARGETS).is_dir())

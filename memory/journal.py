@@ -1,7 +1,7 @@
-"""The run's journal: what happened, one event a line, never rewritten.
+"""The journal of a run: one event per line, never rewritten.
 
-A run resumes by being repeated: every answer is in the store, so the repetition is free and comes to the same events.
-The journal checks that it does; events that are there already are not written again. Another process can follow it.
+A run is resumed by repeating it. Every answer is in the store, so the repetition costs nothing and gives the same
+events. The journal checks this, and does not write these events again. Another process can follow the file.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Any
 from ..prompts.errors import AskanceError, InputError
 
 RETIRED = ("used_zero_convention",)
-"""Fields that earlier versions wrote: a run that was begun with one goes on as if they had not."""
+"""Fields that earlier versions wrote. They are ignored when a run of an earlier version is resumed."""
 
 
 class Journal:
     """An append-only file of events."""
 
     def __init__(self, path: Path) -> None:
-        """Open the journal, reading the events of an earlier, interrupted run. Raises InputError where a line in it is
-        damaged."""
+        """Open the journal and read an earlier process's events. Raises InputError if a line is damaged."""
         self.path = path
         self._events = read_events(path)
         self._position = 0
@@ -33,16 +32,17 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """Whether the run is still repeating what an earlier process did."""
+        """Whether the run is still repeating events of an earlier process."""
         return self._position < len(self._events)
 
     def write(self, event: str, **fields: Any) -> bool:
-        """Add an event, or check it against the event that an earlier process wrote here. Returns whether it is new.
+        """Add an event, or compare it with the event that an earlier process wrote here. Returns whether it is new.
 
-        The two may differ: a failed answer is there now, or a budget is larger. Then an event ``diverged`` says so, the
-        journal goes on from here, and the earlier events from here on no longer stand. Raises AskanceError where it
-        cannot be written.
+        The two events may differ, e.g. because a failed call succeeds now, or because a budget is larger. Then an event
+        ``diverged`` is written, and the earlier events from here on are no longer valid. Raises AskanceError if the
+        file cannot be written.
         """
+        # as it is read back from the file, to compare it with known events: tuples become lists
         row = json.loads(json.dumps({"event": event, **fields}, ensure_ascii=False))
         if self.replaying:
             known = {key: value for key, value in self._events[self._position].items() if key != "time"}
@@ -57,7 +57,7 @@ class Journal:
     def _append(self, row: dict[str, Any]) -> None:
         line = json.dumps(row | {"time": datetime.now(UTC).isoformat(timespec="seconds")}, ensure_ascii=False)
         try:
-            # half a surrogate pair, in JSON, becomes its escape
+            # backslashreplace writes half a surrogate pair as its escape, which is valid in JSON
             with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(line + "\n")
         except OSError as error:
@@ -68,17 +68,17 @@ class Journal:
 
 
 def _still_written(known: Any) -> Any:
-    """A row of an earlier process without the fields that this version no longer writes."""
+    """Remove the fields that this version no longer writes from a row of an earlier process."""
     if not isinstance(known, dict):
         return known
     return {name: _still_written(value) for name, value in known.items() if name not in RETIRED}
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal that stand. A missing journal is empty.
+    """Return the valid events of a journal; none if there is no file.
 
-    A last line that was torn by a kill is left out; so are ``diverged`` events and the events that they replaced.
-    Raises InputError where a line is damaged, or the file cannot be read.
+    Left out are an incomplete last line of a killed process, ``diverged`` events, and the events that they made
+    invalid. Raises InputError if a line is damaged or the file cannot be read.
     """
     events: list[dict[str, Any]] = []
     for event in JournalTail(path).read():
@@ -90,7 +90,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 def has_ended(events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the run has come to its end. A run that was made longer since then has not."""
+    """Return whether the run has finished. A run that was extended and resumed after its end has not."""
     return bool(events) and events[-1]["event"] == "finished"
 
 
@@ -103,17 +103,17 @@ def _cut_torn_line(path: Path) -> None:
 
 
 class JournalTail:
-    """Reads what was added to ``journal.jsonl`` since the last look; a line that is still being written waits."""
+    """Reads the rows added to ``journal.jsonl`` since the last read. An incomplete last line is left for later."""
 
     def __init__(self, path: Path) -> None:
-        """The file need not exist yet."""
+        """Start at the beginning of the file, which need not exist yet."""
         self._path = path
         self._offset = 0
         self._number = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """The new rows, ``diverged`` among them: the events from ``at`` on then no longer stand. Raises InputError
-        where a line is damaged, or the file cannot be read."""
+        """Return the new rows. A ``diverged`` row makes the events from number ``at`` on invalid. Raises InputError if
+        a line is damaged or the file cannot be read."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)

@@ -1,4 +1,4 @@
-"""The lesson memory: every lesson once, found again by meaning."""
+"""The lesson memory of a run, which keeps every lesson once and finds lessons by meaning."""
 
 from __future__ import annotations
 
@@ -11,76 +11,77 @@ from ..prompts.lessons import Lesson, LessonStatus
 from .embedders import Embedder, NeighbourIndex, blocking_similarity
 
 MOST_OPPOSED = 3
-"""Lessons, or parts of a prompt, that are looked at for whether they order the opposite of a lesson."""
+"""Most lessons, or parts of a prompt, that are checked for ordering the opposite of a lesson."""
 
 
 class LessonMemory:
-    """Lessons in the order they came, with the embeddings of their sentences."""
+    """Lessons in the order in which they came, with their embeddings."""
 
     def __init__(self, embedder: Embedder) -> None:
-        """Take the embedder. Lessons nearer than its measured threshold are shown to the deduplicator together."""
+        """Start empty. The embedder's measured threshold decides which lessons count as near."""
         self._embedder = embedder
         self._at_least = blocking_similarity(embedder.name)
         self._lessons: dict[str, Lesson] = {}
         self._recalled: dict[str, Lesson] = {}
         self._indexes: dict[tuple[str, str], NeighbourIndex] = {}
-        """Indexes by direction and dimension: no lesson of another dimension is ever near."""
+        """Indexes by direction and dimension, because lessons of different dimensions are never compared."""
         self._embedded: tuple[str, NDArray[np.float32]] | None = None
-        """The last text with its vector: it is looked up before it is added."""
+        """The last text with its vector, because a lesson is looked up and then added."""
         self._in_prompt: dict[str, str] = {}
-        """Lessons in the prompt, with the words that they had when they were accepted."""
+        """Words of the lessons in the prompt, as they were accepted, by id."""
 
     def __len__(self) -> int:
         return len(self._lessons)
 
     @property
     def lessons(self) -> list[Lesson]:
-        """All lessons, in the order they came."""
+        """All lessons, in the order in which they came."""
         return list(self._lessons.values())
 
     @property
     def learned(self) -> list[Lesson]:
-        """Lessons that this run made or changed: all but the recalled lessons that it left as they were."""
+        """Lessons that this run made or changed, without recalled lessons that it did not change."""
         return [lesson for lesson in self.lessons if self._recalled.get(lesson.id) != lesson]
 
     def is_recalled(self, lesson: Lesson) -> bool:
-        """Whether a lesson came from another run's memory."""
+        """Return whether a lesson came from another run's memory."""
         return lesson.id in self._recalled
 
     def recall(self, lesson: Lesson) -> None:
-        """Know a lesson that another run has learned, or that people removed."""
+        """Add a lesson that another run has learned, or that people removed."""
         self._recalled[lesson.id] = self.add(lesson)
 
     def forget(self, lesson_id: str) -> None:
-        """Know a lesson no more."""
+        """Remove a lesson."""
         gone = self._lessons.pop(lesson_id)
         self._in_prompt.pop(lesson_id, None)
         self._indexes[gone.direction, gone.dimension].remove(lesson_id)
 
     def get(self, lesson_id: str) -> Lesson:
-        """The lesson with this id. Raises KeyError where there is none."""
+        """Return the lesson with this id. Raises KeyError if there is none."""
         return self._lessons[lesson_id]
 
     def nearest(self, lesson: Lesson, k: int = 10) -> list[Lesson]:
-        """Lessons that may say the same: near in meaning, of the same dimension and direction.
+        """Return up to ``k`` lessons that may say the same: near in meaning, of the same dimension and direction.
 
-        A rule that makes the judge stricter and one that makes it more lenient are never the same lesson, however
-        alike their words are; measured, opposites have higher cosines than paraphrases. A requirement's own words that
-        gained nothing are left out: a note-taker's other words for it are not the same.
+        A stricter rule and a more lenient rule are never the same lesson, even with similar words: measured, opposites
+        have higher cosines than paraphrases. Stated requirements that gained nothing are left out.
         """
 
+        # A note-taker's words for a requirement are another lesson than the requirement's own words, which gained
+        # nothing.
         def may_be_it(known: Lesson) -> bool:
             return not (known.requirement and known.is_closed) or known.status == "removed"
 
         return self._near(lesson, lesson.direction, k, may_be_it)
 
     def opposed(self, lesson: Lesson) -> list[Lesson]:
-        """Lessons that may order the opposite: near in meaning, of the same dimension and the other direction."""
+        """Return lessons that may order the opposite: near in meaning, same dimension, other direction."""
         other = "more lenient" if lesson.direction == "stricter" else "stricter"
         return self._near(lesson, other, MOST_OPPOSED, lambda known: known.status != "removed")
 
     def like(self, lesson: Lesson, texts: Sequence[str]) -> list[int]:
-        """Places of the texts that are near a lesson in meaning, the nearest first; from 0."""
+        """Return the positions, from 0, of the texts that are near a lesson in meaning, the nearest first."""
         if not texts:
             return []
         near = self._embedder.embed(texts) @ self._vector(lesson.text)
@@ -88,7 +89,7 @@ class LessonMemory:
         return [place for place in ordered if near[place] >= self._at_least][:MOST_OPPOSED]
 
     def _near(self, lesson: Lesson, direction: str, k: int, fits: Callable[[Lesson], bool]) -> list[Lesson]:
-        """Lessons of a direction that are near in meaning and of the same dimension, the nearest first."""
+        """Return near lessons of a direction and the same dimension, the nearest first."""
         index = self._indexes.get((direction, lesson.dimension))
         if index is None:
             return []
@@ -101,7 +102,7 @@ class LessonMemory:
         return self._embedded[1]
 
     def add(self, lesson: Lesson) -> Lesson:
-        """Keep a lesson that is new."""
+        """Add a new lesson, and return it."""
         key = lesson.direction, lesson.dimension
         vector = self._vector(lesson.text)
         if key not in self._indexes:
@@ -113,10 +114,10 @@ class LessonMemory:
         return lesson
 
     def merge(self, known: str, new: Lesson, text: str | None = None) -> Lesson:
-        """Give a known lesson the evidence of a new one, and new words where ``text`` is given.
+        """Add the evidence of a new lesson to a known lesson, and give it new words if there is a ``text``.
 
-        The lesson is then open again, unless it is applied and keeps its words: then the prompt says it already. One
-        that was rejected or retired comes back only with evidence that it did not have.
+        The lesson is then open again, unless it is applied and keeps its words: then the prompt already says it. A
+        rejected or retired lesson is opened again only by new evidence.
         """
         lesson = self._lessons[known]
         if lesson.is_closed and set(new.evidence) <= set(lesson.evidence):
@@ -143,7 +144,7 @@ class LessonMemory:
                 self._in_prompt.pop(lesson_id, None)
 
     def reject(self, lesson_ids: Iterable[str], reason: str) -> None:
-        """Give lessons up, with the reason; one that stands in the prompt stays, in the words that it has there."""
+        """Reject lessons, with the reason. A lesson that is in the prompt stays applied, in the words of the prompt."""
         for lesson_id in lesson_ids:
             lesson, words = self._lessons[lesson_id], self._in_prompt.get(lesson_id)
             if words is None:
@@ -154,10 +155,10 @@ class LessonMemory:
                 self.mark([lesson_id], "applied", f'it stands in the prompt; "{lesson.text}" was given up: {reason}')
 
     def words_in_prompt(self, lesson_id: str) -> str:
-        """The words in which a lesson was accepted, else its present words."""
+        """Return the words in which a lesson was accepted, else its present words."""
         return self._in_prompt.get(lesson_id, self._lessons[lesson_id].text)
 
     def put_off(self, lesson_ids: Iterable[str], reason: str) -> None:
-        """Say why lessons could not be tried; they stay as open as they are."""
+        """Record why lessons could not be tried. Their status stays the same."""
         for lesson_id in lesson_ids:
             self.mark([lesson_id], self._lessons[lesson_id].status, reason)

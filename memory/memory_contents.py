@@ -1,6 +1,7 @@
-"""All that a lesson memory holds: lessons and questions that runs have learned, with what became of them in each.
+"""Contents of a lesson memory: lessons and questions that runs have learned, with their fate in each run.
 
-What a run adds is known by the run's fingerprint and the id that it has there: adding it again changes nothing.
+The fingerprint of a run and the id in that run identify an entry of the run. Adding the same entry again changes
+nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .embedders import Embedder
 from .records import Fate
 
 About = Literal["judge", "generator"]
-"""Whose prompts lessons are for: ``migrate`` and ``align`` improve judges, ``tune`` a generator."""
+"""Kind of prompt that a lesson is for: ``migrate`` and ``align`` improve a judge, ``tune`` improves a generator."""
 Direction = Literal["stricter", "more lenient"]
 
 
@@ -29,26 +30,26 @@ class _Part(BaseModel):
 
 
 class InRun(_Part):
-    """One run that had to do with an entry."""
+    """A run that learned or tried an entry."""
 
     run: str
-    """Name of its directory."""
+    """Name of the run's directory."""
     fingerprint: str
-    """Beginning of the fingerprint of its inputs and settings, which stays where the directory is moved."""
+    """Beginning of the fingerprint of the run's inputs and settings. It stays the same when the directory moves."""
     command: str
     models: dict[str, str]
     """Models by argument, e.g. ``source`` and ``target``."""
     name: str
-    """The id that the entry has there."""
+    """Id of the entry in the run."""
     iteration: int | None = None
-    """When it was learned; None where that is not known."""
+    """Iteration in which the entry was learned; None if not known."""
 
 
 class RefusedEdit(_Part):
     """An edit that was tried alone and gained nothing."""
 
     before: str
-    """Identity of the prompt that it was an edit of, with the questions that were asked (:func:`state_of`)."""
+    """Identity of the prompt before the edit and of the questions that were asked (:func:`state_of`)."""
     old: str
     new: str
     reason: str
@@ -61,13 +62,13 @@ class LessonInRun(InRun):
     status: LessonStatus
     reason: str | None = None
     evidence: tuple[str, ...] = ()
-    """Keys of the disagreements, of the run's own examples."""
+    """Keys of the disagreements on the run's own examples."""
     asked: dict[str, str] = {}
-    """The questions that they are about, by id."""
+    """Texts of the questions that the disagreements are about, by id."""
     edits: tuple[Edit, ...] = ()
-    """Edits that the run accepted because of it."""
+    """Edits that the run accepted because of the lesson."""
     refused: tuple[RefusedEdit, ...] = ()
-    """Edits that the run refused for good: not those whose gain may be noise."""
+    """Edits that the run refused for good. Edits whose gain may be noise are not among them."""
 
     @property
     def was_tried(self) -> bool:
@@ -86,11 +87,11 @@ class _Entry(_Part):
     text: str = Field(min_length=1)
     dimension: str
     wordings: tuple[str, ...] = ()
-    """Earlier words, from before other lessons were merged into it."""
+    """Earlier texts of the entry, from before other lessons were merged into it."""
 
 
 class RememberedLesson(_Entry):
-    """A lesson, and what became of it in every run that had to do with it."""
+    """A lesson, with its fate in every run that learned or tried it."""
 
     entry: Literal["lesson"] = "lesson"
     about: About
@@ -98,14 +99,14 @@ class RememberedLesson(_Entry):
     kind: Literal["promptable", "computational"] = "promptable"
     kind_reason: str | None = None
     requirement: str | None = None
-    """The question or check whose own words it states."""
+    """Id of the question, or name of the check, that the lesson states in its own words."""
     requirement_text: str | None = None
-    """Words of that question; None of a check, whose name says it."""
+    """Text of that question; None for a check."""
     runs: tuple[LessonInRun, ...] = Field(min_length=1)
 
     @property
     def key(self) -> tuple[Literal["lesson"], About, Direction, str]:
-        """Kind of lesson: only lessons of one kind may be the same."""
+        """Key of the lesson. Only lessons with the same key can be the same lesson."""
         return ("lesson", self.about, self.direction, self.dimension)
 
     @property
@@ -116,7 +117,7 @@ class RememberedLesson(_Entry):
 
 
 class RememberedQuestion(_Entry):
-    """A question that joined a judge, and what became of it in every run that tried it."""
+    """A question that joined a judge, with its fate in every run that tried it."""
 
     entry: Literal["question"] = "question"
     good: GoodAnswer
@@ -124,30 +125,30 @@ class RememberedQuestion(_Entry):
 
     @property
     def key(self) -> tuple[Literal["question"]]:
-        """Kind of entry: any two questions may be the same."""
+        """Key of the question. All questions have the same key, so any two of them can be the same question."""
         return ("question",)
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one."""
+        """The text, marked if yes is a fault."""
         return marked(self.text, self.good)
 
     @property
     def joined(self) -> tuple[bool, int]:
-        """Whether the last run that tried the question kept it, and the number of runs that did."""
+        """Whether the last run that tried the question kept it, and the number of runs that kept it."""
         kept = [run.joined for run in self.runs]
         return kept[-1], sum(kept)
 
 
 class RemovedEntry(_Part):
-    """An entry that people removed, so that it is not learned again."""
+    """Mark of an entry that people removed. Runs do not add the entry again."""
 
     entry: Literal["removed"] = "removed"
     id: str
     key: tuple[Literal["question"]] | tuple[Literal["lesson"], About, Direction, str]
-    """The key of the lessons or questions that it may be."""
+    """Key of the removed entry. Only entries with this key are kept out."""
     texts: tuple[str, ...] = Field(min_length=1)
-    """All the words that it had, the last ones first."""
+    """All texts that the entry had, the latest first."""
     requirement: str | None = None
     requirement_text: str | None = None
 
@@ -158,11 +159,11 @@ ENTRIES: dict[str, type[RememberedLesson] | type[RememberedQuestion] | type[Remo
     "question": RememberedQuestion,
     "removed": RemovedEntry,
 }
-"""Classes by the word under ``entry``."""
+"""Classes by the value of ``entry``."""
 
 
 def state_of(prompt: str, questions: Iterable[str]) -> str:
-    """Identity of a prompt's text and of the questions that are asked beside it: 16 digits of a hash."""
+    """Return the identity of a prompt's text with the questions asked beside it: 16 hex digits of a SHA-256 hash."""
     return sha256(json.dumps([prompt, sorted(questions)]).encode()).hexdigest()[:16]
 
 
@@ -175,8 +176,14 @@ def remembered_lesson(
     edits: Sequence[Edit],
     refused: Sequence[RefusedEdit] = (),
 ) -> RememberedLesson:
-    """Return a run's lesson as an entry. ``facts`` come from :func:`facts_of_run`, ``questions`` has the words of the
-    run's questions by id, ``edits`` all that it accepted, ``refused`` the refused edits of this lesson."""
+    """Make a memory entry of a run's lesson.
+
+    Args:
+        facts: Facts about the run, from :func:`facts_of_run`.
+        questions: Texts of the run's questions by id.
+        edits: All edits that the run accepted.
+        refused: Refused edits of this lesson.
+    """
     behind = {
         # The longest id that fits: the key of "style/names" also ends with "/names".
         max((question for question in questions if key.endswith(f"/{question}")), key=len, default=None)
@@ -208,7 +215,7 @@ ID_DIGITS = 6
 
 @dataclass(frozen=True)
 class MemoryContents:
-    """Everything that a memory holds."""
+    """Contents of a lesson memory."""
 
     entries: tuple[Entry, ...] = ()
     """Lessons, then questions."""
@@ -236,14 +243,15 @@ class MemoryContents:
     def with_run(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str] | None = None
     ) -> MemoryContents:
-        """Replace the entries that a run had added before by its present ones.
+        """Replace the entries that a run added before by its present entries.
 
-        Entries that people removed stay out. A lesson that the run merged into a loaded lesson gets the new words,
-        unless another run has changed them since. A question that is not known and did not join is left out.
+        Entries that people removed stay out. If the run merged a lesson into a loaded lesson, the loaded lesson gets
+        the new words, unless another run has changed them since. A new question that did not join is left out.
 
         Args:
-            found: The run's lessons and questions, each with one entry under ``runs``. Loaded ones have their id here.
-            loaded: Words of the lessons that the run began with, by id.
+            found: The run's lessons and questions, each with one record under ``runs``. An entry that the run had
+                loaded from this memory has its id in the memory.
+            loaded: Texts of the lessons that the run loaded from the memory, by id.
         """
         kept, removed = _Homes(self.entries, fingerprint), {mark.id for mark in self.removed}
         unwanted = {(mark.key, text) for mark in self.removed for text in mark.texts}
@@ -260,14 +268,14 @@ class MemoryContents:
             fresh.add((home.id, new.runs[0].name))
         now = []
         for entry in kept.entries.values():
-            # Entries that the run added on an earlier way, and not again, are dropped.
+            # Entries that an earlier pass of the same run added, and this one did not add again, are dropped.
             runs = [run for run in entry.runs if run.fingerprint != fingerprint or (entry.id, run.name) in fresh]
             now += [entry.model_copy(update={"runs": tuple(runs)})] if runs else []
         return MemoryContents(tuple(sorted(now, key=lambda entry: entry.entry)), self.removed)
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
-        """Remove an entry with all its words, which are not to be learned again. Returns the rest and the entry. Raises
-        InputError where there is none with this id."""
+        """Remove an entry and keep its texts out of the memory from now on. Returns the new contents and the removed
+        entry. Raises InputError if no entry has this id."""
         gone = next((entry for entry in self.entries if entry.id == entry_id), None)
         if gone is None:
             if any(entry.id == entry_id for entry in self.removed):
@@ -282,16 +290,15 @@ class MemoryContents:
         return MemoryContents(tuple(each for each in self.entries if each is not gone), (*self.removed, mark)), gone
 
     def forgetting_removal(self, entry_id: str) -> MemoryContents:
-        """Remove the mark of a removal, so that the entry may be learned again. Raises InputError where nothing with
-        this id was removed."""
+        """Let runs add a removed entry again. Raises InputError if no entry with this id was removed."""
         if all(mark.id != entry_id for mark in self.removed):
             hint = did_you_mean(entry_id, [mark.id for mark in self.removed])
             raise InputError(f"Nothing with the id '{entry_id}' was removed.{hint}")
         return MemoryContents(self.entries, tuple(mark for mark in self.removed if mark.id != entry_id))
 
     def search(self, text: str, embedder: Embedder) -> list[tuple[Entry, float]]:
-        """Lessons and questions with the cosine of their words to a text, in [-1, 1], the nearest first. Raises
-        InputError where there is nothing in the text to embed."""
+        """Return all lessons and questions with the cosine similarity to a text, in [-1, 1], the nearest first. Raises
+        InputError if the text has nothing to embed."""
         wanted = embedder.embed([text])[0]
         if not self.entries:
             return []
@@ -301,22 +308,22 @@ class MemoryContents:
 
 
 class _Homes:
-    """Entries by id, found again by their words and by the run that made them, however many there are."""
+    """Entries by id, with indexes that find an entry by its words or by the run that made it."""
 
     def __init__(self, entries: Iterable[Entry], fingerprint: str) -> None:
-        """Take the entries known so far, and the ``fingerprint`` of the run whose entries look for their home."""
+        """Index the known entries; ``fingerprint`` belongs to the run whose entries are to be placed."""
         self.entries: dict[str, Entry] = {}
         self._fingerprint = fingerprint
         self._places: dict[str, int] = {}
         self._said: dict[tuple[Any, str], str] = {}
-        """The first entry with a key and words, present or earlier."""
+        """Id of the first entry that has or had these words, by key and words."""
         self._made: dict[tuple[Any, str], list[str]] = {}
-        """The entries that the run deals with, by key and name in the run."""
+        """Ids of the entries of this run, by key and name in the run."""
         for each in entries:
             self.put(each)
 
     def put(self, entry: Entry) -> None:
-        """Add an entry, or replace the one with its id."""
+        """Add an entry, or replace the entry with the same id."""
         place = self._places.setdefault(entry.id, len(self._places))
         self.entries[entry.id] = entry
         for text in (entry.text, *entry.wordings):
@@ -329,7 +336,8 @@ class _Homes:
                 made.append(entry.id)
 
     def home_of(self, new: Entry) -> Entry | None:
-        """The entry that something belongs to: that was loaded, that has its words, or that this run alone has made."""
+        """Find the known entry for a new one: the entry that the run had loaded, else an entry with the same words,
+        else an entry that only this run has made; else None."""
         name = new.runs[0].name
         loaded = self.entries.get(new.id)
         if loaded is not None and loaded.key == new.key:
@@ -344,7 +352,7 @@ class _Homes:
 
 
 def _new_id(entry: Entry, *taken: Collection[str]) -> str:
-    """Make an id from the entry's words, so that it never means another entry."""
+    """Make an id from a hash of the entry's words, longer if a shorter one is taken."""
     digest = sha256(json.dumps([*entry.key, entry.text]).encode()).hexdigest()
     prefix = "M" if isinstance(entry, RememberedLesson) else "Q"
     names = (prefix + digest[:length] for length in range(ID_DIGITS, len(digest) + 1))
@@ -352,7 +360,7 @@ def _new_id(entry: Entry, *taken: Collection[str]) -> str:
 
 
 def _with_run_of(home: Entry, new: Entry, loaded: Mapping[str, str]) -> Entry:
-    """An entry with the run of a new one, and its words where the run has changed them."""
+    """Add the run of a new entry to a known entry, with the new words if the run has changed them."""
     record = new.runs[0]
     place = (record.fingerprint, record.name)
     before = next((each for each in home.runs if (each.fingerprint, each.name) == place), None)

@@ -1,7 +1,7 @@
-"""A lesson memory in a directory of its own, for runs to come; and what one run has learned, in the same form.
+"""A lesson memory in its own directory, for later runs; and the lessons and questions of one run in the same form.
 
-``memory.jsonl`` has an entry a line. It is read, changed and replaced as a whole under a lock, so that runs at the same
-time lose nothing of each other.
+``memory.jsonl`` has one entry per line. The file is read, changed and replaced as a whole under a lock, so that runs
+at the same time do not lose each other's entries.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PATIENCE = 30.0
 
 
 def read_memory(file: Path) -> MemoryContents:
-    """Read a ``memory.jsonl``. Raises InputError with the line and field at fault where it is missing or damaged."""
+    """Read a ``memory.jsonl``. Raises InputError if it is missing, or with the line and field if it is damaged."""
     entries: list[Any] = []
     ids: set[str] = set()
     for number, row in read_rows(file):
@@ -58,20 +58,20 @@ def read_memory(file: Path) -> MemoryContents:
 
 @dataclass(frozen=True)
 class MemoryDirectory:
-    """A memory on disk. Where it is changed, :class:`AskanceError` says that it cannot be written, or that another
-    process does not let go of it, and :class:`InputError` that the file is damaged."""
+    """A memory on disk. Each change raises :class:`AskanceError` if the file cannot be written or another process keeps
+    it locked, and :class:`InputError` if it is damaged."""
 
     path: Path
     _lock: FileLock = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Two runs that write take turns."""
+        """Make the lock, with which writing processes take turns."""
         object.__setattr__(self, "_lock", FileLock(self.path / ".lock", timeout=PATIENCE))
 
     @classmethod
     def create(cls, path: str | Path) -> MemoryDirectory:
-        """The memory in a directory, which is made where there is none. Raises InputError where it is a file, a run's
-        directory, or cannot be made."""
+        """Return the memory in a directory, and create the directory if it is missing. Raises InputError if the path is
+        a file or a run's directory, or if the directory cannot be created."""
         path = Path(path)
         if (path / "config.yaml").exists():
             raise InputError(f"{path}: this is the directory of a run; give the memory one of its own.")
@@ -83,9 +83,11 @@ class MemoryDirectory:
 
     @classmethod
     def foresee(cls, path: str | Path) -> MemoryContents:
-        """Find what :meth:`create` and :meth:`touch` would find, or refuse as they do; nothing is made or written.
-        Raises InputError where it is a file, a run's directory or damaged, or cannot be made. Raises AskanceError where
-        it cannot be written."""
+        """Return the contents that :meth:`create` and :meth:`touch` would find, without creating or writing anything.
+
+        Raises InputError if the path is a file or a run's directory, if the memory is damaged, or if the directory
+        could not be created. Raises AskanceError if it could not be written.
+        """
         path = Path(path)
         there = next(each for each in (path, *path.parents) if os.path.exists(each))
         if there == path and path.is_dir():
@@ -104,11 +106,11 @@ class MemoryDirectory:
         return self.path / MEMORY_FILE
 
     def read(self) -> MemoryContents:
-        """Read its contents; empty where nothing was added yet. Raises InputError where the file is damaged."""
+        """Read the contents; empty if nothing was added yet. Raises InputError if the file is damaged."""
         return read_memory(self.file) if self.file.is_file() else MemoryContents()
 
     def touch(self) -> MemoryContents:
-        """Read its contents, and write the file: what cannot be written is said before a run begins."""
+        """Read the contents and write them back, so that a file that cannot be written is found before a run begins."""
         with self._locked():
             held = self.read()
             write_whole(self.file, held.to_text())
@@ -117,8 +119,7 @@ class MemoryDirectory:
     def add(
         self, fingerprint: str, found: Iterable[Entry], loaded: Mapping[str, str]
     ) -> tuple[MemoryContents, MemoryContents]:
-        """Add what a run has learned so far, as :meth:`MemoryContents.with_run`; returns what was there and what is
-        now."""
+        """Add a run's entries (:meth:`MemoryContents.with_run`). Returns the contents before and after."""
         with self._locked():
             before = self.read()
             after = before.with_run(fingerprint, found, loaded)
@@ -126,15 +127,14 @@ class MemoryDirectory:
         return before, after
 
     def remove(self, entry_id: str) -> Entry:
-        """Remove an entry with all its words and mark it as not to be learned again. Returns the entry. Raises
-        InputError where there is none with this id."""
+        """Remove an entry, mark it as removed, and return it. Raises InputError if no entry has this id."""
         with self._locked():
             after, gone = self.read().without(entry_id)
             write_whole(self.file, after.to_text())
         return gone
 
     def forget_removal(self, entry_id: str) -> None:
-        """Let what was removed be learned again. Raises InputError where nothing with this id was removed."""
+        """Let runs add a removed entry again. Raises InputError if no entry with this id was removed."""
         with self._locked():
             write_whole(self.file, self.read().forgetting_removal(entry_id).to_text())
 
@@ -152,7 +152,7 @@ def _no_directory(path: Path, why: str | None) -> InputError:
 
 
 def load_memory(path: str | Path) -> MemoryDirectory:
-    """Open the lesson memory in a directory, to read, search and correct it. Raises InputError where there is none."""
+    """Open the lesson memory in a directory, to read, search and correct it. Raises InputError if there is none."""
     memory = MemoryDirectory(path_of(path, "memory"))
     if memory.path.is_file():
         raise InputError(f"{path}: this is a file; a directory is needed.")
@@ -162,8 +162,7 @@ def load_memory(path: str | Path) -> MemoryDirectory:
 
 
 def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
-    """The fields of :class:`InRun` that are the same for everything in a run, from its ``config.yaml``. Raises
-    InputError where there is no run."""
+    """Return the :class:`InRun` fields that all entries of a run share. Raises InputError if there is no run."""
     header = directory.read_config()
     config = header["config"]
     models = {name: config[name] for name in ("source", "target", "model", "generator", "judge") if config.get(name)}
@@ -176,8 +175,8 @@ def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
 
 
 def contents_of_run(directory: RunDirectory) -> MemoryContents:
-    """Read the lessons and questions of one run in the form of a memory; ids are the run's own. Raises InputError where
-    there is no run, or a file of it is damaged."""
+    """Read the lessons and questions of one run in the form of a memory, with the run's own ids. Raises InputError if
+    there is no run, or if a file of the run is damaged."""
     facts, lessons, questions = facts_of_run(directory), [], []
     _, checklist, _ = directory.read_inputs()
     asked = {question.id: question.text for question in checklist.questions} if checklist else {}

@@ -34,17 +34,19 @@ CREATE TABLE IF NOT EXISTS askance_claims (key bytea PRIMARY KEY, owner text NOT
 CREATE TABLE IF NOT EXISTS askance_store (version integer NOT NULL);
 INSERT INTO askance_store SELECT {SCHEMA_VERSION} WHERE NOT EXISTS (SELECT FROM askance_store);
 """
-"""Texts are bytes (UTF-8), as a text of PostgreSQL takes neither a NUL character nor half a surrogate pair."""
+"""Texts are stored as bytes (UTF-8), because a PostgreSQL text allows neither NUL nor half a surrogate pair."""
 _PUT = f"""
 WITH bought AS (DELETE FROM askance_claims WHERE key = %b AND owner = %s)
 INSERT INTO askance_answers ({COLUMNS})
 SELECT %b, %b, %b::bytea, %s, %s, %s::float8, %b FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (key) DO NOTHING
 """
-"""Statement that does not wait for the disk, which a database does some hundred times a second. The server writes
-within 0.6 s; after a crash, the store writes lost answers again."""
+"""Statement that keeps an answer and does not wait for the disk, which can sync only some hundred times a second.
+
+The server writes within 0.6 s. If it crashes before, the store puts the lost answers again.
+"""
 _RECENT = 5.0
-"""Seconds for which that store remembers it."""
+"""Seconds for which the store remembers an answer, to put it again after a crash of the server."""
 _CLAIM = f"""
 INSERT INTO askance_claims AS held (key, owner, until)
 SELECT %(key)b, %(owner)s, clock_timestamp() + interval '{LEASE} s'
@@ -53,7 +55,7 @@ ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE held.owner IN (excluded.owner, %(gone)s)
     OR held.until NOT BETWEEN clock_timestamp() AND clock_timestamp() + interval '{2 * LEASE} s'
 """
-"""Lease by the database's clock."""
+"""Statement that claims an answer. The lease is measured by the database's clock."""
 _RENEW = f"""
 UPDATE askance_claims SET until = clock_timestamp() + interval '{LEASE} s' WHERE key = ANY(%b) AND owner = %s
 """
@@ -65,7 +67,7 @@ CREATE TABLE IF NOT EXISTS askance_models (
     identity text PRIMARY KEY, room bigint NOT NULL, answers bigint NOT NULL, tokens bigint NOT NULL
 )
 """
-"""Made when something is learned, as databases of earlier versions do not have it."""
+"""Created with the first facts about a model, because databases of earlier versions lack this table."""
 _LEARN = """
 INSERT INTO askance_models AS known VALUES (%s, %s, %s, %s) ON CONFLICT (identity) DO UPDATE SET
     room = greatest(known.room, excluded.room), answers = known.answers + excluded.answers,
@@ -77,31 +79,32 @@ _SESSION = {
     "client_encoding": "utf8",
     "application_name": "askance",
 }
-"""Unless the address says otherwise; a server that is cut off without a word is given up after 15 s."""
+"""Defaults of the connection, which the address may override. A server that stops answering is given up after 15 s."""
 _AGAIN = ("40001", "40P01", "55P03")
-"""Conflicts with another session, after which the same statement may succeed."""
+"""SQL states of conflicts with another session, after which the same statement may succeed."""
 _CONFLICTS = 20
+"""Most repeats of a statement after such conflicts."""
 _CONNECTED = 3
-"""Connections on which the same is said before it is given up: one may be cut as soon as it is made."""
+"""Connections on which a statement is tried before it fails: a connection may be cut as soon as it is made."""
 _OPENING = 3.0
-"""Seconds for which a server that breaks off, or restarts, is tried again when a store is opened."""
+"""Seconds for which opening a store is tried again if the server breaks off or restarts."""
 _REFUSED = re.compile("authentication|no password|does not exist|no pg_hba|not translate host|invalid|not permitted")
 
 
 @dataclass(frozen=True)
 class PostgresAddress:
-    """``postgresql://NAME@HOST:PORT/DATABASE``; what is shown of it, also as ``str`` and ``repr``, has no password."""
+    """Address ``postgresql://NAME@HOST:PORT/DATABASE``. Its ``str`` and ``repr`` hide the password."""
 
     text: str = field(repr=False)
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """The parts of the address, by libpq's names. Raises InputError where it is no such address, and
-        MissingExtraError where psycopg is not installed."""
+        """The parts of the address, by libpq's names. Raises InputError if the address is not valid, and
+        MissingExtraError if psycopg is not installed."""
         conninfo = import_optional("psycopg.conninfo", "postgres", "psycopg")
         try:
             parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(self.text).items()}
-        except Exception:  # the whole address may stand in the message
+        except Exception:  # not raised further, because its message may hold the whole address with the password
             parts = {}
         port, places = parts.get("port", "0"), "".join(parts.get(name, "") for name in ("host", "hostaddr", "dbname"))
         if (not parts and not self.text.endswith("://")) or "@" in places or not port.replace(",", "").isdecimal():
@@ -123,20 +126,20 @@ class PostgresAddress:
 
 
 class PostgresStore:
-    """Answers by request key, as :class:`~askance.memory.verdict_store.VerdictStore` keeps them, for many machines.
+    """Answers by request key for many machines, like :class:`~askance.memory.verdict_store.VerdictStore` for one.
 
-    Each answer is committed when it arrives. Where the connection was cut, it is made anew and the statement said
-    again: each can be said twice. Tables are made with the first claim or answer. A crash of the server may lose the
-    answers of the last 0.6 s of processes that end at the same time, as a power failure may from a file. Each method
-    raises :class:`StoreAwayError` where the server does not answer now, after which the same can be said again, and
-    :class:`AskanceError` where the store cannot be used, e.g. because the disk is full.
+    Each answer is committed when it arrives. If the connection was cut, the store connects again and repeats the
+    statement; each statement can be executed twice without harm. Tables are created with the first claim or answer. A
+    crash of the server loses the answers of its last 0.6 s only if the process that bought them ends at the same time.
+    Each method raises :class:`StoreAwayError` if the server does not answer now; the call can then be repeated. Each
+    method raises :class:`AskanceError` if the store cannot be used, e.g. because the disk is full.
     """
 
     def __init__(self, address: PostgresAddress, beside: ReadableStore | None = None) -> None:
-        """Connect; the store ``beside`` is looked into where an answer is not here, and closed with this one.
+        """Connect. The store ``beside`` is asked for answers that this one lacks, and closed with this one.
 
         Raises:
-            InputError: The address is none, or the database refuses the user or is not there.
+            InputError: The address is not valid, the database refuses the user, or it does not exist.
             MissingExtraError: psycopg is not installed.
             AskanceError: The server does not answer, or has tables of a newer askance.
         """
@@ -146,18 +149,18 @@ class PostgresStore:
         self._beside = beside
         self._claimant = Claimant()
         self._held: set[bytes] = set()
-        """Keys that it has claimed, to be claimed again where a crash took that."""
+        """Keys claimed by this store. They are claimed again on each new connection, as a crash may lose the claims."""
         self._lock = RLock()
         self._db: Any = None
         self._recent: deque[tuple[float, tuple[Any, ...]]] = deque()
-        """Rows that were put a moment ago, and when."""
+        """Rows put in the last seconds, each with its time (monotonic clock)."""
         self._not_before = 0.0
-        """When to connect again at the soonest, of the monotonic clock: a server that is away holds nobody up."""
+        """Earliest time (monotonic clock) for the next connection. Until then calls fail at once and do not wait."""
         self._is_there = self._open()
         self._has_models = False
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now. If not, another process that shares the store is buying it."""
+        """Claim an answer before it is bought. Returns False if another process that shares the store is buying it."""
         values = self._signed(key)
 
         def take(db: Any) -> bool:
@@ -174,23 +177,23 @@ class PostgresStore:
         return is_taken
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """Hold claims for longer: their answers are still being bought."""
+        """Extend claims while their answers are still being bought."""
         self._write(lambda db: db.execute(_RENEW, (list(keys), self._claimant.name)))
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """End claims: their answers are there, or are not to be bought."""
+        """End claims whose answers have arrived, or will not be bought."""
         self._held.difference_update(keys)
         self._write(lambda db: db.execute(_LET_GO, (list(keys), self._claimant.name)))
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """The answers that are there."""
+        """Return the stored answers to these keys."""
         rows = self.rows(keys)
         if self._beside is not None and (missing := left_of(keys, rows)):
             rows += self._beside.rows(missing)
         return KeptAnswers(rows)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are there, as :mod:`.answer_rows` writes them down."""
+        """Return the rows of the stored answers to these keys (:mod:`.answer_rows`)."""
         if not self._is_there:
             self._is_there = self._do(_version) > 0
         if not self._is_there or not keys:
@@ -200,11 +203,11 @@ class PostgresStore:
         return [row for row in map(_row, found) if not is_empty(row)]
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, which is then no longer claimed; it is committed when this returns."""
+        """Keep an answer and end its claim. The answer is committed before this returns."""
         _, text, logprobs, sent, written, cost, finish = row_of(key, answer)
         row = (key, _bytes(text), None if logprobs is None else _bytes(logprobs), sent, written)
         values = (key, self._claimant.name, *row, None if cost == UNKNOWN else cost, _bytes(finish))
-        with self._lock:  # another thread that connects anew in between would claim the answer's key again
+        with self._lock:  # otherwise another thread could reconnect in between and claim the key again
             self._write(lambda db: db.execute(_PUT, values))
             self._held.discard(key)
             now = monotonic()
@@ -213,7 +216,7 @@ class PostgresStore:
                 self._recent.popleft()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts of a model that thinks, from here or from the store beside."""
+        """Return facts about a model that thinks, from this store or the store beside; else None."""
 
         def look(db: Any) -> Any:
             if db.execute("SELECT to_regclass('askance_models')").fetchone()[0] is None:
@@ -226,7 +229,7 @@ class PostgresStore:
         return None if self._beside is None else self._beside.learned(identity)
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
-        """Keep what was learned of a model."""
+        """Add facts about a model that thinks."""
 
         def write(db: Any) -> None:
             if not self._has_models:
@@ -237,7 +240,7 @@ class PostgresStore:
         self._has_models = True
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use, so that they are asked again."""
+        """Delete answers that cannot be used, so that they are asked for again."""
         with self._lock:
             self._recent = deque((at, values) for at, values in self._recent if values[0] not in keys)
         self._write(lambda db: db.execute("DELETE FROM askance_answers WHERE key = ANY(%b)", (list(keys),)))
@@ -248,7 +251,7 @@ class PostgresStore:
         return int(self._do(lambda db: db.execute("SELECT count(*) FROM askance_answers").fetchone()[0]))
 
     def close(self) -> None:
-        """Let go of what is still claimed, and end the connection."""
+        """End the remaining claims and close the connection."""
         if self._held and self._is_there:
             with suppress(AskanceError):
                 self.let_go([*self._held])
@@ -264,7 +267,7 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Whether there are tables. A cut connection is made again."""
+        """Connect, and return whether the tables exist. Raises InputError if the server refuses the connection."""
         until = monotonic() + _OPENING
         while True:
             try:
@@ -285,7 +288,7 @@ class PostgresStore:
         return self._do(work)
 
     def _do(self, work: Callable[[Any], Result]) -> Result:
-        """Do it, on a new connection where the old one turns out to be cut."""
+        """Do work on the connection, again after a conflict or on a new connection if the old one was cut."""
         with self._lock:
             conflicts = connected = 0
             while True:
@@ -340,7 +343,7 @@ class PostgresStore:
 
 
 def _version(db: Any) -> int:
-    """The version of the tables; 0 where there are none."""
+    """Return the version of the tables; 0 if there are none. Raises InputError if a newer askance made them."""
     if db.execute("SELECT to_regclass('askance_store')").fetchone()[0] is None:
         return 0
     version = db.execute("SELECT max(version) FROM askance_store").fetchone()[0] or 0
@@ -369,5 +372,5 @@ def _text(kept: bytes) -> str | bytes:
 
 
 def _said(error: Exception) -> str:
-    """The message of the server or of libpq, on one line."""
+    """Return the error's message, from the server or libpq, on one line."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -5,27 +5,26 @@ The graph is read from a run directory, finished or not. Nodes are named ``kind:
 
 - **disagreement**: ``example``, ``question``, ``question_text``, ``iteration``, both sides' answers
   (``target``, ``reference``: booleans; ``target_p_yes``, ``reference_p_yes`` in [0, 1]; ``target_says``,
-  ``reference_says``: their reasons), ``gap``, ``version`` (the best version then, which was read), and the
-  example's ``input``, ``context`` and ``output`` as far as the run's inputs have them. For a generator,
-  ``output`` is the text that this version wrote, where it was kept. ``no_note`` says why no lesson could be drawn.
+  ``reference_says``: their reasons), ``gap``, ``version`` (the best version at that time), and the example's
+  ``input``, ``context`` and ``output`` as far as the run's inputs have them. For a generator, ``output`` is the text
+  that this version wrote, if it was kept. ``no_note`` says why no lesson could be drawn.
 - **lesson**: ``text``, ``direction``, ``class`` (``promptable`` or ``computational``), ``class_reason``, ``status``,
-  ``reason``, ``support``. ``requirement`` is the question or check that the lesson states as it is, ``stated_by``
-  (``words``, ``model`` or ``quotation``) says how, where no note-taker drew it. ``recalled`` (true): it came from a
-  lesson memory. A note that repeats a known lesson has the status ``absorbed``. ``no_edit`` says why no edit for it
+  ``reason``, ``support``. If no note-taker wrote the lesson, ``requirement`` is the question or check that it states,
+  and ``stated_by`` says how (``words``, ``model`` or ``quotation``). ``recalled`` is true for a lesson from a lesson
+  memory. A note that repeats a known lesson has the status ``absorbed``. ``no_edit`` says why no edit for the lesson
   passed the guards.
 - **edit**: ``number``, ``old``, ``new``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``failed its trial``,
   ``taken out again``, ``not tried``), ``reason``; its ``trial``; its ``pruning``.
 - **version**: ``number``, ``prompt``, ``prompt_hash``, ``edits`` (numbers of all its edits), ``accepted``,
   ``reason``, validation ``gain`` over its parent, ``judged`` (validation examples), ``iteration``.
-- **comment**: ``text``, and ``examples``: the examples with this comment among the sources of its questions, as far
-  as the run's inputs have them.
-- **question**: ``text``, ``criterion`` (the text, with "yes = fault" where yes is one), ``good`` (the answer that
+- **comment**: ``text``, and ``examples``: those sources of its questions that have this comment in the run's inputs.
+- **question**: ``text``, ``criterion`` (the text, marked "yes = fault" if yes is a fault), ``good`` (the answer that
   speaks for the output), ``origin`` (``comment``, ``contrast``, ``memory``, or ``start`` for the run's first
   questions), ``sources`` (examples), ``effect``, ``iteration``, ``status`` (``accepted``, ``rejected``, ``set
   aside``, ``waiting``), ``reason`` (why it did not join), and ``worth`` by split for a question that joined a
   finished run.
 
-Edges: ``proposed`` (comment → question), ``asked`` (question → version that went to the acceptance test with it),
+Edges: ``proposed`` (comment → question), ``asked`` (question → version with it in the acceptance test),
 ``evidence`` (disagreement → lesson), ``duplicate`` and ``merge`` (note → the lesson that absorbed it), ``written``
 (lesson → edit, with the lesson's words and evidence at that time), ``applied`` and ``taken out`` (edit → version),
 ``parent`` (version → the version made from it).
@@ -66,12 +65,12 @@ Row = dict[str, Any]
 
 
 def build_graph(run: str | Path) -> nx.DiGraph:
-    """The graph of a run.
+    """Build the graph of a run.
 
-    The graph's own attributes: ``run`` (name of the directory), ``mode``, ``target`` and ``source`` (models, where the
-    mode has them), ``best`` (number of the version that a user would get), ``finished``. A finished run also has
+    The graph's own attributes: ``run`` (name of the directory), ``mode``, the models that the mode has (e.g. ``target``
+    and ``source``), ``best`` (number of the version that a user would get), ``finished``. A finished run also has
     ``finish_reason``, ``yardstick`` and ``gain`` (of the best version over the start, on ``validation`` and ``test``).
-    Raises InputError where there is no run in the directory, or a file of it is damaged.
+    Raises InputError if there is no run in the directory, or if a file of the run is damaged.
     """
     directory = RunDirectory(run)
     config = directory.read_config()["config"]
@@ -99,7 +98,7 @@ class _Written(BaseModel):
 
 
 class _Builder:
-    """Makes the graph, event by event."""
+    """Builder of the graph from the journal's events, one after the other."""
 
     def __init__(self, directory: RunDirectory, config: Mapping[str, Any]) -> None:
         import networkx as nx
@@ -109,14 +108,14 @@ class _Builder:
         self._graph = nx.DiGraph(run=directory.path.resolve().name, mode=config.get("command"), **about)
         self._edits: dict[tuple[str, str], int] = {}
         self._latest: dict[str, int] = {}
-        """Lesson to its latest edit."""
+        """Number of the latest edit by lesson."""
         self._in_prompt: list[int] = []
-        """Edits that the best version has."""
+        """Numbers of the edits in the best version."""
         self._pruning_tried: set[int] = set()
         self._best = 0
         self._iteration = 0
         self._comments: dict[str, str] = {}
-        """Comment to its node."""
+        """Node of each comment, by its text."""
         self._start = directory.read_start()
         self._add_version(0, self._start.text, None, edits=[], accepted=True, reason="the starting prompt")
 
@@ -125,7 +124,7 @@ class _Builder:
         return f"{kind}:{name}"
 
     def add(self, event: Row) -> None:
-        """Events of other kinds say nothing of where a prompt comes from."""
+        """Add an event to the graph. Events of kinds without an ``_on_…`` method do not concern provenance."""
         getattr(self, f"_on_{event.get('event')}", lambda _: None)(event)
 
     def _on_disagreements(self, event: Row) -> None:
@@ -153,14 +152,15 @@ class _Builder:
             return
         kept = self._node("lesson", event["kept_as"], text=event["kept_text"])
         row = self._graph.nodes[kept]
-        row["evidence"] = list(dict.fromkeys([*row.get("evidence", ()), *evidence]))  # none yet of an earlier run's
+        # a lesson from an earlier run has no evidence yet
+        row["evidence"] = list(dict.fromkeys([*row.get("evidence", ()), *evidence]))
         row["support"] = len(row["evidence"])
         what = "it says the same as" if event["relation"] == "duplicate" else "it was merged into"
         self._node("lesson", event["id"], status="absorbed", reason=f"{what} {event['kept_as']}")
         self._graph.add_edge(note, kept, kind=event["relation"])
 
     def _on_requirement(self, event: Row) -> None:
-        """Add a requirement that became a lesson as it stands; its failures were counted and not read."""
+        """Add a requirement that became a lesson. Its failures were counted, but no note-taker read them."""
         row = event["lesson"]
         lesson, question = self._set_lesson(row | {"stated_by": event["by"]}), row["requirement"]
         for key in row["evidence"]:
@@ -174,7 +174,7 @@ class _Builder:
         self._set_lesson(event["lesson"])
 
     def _on_recalled(self, event: Row) -> None:
-        """Add a tried lesson from the lesson memory; its evidence stayed with the runs that it comes from."""
+        """Add a tried lesson from the lesson memory. Its evidence is in the runs that it comes from."""
         self._set_lesson(event["lesson"] | {"recalled": True})
 
     def _set_lesson(self, row: Row) -> str:
@@ -192,7 +192,7 @@ class _Builder:
             self._node("lesson", lesson, no_edit=event["reason"])
 
     def _on_edit(self, event: Row) -> None:
-        """Add an edit. An edit that is proposed again, on more evidence, is the same node."""
+        """Add an edit. An edit that is proposed again with more evidence keeps its node."""
         key = (event["old"], event["new"])
         number = self._edits.setdefault(key, len(self._edits) + 1)
         edit = self._node("edit", number, number=number, old=event["old"], new=event["new"], iteration=self._iteration)
@@ -241,7 +241,7 @@ class _Builder:
             self._graph.add_edge(self._comments[text], node, kind="proposed")
 
     def _decide_questions(self, version: int, event: Row) -> None:
-        """Say the fate of the questions that waited for the acceptance test."""
+        """Set the status of the questions that waited for the acceptance test."""
         for node, row in self._graph.nodes(data=True):
             if row["kind"] == "question" and row["status"] == "waiting":
                 taken = event["accepted"]
@@ -252,14 +252,14 @@ class _Builder:
     def _on_pruning(self, event: Row) -> None:
         lessons = {f"lesson:{lesson}" for lesson in event["lessons"]}
         candidates = [edit for edit in reversed(self._in_prompt) if edit not in self._pruning_tried]
-        # the same edit may have been proposed for another lesson, too
+        # the same edit may have been proposed for another lesson too, so exact matches come first
         candidates.sort(key=lambda edit: set(self._graph.pred[f"edit:{edit}"]) != lessons)
         edit = next(number for number in candidates if lessons <= set(self._graph.pred[f"edit:{number}"]))
         self._pruning_tried.add(edit)
         outcome = {name: event[name] for name in ("removed", "reason", "gain")}
         self._node("edit", edit, pruning=outcome)
         number = _version(event["version"])
-        if number != self._best:  # else it could not be taken out at all
+        if number != self._best:  # otherwise the edit could not be taken out, and no version was tried
             remaining = [other for other in self._in_prompt if other != edit]
             measured = {"accepted": event["removed"], "reason": event["reason"], "gain": event["gain"]}
             self._add_version(number, self._text(number, 0, remaining), self._best, edits=remaining, **measured)
@@ -276,7 +276,8 @@ class _Builder:
         return list(dict.fromkeys(self._latest[lesson] for lesson in lessons))
 
     def _text(self, number: int, parent: int, edits: Sequence[int]) -> str:
-        """A version's prompt. A resumed run that went another way may have left a file of the same number."""
+        """Return a version's prompt: the result of its edits, or the only file with its number if that differs."""
+        # several files have the same number if a resumed run took another way than its first attempt
         texts = [each.text for each in self._directory.read_versions(number, self._start)]
         expected = replace(self._start, text=self._graph.nodes[f"version:{parent}"]["prompt"])
         with suppress(EditRefusedError):
@@ -296,7 +297,7 @@ class _Builder:
             self._graph.add_edge(f"version:{parent}", node, kind="parent")
 
     def finish(self) -> nx.DiGraph:
-        """Add what stands in other files of the run."""
+        """Add facts from the other files of the run, and return the graph."""
         graph, directory = self._graph, self._directory
         graph.graph |= {"best": self._best, "finished": directory.finished}
         questions: dict[str, str] = {}
@@ -327,7 +328,7 @@ class _Builder:
         return graph
 
     def _written(self) -> dict[tuple[int, str], str | None]:
-        """Outputs of a generator by version and example, as far as they were kept."""
+        """Return the kept outputs of a generator by version and example."""
         kept = self._directory.path / "verdicts" / "outputs.jsonl"
         numbered = read_rows(kept) if kept.is_file() else ()
         rows = [validate_row(_Written, row, f"{kept}, line {number}") for number, row in numbered]
@@ -355,20 +356,20 @@ class _Builder:
 
 
 def _version(given: Any) -> int:
-    """The number of a version. Raises TypeError where it is something else, true and false among it."""
+    """Return the number of a version. Raises TypeError if the value is not an int (a bool is not accepted)."""
     if type(given) is not int:
         raise TypeError(f"{given!r} is no version")
     return given
 
 
 def edit_of(graph: nx.DiGraph, number: int) -> Edit:
-    """An edit of the graph, without its lessons."""
+    """Return an edit of the graph, without its lessons."""
     row = graph.nodes[f"edit:{number}"]
     return Edit(old=row["old"], new=row["new"])
 
 
 def linked(graph: nx.DiGraph, node: str, kind: str) -> list[str]:
-    """Nodes with an edge of this kind to a node."""
+    """Return the nodes with an edge of this kind to a node."""
     return [here for here in graph.pred[node] if graph.edges[here, node]["kind"] == kind]
 
 
@@ -380,7 +381,7 @@ def save_json(graph: nx.DiGraph, file: str | Path) -> None:
 
     An object with ``directed`` (true), ``multigraph`` (false), ``graph`` (the graph's attributes), ``nodes`` (objects
     with ``id`` and the attributes) and ``edges`` (objects with ``source``, ``target`` and the attributes).
-    ``networkx.node_link_graph(data, edges="edges")`` reads it. Raises AskanceError where the file cannot be written."""
+    ``networkx.node_link_graph(data, edges="edges")`` reads it. Raises AskanceError if the file cannot be written."""
     import networkx as nx
 
     data = nx.node_link_data(graph, edges="edges")
@@ -390,9 +391,9 @@ def save_json(graph: nx.DiGraph, file: str | Path) -> None:
 def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
     """Write the graph as GraphML, for Gephi, yEd and the like.
 
-    GraphML knows only single values: what is in an object gets its path as name (``gain.low``), lists become JSON, and
-    what is undefined is left out. Control characters, which XML forbids, become U+FFFD. Raises AskanceError where the
-    file cannot be written."""
+    GraphML has only single values: a value inside an object is named by its path (``gain.low``), a list becomes JSON,
+    and None is left out. Control characters, which XML forbids, become U+FFFD. Raises AskanceError if the file cannot
+    be written."""
     import networkx as nx
 
     flat = nx.DiGraph(**_flat(graph.graph))
@@ -402,7 +403,7 @@ def save_graphml(graph: nx.DiGraph, file: str | Path) -> None:
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Single values only."""
+    """Flatten a row to single values, named by their path."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
@@ -412,7 +413,7 @@ def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         elif isinstance(value, str):
             flat[before + name] = _NOT_IN_XML.sub("\ufffd", value)
         elif isinstance(value, int) and not isinstance(value, bool) and before:
-            flat[before + name] = float(value)  # one name, one type: a measure may be 0 here and 0.1 there
+            flat[before + name] = float(value)  # a name needs one type: a measure may be 0 here and 0.1 elsewhere
         elif value is not None:
             flat[before + name] = value
     return flat

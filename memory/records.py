@@ -1,5 +1,4 @@
-"""The records of a run: versions, figures, questions, edits, lessons, what was bought. ``result.json`` is their
-dump."""
+"""The records of a run: versions, figures, questions, edits, lessons and purchases, as ``result.json`` holds them."""
 
 from __future__ import annotations
 
@@ -20,19 +19,19 @@ from ..stats.resampling import Statistic
 
 
 class ResultPart(BaseModel):
-    """A record of the file; a field that is not known here is kept."""
+    """A record in ``result.json``. Unknown fields, as a later version may write them, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, serialize_by_alias=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as it stands in the file."""
+        """Return the record as a JSON object, with the fields of the file."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 Figure = Annotated[Statistic, PlainSerializer(statistic_dict)]
 """A figure with its 95 % interval."""
 Gain = Annotated[Difference, PlainSerializer(difference_dict)]
-"""Gain of one version over another; written with its 95 % interval and without its standard error."""
+"""Gain of one version over another. The file has its 95 % interval and not its standard error."""
 
 
 class MeasureRecord(ResultPart):
@@ -49,10 +48,12 @@ class MeasureRecord(ResultPart):
     reason: str | None = None
     dimensions: dict[str, MeasureRecord] = {}
     optimised: Figure | None = None
-    """The metric that the run was to raise, where it is another one."""
+    """The run's metric, if it is another one than Spearman's correlation or the mean score."""
     accuracy: Figure | None = None
-    """Share of the examples that judge and people label alike. Like the figures below, only where labels are pass or
-    fail, at the version's threshold."""
+    """Share of the examples that the judge and people label alike, at the version's threshold.
+
+    This figure and those below exist only if labels are pass or fail.
+    """
     true_positive_rate: Figure | None = None
     true_negative_rate: Figure | None = None
     kappa: Figure | None = None
@@ -74,7 +75,7 @@ class MeasureRecord(ResultPart):
 
 
 class ErrorsRecord(ResultPart):
-    """Distance of scores from the wanted scores."""
+    """Distance of the judge's scores from people's scores."""
 
     mean_absolute: float | None
     drift: float | None
@@ -83,22 +84,22 @@ class ErrorsRecord(ResultPart):
 
 
 class CalibratedRecord(MeasureRecord):
-    """The figures of one way to read the same verdicts."""
+    """Figures of the same verdicts, read with one calibration."""
 
     errors: ErrorsRecord
     gain: Gain | None = None
-    """Beyond the verdicts as they are; None for those themselves."""
+    """Gain over the uncalibrated verdicts; None for the uncalibrated verdicts."""
 
 
 class BiasRecord(ResultPart):
-    """Mean score less the wanted mean by dimension, and the share of yes by question."""
+    """Mean score minus people's mean by dimension, and share of yes by question."""
 
     mean_errors: dict[str, float | None]
     yes_rates: dict[str, float] = {}
 
 
 class CertifiedRecord(ResultPart):
-    """The answer of a migration's certificate, which ``certificate.json`` gives with its figures."""
+    """Decision of a migration's certificate. ``certificate.json`` holds the figures behind it."""
 
     decision: Literal["adopt", "not_yet", "undecided"]
     reason: str
@@ -106,12 +107,12 @@ class CertifiedRecord(ResultPart):
 
     @property
     def word(self) -> Literal["adopt", "keep", "undecided"]:
-        """The answer as ``judge.yaml`` has it: what is not adopted yet is kept out."""
+        """The decision in the words of ``judge.yaml``: ``keep`` (the old version) stands for ``not_yet``."""
         return "keep" if self.decision == "not_yet" else self.decision
 
 
 class QuestionRecord(ResultPart):
-    """A question that was written anew."""
+    """A question of a version's checklist."""
 
     id: str
     text: str
@@ -119,16 +120,16 @@ class QuestionRecord(ResultPart):
     good: str = "yes"
     weight: float = 1.0
     pays_for_repeating: float | None = None
-    """Gain of P(good) of outputs that repeat their input, where a probe found a clear one."""
+    """Gain in P(good) of outputs that repeat their input, if a probe found a clear gain."""
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault where it is one."""
+        """The question's text, marked if yes is a fault."""
         return marked(self.text, self.good)
 
 
 class ChecklistRecord(ResultPart):
-    """The checklist of a version, where the run began with another one."""
+    """The checklist of a version, if it differs from the run's first checklist."""
 
     task: str = ""
     questions: tuple[QuestionRecord, ...] = ()
@@ -139,27 +140,27 @@ class ThresholdRecord(ResultPart):
 
     value: float
     fitted_on: str | None
-    """``development``; None where it is 0.5, for a ``reason``."""
+    """``development``; None if the threshold is the default 0.5 (``reason`` says why)."""
     n: int = 0
     of: tuple[str, ...] = ("overall",)
-    """The dimensions of whose scores the mean is held against it."""
+    """Dimensions whose mean score is compared with the threshold."""
     reason: str | None = None
 
 
 class KeptFormRecord(FormRecord):
-    """The form of a version's prompt that is no plain text of ours, with its file."""
+    """Form of a version's prompt that is not plain text, with the name of its file."""
 
     file: str
 
 
 class _LaterWriting(PromptSettings):
-    """Settings of a later version's file, with fields that are not known here."""
+    """Writing settings from a file of a later askance; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class SideRecord(ResultPart):
-    """The first or the best version."""
+    """The first or the best version of a run."""
 
     prompt: str
     form: KeptFormRecord | None = None
@@ -167,18 +168,18 @@ class SideRecord(ResultPart):
     validation: MeasureRecord | None = None
     test: MeasureRecord | None = None
     without_measures: MeasureRecord | None = None
-    """The figures on test of the same judge without its measures, where it has some."""
+    """Figures on test of the same judge without its measures, if it has measures."""
     reason: str | None = None
-    """Why there is no test."""
+    """Why the test split was not judged."""
     checklist: ChecklistRecord | None = None
     read_by: dict[str, Any] | None = None
-    """The calibration that its verdicts are read by, where it has one."""
+    """Calibration of the judge's verdicts, if it has one."""
     examples: ShownExamples | None = None
-    """The judged examples that it is shown, where it is."""
+    """Judged examples that the judge is shown, if any."""
     threshold: ThresholdRecord | None = None
-    """Lowest score with which an output passes, where people's labels are pass or fail."""
+    """Lowest score with which an output passes, if people's labels are pass or fail."""
     steps: dict[str, Any] | None = None
-    """Steps of a rating, where people rated on a few steps of one dimension.
+    """Steps of the rating, if people rated one dimension on a scale of a few steps.
 
     Keys: ``values``, ``thresholds`` between them, and for ``test`` and ``validation`` the agreement of the judge's
     steps with people's (``evaluation/raters/steps.py``).
@@ -186,15 +187,15 @@ class SideRecord(ResultPart):
     origins: dict[str, dict[str, Any]] = {}
     """Origins of the questions that the run found, by id."""
     mode: Literal["each", "batched"] | None = None
-    """Mode of asking several questions, where the run found it out."""
+    """Mode of asking several questions, if the run chose it."""
     writing: PromptSettings | _LaterWriting | None = None
-    """Settings that a generator writes with, where it has others than the run."""
+    """The generator's own writing settings, if they differ from the run's."""
     p_yes_from: Provenance | None = None
-    """Source of P(yes) for a judge that thinks, where the run found it out."""
+    """Source of P(yes) of a judge that thinks, if the run chose it."""
 
 
 class BothWaysRecord(ResultPart):
-    """Agreement of a judge's answers to several questions in one call with its answers to the same questions alone."""
+    """Agreement between a judge's answers in one call for all questions and in one call for each question."""
 
     mode: Literal["each", "batched"]
     same: int
@@ -203,7 +204,7 @@ class BothWaysRecord(ResultPart):
 
 
 NOT_ACCEPTED = "not accepted: "
-"""Beginning of the reason of a question that the acceptance test refused."""
+"""First words of the reason for a question that the acceptance test refused."""
 
 
 class WorthRecord(ResultPart):
@@ -214,7 +215,7 @@ class WorthRecord(ResultPart):
 
     @property
     def last(self) -> tuple[str, Difference] | None:
-        """The split and the gain on it: on test, else on validation."""
+        """The gain on test if there is one, else on validation, with the split's name; None without any gain."""
         found = {"test": self.test, "validation": self.validation}
         return next(((split, gain) for split, gain in found.items() if gain is not None), None)
 
@@ -225,13 +226,14 @@ class Origin(ResultPart):
     origin: str = Field(
         min_length=1, validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from"
     )
-    """Origin: ``start``, ``clause`` (made from a clause of a judge's prompt), or how a run found the question.
+    """Kind of origin. Files call the field ``from``.
 
-    A run finds ``comment``, ``contrast``, ``memory`` (an earlier run had learned it), ``reworded`` and ``flipped`` (its
-    good answer is another). Files call the field ``from``.
+    ``start``: the run's first checklist. ``clause``: a clause of a judge's prompt. Or the way in which a run found the
+    question: ``comment``, ``contrast``, ``memory`` (learned in an earlier run), ``reworded``, ``flipped`` (the other
+    answer is good now).
     """
     sources: tuple[str, ...] = ()
-    """Ids of the examples that it came from."""
+    """Ids of the examples that led to the question."""
     comments: tuple[str, ...] = ()
     """Comments on these examples that led to it."""
 
@@ -242,32 +244,32 @@ class Fate(Origin):
     joined: bool
     """Whether the run's judge asks the question."""
     reason: str | None = Field(default=None, validation_alias=AliasChoices("reason", "problem"))
-    """Why it did not join. The journal calls it ``problem``."""
+    """Why the question did not join the judge. The journal calls the field ``problem``."""
     worth: WorthRecord = WorthRecord()
 
 
 class CriterionRecord(Fate):
     """A proposed question: its text, its origin, its figures on the examples, its fate.
 
-    The loop makes it with :meth:`of` and fills the rest in; events carry it, and ``result.json`` holds it.
+    The loop makes a record with :meth:`of` and fills in the other fields later. Events and ``result.json`` hold it.
     """
 
     id: str = ""
-    """Its id in the checklist; empty as long as nobody asked it."""
+    """Id in the checklist; empty until the question is asked."""
     text: str
     good: GoodAnswer | None = None
-    """The answer that speaks for the output; None where that was not found out."""
+    """The answer that speaks for the output; None if it is not known."""
     dimension: str = ""
     origin: str = Field("comment", validation_alias=AliasChoices("from", "kind", "origin"), serialization_alias="from")
     parts: tuple[str, ...] = ()
-    """``development`` and ``validation`` as far as their outputs led to it, where it comes from no comment."""
+    """Splits whose outputs led to a question that comes from no comment: ``development``, ``validation``."""
     sees: Sees = "all"
-    """The part of an example that the judge is shown with it."""
+    """Part of an example that the judge is shown with the question."""
     joined: bool = False
     may_return: bool = False
-    """Whether new evidence may bring the question back: only the acceptance test or a lack of room kept it out."""
+    """Whether new evidence may bring the question back: only the acceptance test or lack of room kept it out."""
     effect: float | None = None
-    """Mean badness of rejected outputs other than its source, less that of accepted outputs; in [-1, 1]."""
+    """Mean badness of rejected outputs, without its sources, minus that of accepted outputs; in [-1, 1]."""
     iteration: int = 1
 
     @classmethod
@@ -280,7 +282,7 @@ class CriterionRecord(Fate):
         comments: Sequence[str] = (),
         sees: Sees = "all",
     ) -> CriterionRecord:
-        """A question before anybody knows what its answers are worth."""
+        """Make the record of a question that was not judged yet."""
         return cls(
             text=text,
             dimension=dimension,
@@ -292,58 +294,58 @@ class CriterionRecord(Fate):
         )
 
     def but(self, **fields: Any) -> CriterionRecord:
-        """The record with other values of some fields."""
+        """Copy the record with new values of some fields."""
         return self.model_copy(update=fields)
 
     def with_sources_of(self, other: CriterionRecord) -> CriterionRecord:
-        """Add the sources and comments of the same question, found once more."""
+        """Add the sources and comments of another record of the same question."""
         sources = tuple(dict.fromkeys([*self.sources, *other.sources]))
         return self.but(sources=sources, comments=tuple(dict.fromkeys([*self.comments, *other.comments])))
 
     def as_one_with(self, other: CriterionRecord) -> CriterionRecord:
-        """Join the same question, found once more, before anybody is asked: it is a relation where either is one."""
+        """Join two records of the same question, before it is asked. The result is a relation if either of them is."""
         return self.with_sources_of(other).but(sees=self.sees if self.is_relation else other.sees)
 
     @property
     def is_relation(self) -> bool:
-        """Whether it holds the output against another text of the example."""
+        """Whether the question compares the output with another text of the example."""
         return self.sees in TEXTS
 
     @property
     def is_measure(self) -> bool:
-        """Whether the criterion is a measure, which nobody proposed."""
+        """Whether the criterion is a measure, which code computes, and not a proposed question."""
         return self.origin == "measure"
 
     @property
     def criterion(self) -> str:
-        """The text, and that yes is a fault, or a low number good, where it is so."""
+        """The text, marked if yes is a fault or if a low number of a measure is good."""
         if self.is_measure:
             return f"{self.text} (low is good)" if self.good == "no" else self.text
         return marked(self.text, self.good or "yes")
 
     @property
     def problem(self) -> str | None:
-        """The reason, as the journal calls it while the acceptance test is still to come."""
+        """The ``reason`` under its name in the journal, which is written before the acceptance test."""
         return self.reason
 
     @property
     def was_tried(self) -> bool:
-        """Whether the question came as far as the acceptance test."""
+        """Whether the question went through the acceptance test."""
         return self.joined or (self.reason or "").startswith(NOT_ACCEPTED)
 
 
 class RevisedRecord(ResultPart):
-    """A question of the start that people's scores speak against, or too little for."""
+    """A question of the start that was turned round or dropped, because people's scores do not support it."""
 
     id: str
     text: str
     good: Literal["yes", "no"]
-    """The good answer from now on; for a dropped question, its last one."""
+    """The good answer after the revision; for a dropped question, its last good answer."""
     what: Literal["flipped", "dropped"]
 
     @property
     def sentence(self) -> str:
-        """A sentence on its fate and the reason."""
+        """A sentence on the question's fate, with the reason."""
         now = (
             "is asked no more, as it said too little about rejected outputs"
             if self.what == "dropped"
@@ -353,16 +355,16 @@ class RevisedRecord(ResultPart):
 
 
 class ReadRecord(ResultPart):
-    """Evidence that was searched for questions: a run that goes on from this one does not read it again."""
+    """Evidence that was already searched for questions. A run that continues this one does not read it again."""
 
     comments: tuple[tuple[str, str], ...] = ()
-    """Example id and text."""
+    """Each comment as example id and text."""
     contrasted: tuple[str, ...] = ()
-    """Dimensions whose rejected outputs were held against accepted ones, or need not be, as comments said enough."""
+    """Dimensions whose rejected outputs were compared with accepted outputs, or whose comments said enough."""
 
 
 class _LaterEdit(Edit):
-    """An edit of a later version's file, with fields that are not known here."""
+    """An edit from a file of a later askance; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -372,14 +374,14 @@ class TriedRecord(ResultPart):
 
     edits: tuple[Edit | _LaterEdit, ...]
     accepted: bool = Field(default=False, exclude=True)
-    """Whether the candidate was taken. In the file, the record's list says so."""
+    """Whether the candidate was accepted. The file holds accepted and refused candidates in separate lists instead."""
     reason: str
     gain: Gain | None = None
     iteration: int
     judged: int | None = None
     """Validation examples that were judged before the decision."""
     shows: str | None = None
-    """The examples shown to the judge, or the addition to a writing prompt, in words; None where neither is new."""
+    """The new examples for the judge, or the addition to a writing prompt, in words; None without either."""
 
     @property
     def lessons(self) -> list[str]:
@@ -388,53 +390,53 @@ class TriedRecord(ResultPart):
 
 
 class ShowingRecord(ResultPart):
-    """A way of showing the judge examples that was tried."""
+    """A tried way to show the judge examples."""
 
     mode: str
     name: str
-    """Name in words, as in "4 fixed examples"."""
+    """Name in words, e.g. "4 fixed examples"."""
     sources: tuple[str, ...] = ()
-    """Ids of the development examples that are shown, or retrieved from."""
+    """Ids of the development examples that are shown, or from which the shown examples are retrieved."""
     accepted: bool
     reason: str
 
 
 class AddedLineRecord(ResultPart):
-    """A tried addition: a line after the input, a form or a setting, with a requirement and the failures behind it."""
+    """A tried line after the input, form or setting, with its requirement and the failures behind it."""
 
     text: str
     requirement: str
     failures: tuple[str, ...] = ()
-    """Ids of development examples whose output failed it."""
+    """Ids of development examples whose output failed the requirement."""
 
 
 class AdditionRecord(ResultPart):
-    """A trial of something added to a prompt that writes: on the same development examples before and after."""
+    """Trial of an addition to a prompt that writes, measured with and without it on the same development examples."""
 
     kind: str
     """``schema``, ``grammar``, ``rules``, ``form``, ``example``, or the name of a setting."""
     said: str
     """The addition in words."""
     beside: tuple[str, ...] = ()
-    """Kinds of the additions that were there before."""
+    """Kinds of the earlier additions that stayed in place."""
     text: str | None = None
-    """The line as it stands after the input; None for a setting."""
+    """The line after the input; None for a setting."""
     settings: dict[str, Any] = {}
-    """Settings as ``writing.yaml`` has them."""
+    """Settings, with their names in ``writing.yaml``."""
     lines: tuple[AddedLineRecord, ...] = ()
     sources: tuple[str, ...] = ()
     """Ids of the examples whose output is shown."""
     before: float | None = None
     """Mean score without it, in [0, 1]."""
     after: float | None = None
-    """Mean score with it; None where it was not measured."""
+    """Mean score with it, in [0, 1]; None if it was not measured."""
     n: int = 0
-    """Examples that both were measured on."""
+    """Number of examples behind both means."""
     kept: bool = False
     """Whether the search went on with the addition."""
     reason: str
     accepted: bool = False
-    """Whether the version that the acceptance test took has the addition."""
+    """Whether the accepted version has the addition."""
 
     @property
     def sentence(self) -> str:
@@ -445,13 +447,13 @@ class AdditionRecord(ResultPart):
 
 
 class PrunedRecord(ResultPart):
-    """An accepted edit whose removal was tried at the end."""
+    """An accepted edit whose removal was tried at the end of the run."""
 
     edit: Edit | _LaterEdit
     removed: bool
     reason: str
     gain: Gain | None = None
-    """Gain of the prompt without it."""
+    """Gain of the prompt without the edit over the prompt with it."""
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -460,33 +462,33 @@ class PrunedRecord(ResultPart):
 
 
 class Wording(NamedTuple):
-    """Form of a question: its words, and the part of the example in view."""
+    """Words of a question, with the part of the example that the judge sees."""
 
     text: str
     sees: Sees = "all"
 
 
 class WordingTried(ResultPart):
-    """One wording of a question, as far as it was judged on the development examples."""
+    """A tried wording of a question, with its figures on the development examples."""
 
     text: str
     good: GoodAnswer = "yes"
-    """The answer that would speak for the output; the data say it of a written wording."""
+    """The answer that speaks for the output. For a newly written wording, the data decide it."""
     correlation: float | None = None
-    """Spearman's correlation of its P(good) with the source's, on ``n`` examples; None where undefined."""
+    """Spearman's correlation of its P(good) with the source judge's, on ``n`` examples; None if undefined."""
     n: int = 0
     dropped: str | None = None
-    """Why it was judged on no more examples; None where it came to the end."""
+    """Why the wording was not judged on all examples; None if it was."""
     sees: Sees = "all"
 
     @classmethod
     def of(cls, question: Question) -> WordingTried:
-        """A question as it stands, not yet tried."""
+        """Make the record of a question's present wording, before it is tried."""
         return cls(text=question.text, good=question.good, sees=question.sees)
 
     @property
     def wording(self) -> Wording:
-        """The words, and what is in view."""
+        """The words, with the part of the example that the judge sees."""
         return Wording(self.text, self.sees)
 
     @property
@@ -496,31 +498,30 @@ class WordingTried(ResultPart):
 
 
 class ChangedQuestionRecord(ResultPart):
-    """A question of the start that the accepted judge asks otherwise, or no more; with its polarity and what is seen,
-    where these matter."""
+    """A question of the start that the accepted judge asks in other words, or no longer asks. The texts are marked with
+    unusual polarity and with what the judge sees."""
 
     id: str
     old: str
     new: str | None
-    """None where it is asked no more."""
+    """None if the question is no longer asked."""
 
 
 class QuestionWordings(ResultPart):
-    """A question with its tried wordings, and the wording that the judge is asked."""
+    """A question with its tried wordings, and the wording that is proposed for the target."""
 
     question: str
-    """Its id, which stays."""
+    """The question's id, which all wordings keep."""
     before: WordingTried
-    """The source's own wording, put to the target."""
+    """The source's own wording, tried on the target."""
     after: WordingTried | None = None
-    """The wording that replaced it, or would have, had the acceptance test taken it; None where nothing would."""
+    """The proposed new wording; ``accepted`` says whether it replaced the old one. None without a proposal."""
     reason: str
-    """Why it is replaced, or why it stays."""
+    """Why the wording is replaced, or why it stays."""
     gain: float | None = None
-    """Gain of the best wording's correlation over the correlation of the source's wording, on all development
-    examples."""
+    """Gain of the best wording's correlation over that of the source's wording, on all development examples."""
     bias: float | None = None
-    """Gain that the best of so many wordings may seem to have by chance, were none better."""
+    """Gain that the best of so many wordings would show by chance if none were better."""
     tried: tuple[WordingTried, ...] = ()
     accepted: bool = False
     """Whether the acceptance test took the wording."""
@@ -531,14 +532,14 @@ class QuestionWordings(ResultPart):
         return self.after is not None and self.after.good != self.before.good
 
     def of(self, question: Question) -> Question:
-        """The question as the target is asked it: another text, and perhaps another good answer."""
+        """Return the question in the proposed wording: another text, and perhaps another good answer."""
         if self.after is None:
             return question
         return question.model_copy(update={**self.after.wording._asdict(), "good": self.after.good})
 
     @property
     def sentence(self) -> str:
-        """A sentence on its fate on development, for people."""
+        """A sentence for people on the outcome on development."""
         if self.after is None:
             return f"question {self.question} stays as it is: {self.reason}"
         asked = marked(f"'{self.after.text}'", self.after.good, self.after.sees)
@@ -546,7 +547,7 @@ class QuestionWordings(ResultPart):
 
 
 class ParityRecord(ResultPart):
-    """Agreement of a judge with its reference: shares of same answers, kappa, rank correlation of P(good)."""
+    """Agreement of a judge with its reference judge: share of same answers, kappa, rank correlation of P(good)."""
 
     same: Figure
     kappa: Figure
@@ -554,50 +555,53 @@ class ParityRecord(ResultPart):
     gain: Gain | None = None
     """Gain of ``same`` over the first version."""
     score_difference: Gain | None = None
-    """Mean score less the reference's, of judges that state scores of their own."""
+    """Mean score minus the reference's mean score, for judges that state scores of their own."""
     questions: dict[str, ParityRecord] = {}
 
 
 class LessonRecord(Lesson):
-    """A lesson as it stood when the run ended; a field that is not known here is kept."""
+    """A lesson at the end of the run; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class GainsRecord(ResultPart):
-    """Gain of the best version over the first; None where nothing was accepted, or the split was not judged."""
+    """Gain of the best version over the first; None if nothing was accepted, or if the split was not judged."""
 
     validation: Gain | None = None
     test: Gain | None = None
     without_measures: Gain | None = None
-    """Gain on test of the best version without its measures, where it has some."""
+    """Gain on test of the best version without its measures, if it has measures."""
 
 
 ExploitWay = Literal["padded", "flattered", "stuffed", "repeated"]
-"""How an output is changed without being better: with sentences that say nothing, with praise, with claims made of the
-judge's questions, with its input repeated at its end."""
+"""Way to change an output without making it better.
+
+``padded``: empty sentences are added; ``flattered``: praise; ``stuffed``: claims that answer the judge's questions;
+``repeated``: the input is repeated at the end.
+"""
 
 
 class ExploitRecord(ResultPart):
-    """The gain of outputs that were changed in one way without being better, by the accepted judge."""
+    """Gain that the accepted judge gives to outputs that were changed in one way without being better."""
 
     way: ExploitWay
     gain: Gain
-    """Gain of the score, in [-1, 1]."""
+    """Gain in score, in [-1, 1]."""
     criteria: dict[str, float] = {}
-    """Gain of P(good) by question and measure, in [-1, 1]."""
+    """Gain in P(good) by question and measure, in [-1, 1]."""
 
 
 class PerOutputRecord(ResultPart):
-    """Average consumption for one output."""
+    """Average use of tokens and money for one output."""
 
     tokens: float
     cost_usd: float | None
-    """US dollars; None where the price is not known."""
+    """US dollars; None if the price is not known."""
 
 
 class PassRatesRecord(ResultPart):
-    """Share of outputs that pass a requirement, in [0, 1], over the examples that are known on both sides."""
+    """Share of outputs that pass a requirement, in [0, 1], on the ``n`` examples with a verdict before and after."""
 
     before: float | None
     after: float | None
@@ -606,14 +610,14 @@ class PassRatesRecord(ResultPart):
 
 
 class InstructionRecord(ResultPart):
-    """The effect of an accepted instruction on a requirement that it is about."""
+    """Effect of an accepted instruction on a requirement that it is about."""
 
     lesson: str
     text: str
     requirement: str
     """Id of the question, or name of the check."""
     asked: str
-    """Its words."""
+    """Words of the question or check."""
     validation: PassRatesRecord | None = None
     test: PassRatesRecord | None = None
 

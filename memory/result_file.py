@@ -1,7 +1,7 @@
-"""``result.json``: what a run came to. It is written from these records and read into them, and by nothing else.
+"""``result.json``: the result of a run. The file is written from these records and read into them.
 
-A field that a file lacks has its default, so that runs of older versions can still be shown; fields that are not known
-here are kept. Dimensions, lessons and versions are named as in the rest of the run's directory.
+A field that is missing in a file gets its default, so that runs of older versions can still be shown. Unknown fields
+are kept. Dimensions, lessons and versions have the same names as in the rest of the run's directory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FinishReason = Literal[
     "max_tokens",
     "max_cost",
 ]
-"""Why the loop ended; a closed list."""
+"""Reasons why the loop ended."""
 
 FINISH_SENTENCES: dict[str, str] = {
     "converged": "the agreement with the reference is as high as was asked for",
@@ -87,7 +87,7 @@ CROSSED = (
     "Crossed: each fold of the development and validation examples judged with what the others taught, in ranks within "
     "each fold. The new judge has learned from all."
 )
-"""Said where figures are cross-fitted."""
+"""Note beside cross-fitted figures."""
 
 
 class OnSplit(NamedTuple):
@@ -100,7 +100,7 @@ class OnSplit(NamedTuple):
 
 
 class PassFailSide(NamedTuple):
-    """A version's figures where people's labels are pass or fail."""
+    """Figures of one version if people's labels are pass or fail."""
 
     name: str
     threshold: ThresholdRecord
@@ -114,19 +114,19 @@ class RunRecord(ResultPart):
     finish_reason: str
     iterations: int
     reference: str | None = None
-    """``human`` or ``source``: whose scores a judge's were correlated with."""
+    """Whose scores the judge's scores were correlated with: ``human`` or ``source``."""
     yardstick: str = "Spearman"
     decision: Literal["adopt", "keep", "undecided"] | None = None
-    """Verdict of the test on the version that validation accepted; None in runs before this was recorded."""
+    """Decision of the test on the version that validation accepted; None in runs of older versions."""
     decision_reason: str | None = None
-    """Reason of the decision, in words; None where there is no decision."""
+    """Reason for the decision, in words; None without a decision."""
     baseline: SideRecord
     best: SideRecord
     crossed: bool = False
-    """Whether validation has taught the best version too.
+    """Whether the best version was learned from the validation examples too.
 
-    Figures under ``validation`` are then taken on the development and the validation examples. Each half is judged by
-    what was learned from the other, in ranks within its half.
+    Then the figures under ``validation`` are cross-fitted on the development and the validation examples: each half is
+    judged by what was learned from the other half, in ranks within its half.
     """
     gain: GainsRecord = GainsRecord()
     accepted_edits: tuple[TriedRecord, ...]
@@ -137,11 +137,11 @@ class RunRecord(ResultPart):
     questions: tuple[CriterionRecord, ...] = ()
     """Proposed questions: first those that joined, then those refused by the acceptance test."""
     revised_questions: tuple[RevisedRecord, ...] = ()
-    """Questions of the start that the accepted judge asks the other way round, or no more."""
+    """Questions of the start that the accepted judge asks with the other good answer, or no longer asks."""
     changed_questions: tuple[ChangedQuestionRecord, ...] = ()
-    """Every question of the start that the accepted judge asks in other words, or no more."""
+    """Questions of the start that the accepted judge asks in other words, or no longer asks."""
     why_no_questions: str | None = None
-    """Why none was proposed, where the run was to learn questions."""
+    """Why no question was proposed, in a run that should learn questions."""
     rater_agreement: dict[str, Any] = Field(default_factory=dict)
     """Agreement of several raters by dimension, the ceiling of a judge, and how the labels were combined.
 
@@ -151,42 +151,42 @@ class RunRecord(ResultPart):
     """Share of the comments on rejected test outputs in which a learned criterion finds a fault, beside chance
     (``evaluation/raters/comment_coverage.py``)."""
     asked_both_ways: BothWaysRecord | None = None
-    """Mode of asking the judge several questions, with the reason; None where it was not to be found out."""
+    """Chosen mode of asking several questions, with the reason; None if the run did not compare the modes."""
     examples: tuple[ShowingRecord, ...] = ()
-    """Ways of showing the judge examples, where that was tried."""
+    """Tried ways of showing examples to the judge."""
     additions: tuple[AdditionRecord, ...] = ()
-    """Settings and texts after the input that were tried on development before the rounds, in that order."""
+    """Settings and texts after the input that were tried on development before the rounds, in the order of trial."""
     instructions: tuple[InstructionRecord, ...] = ()
     """Instructions in a generator's best prompt, each with its effect."""
     per_output: PerOutputRecord | None = None
-    """Tokens and money of one test output of a generator's best version."""
+    """Mean tokens and money for one test output of a generator's best version."""
     exploits: tuple[ExploitRecord, ...] = ()
-    """Gains of outputs from the accepted judge without being better; empty where that was not probed."""
+    """Gains that the accepted judge gives to outputs that are not better; empty if the run did not probe for them."""
     read: ReadRecord = ReadRecord()
     calls: int
     cached_calls: int
     tokens: int
     cost_usd: float | None
-    """None where the price of a call is not known."""
+    """US dollars; None if the price of any call is not known."""
     unpriced_calls: int = 0
     known_usd: float = 0.0
-    """Money of the calls whose price is known, where ``cost_usd`` is None."""
+    """US dollars of the calls with a known price, if ``cost_usd`` is None."""
     roles: dict[str, RoleRecord] = Field(default_factory=dict)
     coverage: float
     min_coverage: float = 0.0
     missing: dict[str, int] = Field(default_factory=dict)
-    """Verdicts without an answer, by their status."""
+    """Number of verdicts without an answer, by status."""
     test_looked_at: bool | None = None
     earlier_test_looks: int = 0
-    """Number of times the test examples were judged before the run was made longer."""
+    """Number of times that the test examples were judged before the run was extended."""
     calibration: dict[str, dict[str, CalibratedRecord]] = Field(default_factory=dict)
     """Calibrated figures by side (``baseline``, ``best``) and reading (``uncalibrated``, ``thresholds``, ``platt``)."""
     drift: dict[str, BiasRecord] = Field(default_factory=dict)
-    """Drift by side."""
+    """Drift by side (``baseline``, ``best``)."""
     parity: dict[str, dict[str, ParityRecord]] = Field(default_factory=dict)
     """Agreement with the source's verdicts, by split and side."""
     certificate: CertifiedRecord | None = None
-    """Decision of a migration: whether the target may take the old model's place."""
+    """Decision of a migration: whether the target may replace the old model."""
 
     @property
     def exploitable(self) -> list[str]:
@@ -201,7 +201,7 @@ class RunRecord(ResultPart):
 
     @property
     def reworded(self) -> tuple[QuestionWordings, ...]:
-        """The questions that the accepted judge is asked in other words."""
+        """The questions that the accepted judge asks in other words."""
         return tuple(each for each in self.wordings if each.accepted)
 
     @property
@@ -216,12 +216,12 @@ class RunRecord(ResultPart):
 
     @property
     def shown(self) -> ShownExamples | None:
-        """The judged examples that the accepted judge is shown and the first one was not."""
+        """The judged examples that the accepted judge is shown; None if they are those of the first judge."""
         return None if self.best.examples == self.baseline.examples else self.best.examples
 
     @property
     def not_shown(self) -> list[ShowingRecord]:
-        """The ways of showing examples that did not come as far as the acceptance test."""
+        """The ways of showing examples that did not reach the acceptance test."""
         at_gate = {each.shows for each in (*self.accepted_edits, *self.rejected_edits)}
         return [each for each in self.examples if not each.accepted and each.name not in at_gate]
 
@@ -237,7 +237,7 @@ class RunRecord(ResultPart):
 
     @property
     def thing(self) -> str:
-        """The thing that a user takes away: a ``judge`` where questions or examples are new, else a ``prompt``."""
+        """The result for the user: ``judge`` if questions or examples are new or were tried, else ``prompt``."""
         if self.changed:
             return "judge" if self.learned or self.best.checklist or self.best.examples else "prompt"
         unread = self.finish_reason == "max_iterations" and self.why_no_questions is not None and not self.lessons
@@ -246,17 +246,17 @@ class RunRecord(ResultPart):
 
     @property
     def same_prompt(self) -> bool:
-        """Whether the accepted version has the prompt of the first."""
+        """Whether the accepted version and the first version have the same prompt."""
         return self.baseline.prompt == self.best.prompt
 
     def questions_of(self, tried: TriedRecord) -> list[CriterionRecord]:
-        """The learned questions that a candidate brought to the acceptance test; none where it is one of edits."""
+        """Return the questions that a candidate brought to the acceptance test; none if it has edits or examples."""
         if tried.edits or tried.shows:
             return []
         return [each for each in self.questions if each.was_tried and each.iteration == tried.iteration]
 
     def name_of(self, tried: TriedRecord) -> str:
-        """Name of a candidate: its lessons, or its questions."""
+        """Name a candidate by its lessons, its examples or its questions."""
         asked = ", ".join(each.id for each in self.questions_of(tried))
         return ", ".join(tried.lessons) or tried.shows or (f"questions {asked}" if asked else "a changed checklist")
 
@@ -303,8 +303,10 @@ class RunRecord(ResultPart):
 
     @property
     def pass_fail(self) -> tuple[str, list[PassFailSide]] | None:
-        """The split, test or else validation, with the first version and, if there is another, the best version
-        on it."""
+        """The pass-fail figures of the first and, if another was accepted, the best version, with their split.
+
+        The split is test, else validation. None if no split has these figures for each version.
+        """
         sides = {"at the start": self.baseline, **({"accepted": self.best} if self.changed else {})}
         for split in ("test", "validation"):
             rows = [
@@ -318,8 +320,7 @@ class RunRecord(ResultPart):
 
     @property
     def why_it_ended(self) -> str:
-        """The reason in words, as in "It ended because …", and whether something is missing that might say
-        otherwise."""
+        """The reason in words that continue "It ended because …", with a note if missing verdicts might change it."""
         said = FINISH_SENTENCES.get(self.finish_reason, self.finish_reason)
         if self.finish_reason not in ("no_disagreements", "no_evidence", "no_new_evidence") or self.coverage >= 1:
             return said
@@ -327,7 +328,7 @@ class RunRecord(ResultPart):
 
     @property
     def whose(self) -> str:
-        """Whose scores a judge's were correlated with."""
+        """Source of the scores that the judge's scores were correlated with, in words."""
         return "people" if self.reference == "human" else "the source"
 
     @property
@@ -337,10 +338,10 @@ class RunRecord(ResultPart):
 
     @property
     def price_said(self) -> str:
-        """Money, for people; where the price of some calls is unknown, the known part and these."""
+        """Money, in words for people. If some calls have no price: the known part and the number of these calls."""
         return price_said(vars(self))
 
     @property
     def spending(self) -> str:
-        """Calls, tokens and money, for people."""
+        """Calls, tokens and money, in words for people."""
         return spending_of(vars(self))

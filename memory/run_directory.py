@@ -1,4 +1,4 @@
-"""A run is a directory: it can be killed at any moment and resumed."""
+"""The directory of a run. A run can be killed at any moment and resumed from its directory."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from .result_file import RunRecord
 from .verdict_store import Place, SharedStore, VerdictStore
 
 FORMAT = 2
-"""1 was the format before `align` and `tune`."""
+"""Version of the directory's format; 1 was the format before `align` and `tune`."""
 JUDGE_FILE = "judge.yaml"
-"""The whole judge, in runs that improve one."""
+"""File of the whole judge, in runs that improve a judge."""
 JUDGE_FOLDER = "judge"
-"""The run of a judge that learns in a further round of ``tune``."""
+"""Folder with the run of a judge that learns in a further round of ``tune``."""
 CANDIDATES_FILE = "candidates.yaml"
-"""All questions that were proposed from pairs, as a checklist."""
+"""File of all questions that were proposed from pairs, as a checklist."""
 OUTPUTS_FILE = "outputs.jsonl"
-"""The outputs that an accepted prompt wrote, in runs that improve a generator."""
+"""File of the outputs that an accepted prompt wrote, in runs that improve a generator."""
 LABELLED_FILE = "outputs-labelled.jsonl"
-"""The outputs of a run, with what people said of them."""
+"""File of a run's outputs with people's labels and comments."""
 SUFFIXES = (".md", ".txt", ".jinja", ".json", ".yaml")
-"""Suffixes of the files that hold prompts."""
+"""Suffixes of prompt files."""
 WRITTEN = (
     *(f"prompt{suffix}" for suffix in SUFFIXES),
     "checklist.yaml",
@@ -57,14 +57,14 @@ WRITTEN = (
     "result.json",
     "report.html",
 )
-"""Files that a run writes in its directory after it has begun; what else it may have there is in folders of its own."""
+"""Files that a run writes into its directory after it has begun. All other results are in subfolders."""
 
 
 class RunDirectory:
-    """The files of one run. Snapshots are replaced whole, the journal only grows."""
+    """The files of one run. Files are replaced as a whole, except the journal, which only grows."""
 
     def __init__(self, path: str | Path) -> None:
-        """``path`` need not exist yet."""
+        """Name the directory, which need not exist yet."""
         self.path = path_of(path, "run")
         self._lock = FileLock(self.path / ".lock", timeout=0)
         self._begun_with: list[Path] = []
@@ -80,17 +80,17 @@ class RunDirectory:
         *,
         no_cache: bool = False,
     ) -> bool:
-        """Begin a run here, or go on with the same one; returns whether there was one.
+        """Begin a run here, or continue the same run. Returns whether the run was already here.
 
-        The inputs are copied, so that the run can be resumed after its files were moved or changed. Raises InputError
-        where another run, with other inputs or settings, is in this directory, or a file that it would write over.
-        Raises AskanceError where another process is working on this run, or the disk is full.
+        The inputs are copied, so that the run can be resumed after the user's files were moved or changed. Raises
+        InputError if the directory holds a run with other inputs or settings, or a file that the run would overwrite.
+        Raises AskanceError if another process is working on this run, or if the disk is full.
 
         Args:
-            checklist: None where every example has questions of its own.
-            further: Other inputs, by the name of their file.
-            answers: The store of another run, whose answers are copied.
-            no_cache: Whether it is to keep its answers to itself; that holds whenever it is gone on with.
+            checklist: None if every example has its own questions.
+            further: Texts of other inputs, by file name.
+            answers: Store of another run, whose answers are copied.
+            no_cache: Whether the run does not use the store of all commands, also when it is resumed.
         """
         texts = {"examples.jsonl": "".join(_line(example) for example in examples)}
         if checklist is not None:
@@ -100,7 +100,8 @@ class RunDirectory:
             texts |= _files_of(name, prompt)
         self._make()
         if self.config_file.exists():
-            told = "".join(_line(example, as_texts=True) for example in examples)  # as runs before kept conversations
+            # earlier versions kept conversations as texts
+            told = "".join(_line(example, as_texts=True) for example in examples)
             self._refuse_another(config, (texts, {**texts, "examples.jsonl": told}))
             return True
         if there := [name for name in WRITTEN if (self.path / name).exists()]:
@@ -108,7 +109,7 @@ class RunDirectory:
                 f"{self.path / there[0]} is there already, and a run in {self.path} would write over it. Choose "
                 "another --run directory."
             )
-        if answers is not None:  # before any input: where they find no room, another run may be begun here
+        if answers is not None:  # before any input, so that the directory stays free if the disk is full
             with self.store() as store:
                 store.bring(answers)
         for name, text in texts.items():
@@ -127,7 +128,7 @@ class RunDirectory:
         return False
 
     def take_back(self) -> None:
-        """Remove the run that :meth:`open` has begun, if it bought nothing, so that another can be begun here."""
+        """Remove the run that :meth:`open` has begun, if it bought nothing, so that another run can begin here."""
         with suppress(AskanceError, OSError):
             with self.store() as store:
                 bought = len(store) - len(store.brought)
@@ -136,10 +137,10 @@ class RunDirectory:
                     file.unlink(missing_ok=True)
 
     def _refuse_another(self, config: Mapping[str, Any], inputs: Sequence[Mapping[str, str]]) -> None:
-        """Refuse a run whose settings or inputs differ from the run that is here."""
+        """Raise InputError if the settings or inputs differ from those of the run that is here."""
         before = self.read_config()
         known = before["config"]
-        # The fingerprint was made when the run began: without later settings, and with the names of that time.
+        # The fingerprint was made when the run began: without settings that were added since, and with old names.
         as_begun = {**config, **before.get("begun_with", {})}
         then = {name: value for name, value in as_begun.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
@@ -161,12 +162,12 @@ class RunDirectory:
 
     @property
     def config_file(self) -> Path:
-        """Settings and fingerprint; written last, so a directory that has it has all inputs."""
+        """File of the settings and the fingerprint. It is written last, so a directory with it has all inputs."""
         return self.path / "config.yaml"
 
     def read_config(self) -> dict[str, Any]:
-        """Settings, fingerprint and format of the run that is here. Raises InputError where there is no run, or one of
-        a newer or an older askance."""
+        """Read the settings, the fingerprint and the format of the run. Raises InputError if there is no run, or if a
+        newer askance, or one with an older format, wrote it."""
         if self.path.is_file():
             raise InputError(f"{self.path}: this is a file; the directory of a run is needed.")
         if (self.path / JUDGE_FOLDER / self.config_file.name).is_file() and not self.config_file.is_file():
@@ -192,8 +193,8 @@ class RunDirectory:
         return {**data, "config": config, "settings_written": tuple(data["config"])}
 
     def extend(self, max_iterations: int) -> None:
-        """Let the run that is here go on for more iterations; it comes to what one begun with so many comes to. Raises
-        InputError where it has as many already, and AskanceError where another process is working on it."""
+        """Allow the run more iterations. Its result is then the same as if it had begun with this number. Raises
+        InputError if it already has as many, and AskanceError if another process is working on it."""
         with self.lock():
             header = self.read_config()
             config = header["config"]
@@ -203,7 +204,8 @@ class RunDirectory:
                     "them."
                 )
             looks = header.get("earlier_test_looks", 0)
-            if self.finished and (result := self.read_result()).earlier_test_looks == looks:  # else counted before
+            # a result with another count is older than the last extension, which counted its look already
+            if self.finished and (result := self.read_result()).earlier_test_looks == looks:
                 looks += bool(result.test_looked_at)
             begun = {"max_iterations": config["max_iterations"]} | header.get("begun_with", {})
             longer = {**config, "max_iterations": max_iterations}
@@ -211,23 +213,25 @@ class RunDirectory:
             self.write("config.yaml", yaml.safe_dump(header, sort_keys=False, allow_unicode=True))
 
     def memory(self, given: Path) -> Path:
-        """The lesson memory of the run that is here: where it was when the run began, whatever directory it is gone on
-        with from; as it was ``given`` where it is there no more."""
+        """Return the path of the run's lesson memory: the absolute path from the start of the run, else ``given``.
+
+        The absolute path holds whatever directory the run is resumed from. ``given`` holds if that path is gone.
+        """
         kept = Path(self.read_config().get("memory", given))
         return kept if kept.is_dir() and kept != given.absolute() else given
 
     @property
     def began_in(self) -> Path:
-        """The directory in which the run was begun, to which the names of its functions are relative. It is the present
-        one if that is gone, or if an older run did not record it."""
+        """Directory in which the run was begun, from which the run's own functions are imported. The present directory
+        if it is gone, or if an older run did not record it."""
         if not self.config_file.is_file():
             return Path()
         kept = Path(self.read_config().get("began_in", ""))
         return kept if kept.is_dir() else Path()
 
     def read_inputs(self) -> tuple[list[Example], Checklist | None, dict[str, Prompt]]:
-        """The inputs as they were when the run began; a run without a checklist has None in its place. Raises
-        InputError where a file is missing or was damaged."""
+        """Read the inputs of the run's beginning: examples, checklist (None if the run has none), prompts by name.
+        Raises InputError if a file is missing or damaged."""
         inputs = self.path / "inputs"
         prompts = _prompts_in(inputs)
         examples = list(load_examples(inputs / "examples.jsonl", need_output=False, remarks=False))
@@ -236,8 +240,8 @@ class RunDirectory:
         return examples, asked, prompts
 
     def lock(self) -> AbstractContextManager[object]:
-        """Take this run for this process, until the context ends; halves of files that a killed one left are removed.
-        Raises AskanceError where another process has it."""
+        """Lock this run for this process until the context ends, and remove partial files of a killed process. Raises
+        AskanceError if another process has the lock, or if the directory cannot be written."""
         self._make()
         try:
             taken = self._lock.acquire()
@@ -249,34 +253,36 @@ class RunDirectory:
         return taken
 
     def journal(self) -> Journal:
-        """The run's journal."""
+        """Open the run's journal."""
         return Journal(self.path / "journal.jsonl")
 
     def store(self, shared: Place | SharedStore | None = None) -> VerdictStore:
-        """The run's answers. ``shared`` is the store of all commands, which a run that was begun with ``no_cache`` goes
-        without; or an open one of runs that belong together, as of
-        :class:`~askance.memory.verdict_store.VerdictStore`."""
+        """Open the run's store of answers.
+
+        ``shared`` is the place of the store of all commands, which a run with ``no_cache`` does not use; or an open
+        store of runs that belong together (see :class:`~askance.memory.verdict_store.VerdictStore`).
+        """
         of_all = isinstance(shared, (Path, PostgresAddress))
         apart = of_all and self.config_file.is_file() and self.read_config().get("no_cache")
         return VerdictStore(self.path / "verdicts.db", shared=None if apart else shared, is_ours=True)
 
     def save_version(self, number: int, prompt: Prompt, version: str | None = None) -> None:
-        """Keep one prompt version, accepted or not; ``version`` is its identity, by default the prompt's hash."""
+        """Write the prompt of a version, accepted or not. ``version`` is its identity, by default the prompt's hash."""
         self.write(f"prompts/{number:03d}-{version or prompt.hash}{prompt.suffix}", prompt.file_text)
 
     def version_files(self, number: int) -> list[Path]:
-        """The files of the prompts that are kept as a version; each name ends with the version's identity."""
+        """Return the prompt files of a version number. Each name ends with the version's identity."""
         return sorted(each for each in (self.path / "prompts").glob(f"{number:03d}-*") if each.suffix in SUFFIXES)
 
     def read_start(self) -> Prompt:
-        """The prompt that the run began with. Raises InputError where its file is missing or damaged."""
+        """Read the starting prompt. Raises InputError if its file is missing or damaged."""
         inputs = self.path / "inputs"
         if (start := _prompts_in(inputs).get("prompt")) is None:
             raise InputError(f"{inputs / 'prompt.md'}: missing, so the starting prompt is not known.")
         return start
 
     def read_versions(self, number: int, start: Prompt) -> list[Prompt]:
-        """The prompts kept as a version, in the form of the start, or in the form that their file names."""
+        """Read the prompts of a version number, in the form of the starting prompt or of their own file suffix."""
         record = None if start.form is None else start.form.record
         return [
             kept_prompt(read_exactly(file), record, str(file))
@@ -286,12 +292,12 @@ class RunDirectory:
         ]
 
     def add_time(self, version: str, outputs: int, seconds: float) -> None:
-        """Note in ``timing.jsonl`` how long bought outputs of a version took; stored ones cannot be timed again."""
+        """Add the time of a version's bought outputs to ``timing.jsonl``; outputs from the store cannot be timed."""
         with suppress(OSError), (self.path / "timing.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps({"version": version, "outputs": outputs, "seconds": round(seconds, 3)}) + "\n")
 
     def seconds_per_output(self, version: str) -> float | None:
-        """Mean seconds of the outputs of a version that were timed; None where none was."""
+        """Return the mean seconds of a version's timed outputs; None if none was timed."""
         try:
             rows = [json.loads(line) for line in read_text(self.path / "timing.jsonl").splitlines()]
             mine = [row for row in rows if row["version"] == version]
@@ -305,14 +311,13 @@ class RunDirectory:
         self.write("lessons.jsonl", "".join(lesson.model_dump_json() + "\n" for lesson in lessons))
 
     def read_lessons(self) -> list[Lesson]:
-        """The lessons in ``lessons.jsonl``; none where there is no such file. Raises InputError, which names the line,
-        where it is damaged."""
+        """Read ``lessons.jsonl``; no lessons without a file. Raises InputError, with the line, if it is damaged."""
         file = self.path / "lessons.jsonl"
         rows = read_rows(file) if file.is_file() else ()
         return [validate_row(Lesson, row, f"{file}, line {number}") for number, row in rows]
 
     def save_verdicts(self, name: str, verdicts: Iterable[Verdict]) -> None:
-        """Keep verdicts in ``verdicts/NAME.jsonl``."""
+        """Write verdicts to ``verdicts/NAME.jsonl``."""
         self.write(f"verdicts/{name}.jsonl", dump_verdicts(verdicts))
 
     def save_result(self, result: RunRecord) -> None:
@@ -320,7 +325,7 @@ class RunDirectory:
         self.write("result.json", json.dumps(result.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
     def read_result(self) -> RunRecord:
-        """The record in ``result.json``. Raises InputError where the run is not finished, or the file is damaged."""
+        """Read the record in ``result.json``. Raises InputError if the run is not finished or the file is damaged."""
         file = self.path / "result.json"
         try:
             data = json.loads(read_text(file))
@@ -336,16 +341,16 @@ class RunDirectory:
 
     @property
     def finished(self) -> bool:
-        """Whether there is a result."""
+        """Whether the run has a result."""
         return (self.path / "result.json").is_file()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the run, as :func:`~askance.prompts.text_files.write_whole` does. Raises AskanceError where
-        it could not be written; what was there before is still there."""
+        """Write a file of the run as a whole (:func:`~askance.prompts.text_files.write_whole`). Raises AskanceError if
+        it cannot be written; then the old file is kept."""
         write_whole(self.path / name, text)
 
     def write_or_remove(self, name: str, text: str | None) -> None:
-        """Write a file of the run; where there is nothing to write, none is left of an earlier result."""
+        """Write a file of the run, or remove the file of an earlier result if ``text`` is None."""
         if text is None:
             (self.path / name).unlink(missing_ok=True)
         else:
@@ -359,17 +364,17 @@ class RunDirectory:
 
 
 FORM = ".form.yaml"
-"""Ends the name of the file that says how a prompt beside it is to be read."""
+"""End of the name of the file that records the form of the prompt beside it."""
 
 
 def prompt_file(directory: Path) -> Path:
-    """The file of the prompt that a run accepted, whatever its format."""
+    """Return the file of the prompt that a run accepted, in whichever format."""
     files = [directory / f"prompt{suffix}" for suffix in SUFFIXES]
     return next((file for file in files if file.is_file()), files[0])
 
 
 def _files_of(name: str, prompt: Prompt) -> dict[str, str]:
-    """The files of a prompt in ``inputs/``, with their texts."""
+    """Return the texts of a prompt's files in ``inputs/``, by file name."""
     if prompt.form is None:
         return {f"{name}.md": prompt.text}
     record = prompt.form.record.model_dump(mode="json", exclude_defaults=True)
@@ -378,7 +383,7 @@ def _files_of(name: str, prompt: Prompt) -> dict[str, str]:
 
 
 def _prompts_in(inputs: Path) -> dict[str, Prompt]:
-    """The prompts of a folder, by name: plain texts, and prompts with the record of their form beside them."""
+    """Read the prompts of a folder, by name: plain texts, and prompts with the record of their form beside them."""
     files = {path.stem: path for path in inputs.glob("*.md")}
     for record in inputs.glob(f"*{FORM}"):
         name = record.name.removesuffix(FORM)
@@ -390,7 +395,7 @@ def _prompts_in(inputs: Path) -> dict[str, Prompt]:
 
 
 def _kept_prompt(path: Path) -> Prompt:
-    """Read a prompt from its file and the record beside it. A file without a record is plain text of ours."""
+    """Read a prompt from its file and the record of its form. A file without a record is plain text."""
     record_file, record = path.with_suffix(FORM), None
     if record_file.is_file():
         given = read_yaml(read_text(record_file), record_file, "record of a prompt's form")
@@ -399,7 +404,7 @@ def _kept_prompt(path: Path) -> Prompt:
 
 
 OLD_NAMES = {new: old for old, new in RENAMED.items()}
-"""Names that settings have in the ``config.yaml`` of earlier runs."""
+"""Names of settings in the ``config.yaml`` of earlier runs, by present name."""
 
 
 def _line(example: Example, *, as_texts: bool = False) -> str:
@@ -410,13 +415,12 @@ def _line(example: Example, *, as_texts: bool = False) -> str:
 
 
 def _fingerprint(config: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """The fingerprint of the settings and all inputs."""
+    """Return the fingerprint of the settings and all inputs: a SHA-256 hash in hex."""
     return sha256(json.dumps([config, texts], sort_keys=True).encode()).hexdigest()
 
 
 def read_exactly(path: Path) -> str:
-    """The text of a file as it was written, line ends and all. Raises InputError, which names the line, where it cannot
-    be read, or holds a byte that cannot be."""
+    """Read a file's text with its own line ends. Raises InputError if it cannot be read or is not UTF-8."""
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Whether a verdict store was cut off, and rescue of the rows that can still be read, e.g. after a broken copy."""
+"""Check whether a verdict store was cut off, and rescue the rows that can still be read, e.g. after a broken copy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ _BESIDE = ("-wal", "-shm")
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a file is shorter than its header says. SQLite notices only when it comes to a missing page.
-
-    Another process may be writing. Pages that are not in the file yet are then in the log; if the log is gone by now,
-    they are in the file.
-    """
+    """Check whether a file is shorter than its header says. SQLite itself notices this only at a missing page."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -35,11 +31,13 @@ def is_cut_off(path: Path) -> bool:
         whole = _page_size(header) * int.from_bytes(header[28:32], "big")
         if path.stat().st_size >= whole:
             return False
+        # Another process may be writing: the missing pages are then in the log. If the log is gone by now, they have
+        # reached the file, so its size is read again.
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             return False
         return path.stat().st_size < whole
-    except OSError:  # it is not there yet, or SQLite says better what is wrong
+    except OSError:  # the file does not exist yet, or SQLite gives a better error
         return False
 
 
@@ -49,11 +47,11 @@ def _page_size(header: bytes) -> int:
 
 
 def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
-    """Put a store with what can be read in the place of a damaged one, which is kept beside it; False where not one
-    answer can be read, and then nothing is changed. Raises AskanceError where the new file cannot be written.
+    """Replace a damaged store with a new one that has its readable rows. The damaged file is kept beside it.
 
-    ``schema`` makes the tables ``answers``, with these ``columns``, and ``brought``, both under a key that is a hash. A
-    file of another ``version`` is left alone.
+    Returns False, and changes nothing, if no answer can be read or the file has another ``version``. Raises
+    AskanceError if the new file cannot be written. ``schema`` creates the tables ``answers``, with these ``columns``,
+    and ``brought``. The key of both is a hash.
     """
     new = path.with_name(f"{path.name}.{os.getpid()}.salvaged")
     copy = path.with_name(f"{path.name}.{os.getpid()}.pages")
@@ -64,7 +62,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         if not count:
             return False
         aside = _free_name(path)
-        for end in _BESIDE:  # they belong to the damaged file
+        for end in _BESIDE:  # these files belong to the damaged file
             with suppress(FileNotFoundError):
                 path.with_name(path.name + end).rename(aside.with_name(aside.name + end))
         path.rename(aside)
@@ -82,7 +80,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
 
 
 def _write_anew(damaged: Path, new: Path, schema: str, columns: str, version: int) -> int:
-    """Write the rows that can be read to a new store; return the number of answers."""
+    """Write the readable rows to a new store. Returns the number of answers."""
     with closing(sqlite3.connect(damaged, timeout=30)) as old, closing(sqlite3.connect(new)) as kept:
         if not _is_readable(old, version):
             return 0
@@ -99,15 +97,13 @@ def _write_anew(damaged: Path, new: Path, schema: str, columns: str, version: in
 
 
 def _copy_whole_pages(path: Path, copy: Path) -> bool:
-    """Copy a database without the part of a page that it may end with; False where it is none.
-
-    SQLite reads what a page lacks as zeros: the end of an answer would be lost, and nobody would know.
-    """
+    """Copy a database without an incomplete last page. Returns False if the file is not a database."""
     with path.open("rb") as file:
         head = file.read(18)
     if not head.startswith(_MAGIC) or len(head) < 18 or (page := _page_size(head)) < 512:
         return False
     shutil.copyfile(path, copy)
+    # SQLite reads the missing part of a page as zeros, so the end of an answer would be lost without an error.
     os.truncate(copy, path.stat().st_size // page * page)
     with suppress(FileNotFoundError):
         shutil.copyfile(path.with_name(f"{path.name}-wal"), copy.with_name(f"{copy.name}-wal"))
@@ -115,7 +111,7 @@ def _copy_whole_pages(path: Path, copy: Path) -> bool:
 
 
 def _is_whole(row: dict[str, Any]) -> bool:
-    """Whether a row holds a whole answer, and no zeros where a page was lost."""
+    """Check that a row holds a whole answer, without zeros from a lost page."""
     text, logprobs = row["text"], row["logprobs"]
     if not isinstance(text, str) or "\0" in text or not isinstance(row["finish"], str) or "\0" in row["finish"]:
         return False
@@ -126,7 +122,7 @@ def _is_whole(row: dict[str, Any]) -> bool:
 
 
 def _is_readable(old: sqlite3.Connection, version: int) -> bool:
-    """Whether the table can be read. Pages that its header names and that are missing are put up with."""
+    """Check that the table of answers can be opened and has this version, even if pages are missing."""
     try:
         old.execute("PRAGMA writable_schema=ON")
         old.execute("SELECT key FROM answers WHERE 0")
@@ -136,7 +132,7 @@ def _is_readable(old: sqlite3.Connection, version: int) -> bool:
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows by the first byte of their key. Each group is read from both sides, up to its first hole."""
+    """Yield the readable rows, grouped by the first byte of the key. Each group is read from both ends up to a hole."""
     for first in range(256):
         bounds = bytes([first]), bytes([first + 1]) if first < 255 else b"\xff" * 64
         for order in ("ASC", "DESC"):
@@ -148,7 +144,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
                     yield row
                 break
             except sqlite3.DatabaseError:
-                # Python reads one row ahead: the last row before the hole is lost with the error, so it is read alone
+                # Python reads one row ahead, so the error also loses the last row before the hole: read it alone.
                 with suppress(sqlite3.DatabaseError):
                     yield from old.execute(f"{query} LIMIT 1 OFFSET {read}", bounds)
 

@@ -1,4 +1,4 @@
-"""Every answer that was bought, once: SQLite in WAL mode, keyed by the hash of the whole request."""
+"""Store of every answer that was bought: SQLite in WAL mode, keyed by the hash of the whole request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .salvage import is_cut_off, salvage
 
 SCHEMA_VERSION = 1
 WAITS, LONG = 0.05, 5.0
-"""Seconds before a store that another process is just making is opened again, and seconds that SQLite itself waited."""
+"""``WAITS``: seconds before another try to open a store that another process is creating. ``LONG``: if SQLite itself
+has waited so many seconds, the store is not tried again."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -37,20 +38,20 @@ CREATE TABLE IF NOT EXISTS models (
     identity TEXT PRIMARY KEY, room INTEGER NOT NULL, answers INTEGER NOT NULL, tokens INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
-"""Tables: ``brought`` has the keys of answers copied from another store, ``models`` facts about models that think."""
+"""Tables: ``brought`` lists the answers copied from another store, ``models`` the facts about models that think."""
 _LEARN = """
 INSERT INTO models VALUES (?,?,?,?) ON CONFLICT (identity) DO UPDATE SET
     room = max(room, excluded.room), answers = answers + excluded.answers, tokens = tokens + excluded.tokens
 """
 _INSERT = f"INSERT OR IGNORE INTO answers ({COLUMNS}) VALUES (?,?,?,?,?,?,?)"
 _REPLACE = _INSERT.replace("IGNORE", "REPLACE")
-"""Statement that overwrites a row which :func:`_select` passes over."""
+"""Statement that overwrites an empty row, which :func:`_select` ignores."""
 Place = Path | PostgresAddress
 """Place of a store: a file, or a PostgreSQL database."""
 
 
 class SharedStore(AnswerStore, ReadableStore, Protocol):
-    """A store that many commands share, opened: :class:`VerdictStore` or :class:`.PostgresStore`."""
+    """An open store that many commands share: :class:`VerdictStore` or :class:`.PostgresStore`."""
 
     def __len__(self) -> int: ...
 
@@ -60,8 +61,8 @@ class SharedStore(AnswerStore, ReadableStore, Protocol):
 
 
 def place_of(named: str | Place) -> Place:
-    """Place of a store from its name: an address that begins with ``postgresql:``, else a file. Raises InputError for
-    an address of another kind, or one that PostgreSQL does not take."""
+    """Return the place of a store from its name: a PostgreSQL address if it begins with ``postgresql:``, else a file.
+    Raises InputError for an address of another kind."""
     text = str(named) if isinstance(named, str) else ""
     if text.startswith(("postgresql:", "postgres:")):
         return PostgresAddress(text)
@@ -73,21 +74,22 @@ def place_of(named: str | Place) -> Place:
 
 
 def store_path(store: str | Place | None = None) -> Place:
-    """Place of the answers of all commands: as named, as ``ASKANCE_STORE`` says, or in the user's cache directory.
-    Raises InputError as :func:`place_of`."""
+    """Return the place of the store of all commands: ``store``, else ``ASKANCE_STORE``, else a file in the user's cache
+    directory. Raises InputError for an address that is not a PostgreSQL address."""
     return place_of(store or os.environ.get("ASKANCE_STORE") or cache_directory() / "verdicts.db")
 
 
 def open_store(store: str | Place | None = None, *, no_cache: bool = False, beside: Path | None = None) -> SharedStore:
-    """Open the store of a command that buys answers; by default that of :func:`store_path`.
+    """Open the store of a command that buys answers. Its default place is :func:`store_path`.
 
     Args:
-        no_cache: Reuse no answer of an earlier command, and keep none for a later one.
-        beside: Another store, e.g. a run's, whose answers are reused too; nothing is written to it.
+        no_cache: Reuse no answer of an earlier command, and keep no answer for a later command.
+        beside: Another store, e.g. a run's, whose answers are reused too. Nothing is written to it.
 
     Raises:
-        InputError: The file is no store, or a newer askance wrote it; the address is none, or the database refuses.
-        AskanceError: The disk is full, the folder cannot be written, or the database is not there.
+        InputError: The file is not a store, or a newer askance wrote it; the address is not valid, or the database
+            refuses the user.
+        AskanceError: The disk is full, the folder cannot be written, or the database does not answer.
     """
     if no_cache:
         return VerdictStore(":memory:", is_ours=True)
@@ -98,12 +100,12 @@ def open_store(store: str | Place | None = None, *, no_cache: bool = False, besi
 
 
 class VerdictStore:
-    """Answers by request key. Only answers are kept: a failure is never written, so it is asked again.
+    """Answers by request key. Failures are never written, so a failed request is asked again.
 
-    Each answer is committed when it arrives. In WAL mode without a sync on every commit that costs some 20 µs and
-    survives the process being killed; a power failure may lose the last answers, never the file. Each method raises
-    :class:`InputError` where the file is damaged, and :class:`AskanceError` where it cannot be written, e.g. because
-    the disk is full.
+    Each answer is committed when it arrives. A commit takes about 20 µs, because WAL mode does not sync on each commit.
+    Committed answers survive when the process is killed. A power failure may lose the last answers, but not the file.
+    Each method raises :class:`InputError` if the file is damaged, and :class:`AskanceError` if it cannot be written,
+    e.g. because the disk is full.
     """
 
     def __init__(
@@ -114,23 +116,23 @@ class VerdictStore:
         *,
         is_ours: bool = False,
     ) -> None:
-        """Open or create the store; ``:memory:`` is one that is gone when it is closed.
+        """Open or create the store. ``:memory:`` makes a store that is lost when it is closed.
 
-        A store that was cut off is replaced by what can be read of it, which is said; the file is kept beside it.
-        Raises InputError where the file is no store, one of a newer askance, or a database of another program. Raises
-        AskanceError where the disk is full or the folder cannot be written.
+        If the file was cut off, its readable answers are saved into a new file, with a warning; the old file is kept
+        beside it. Raises InputError if the file is not a store, comes from a newer askance, or is a database of another
+        program. Raises AskanceError if the disk is full or the folder cannot be written.
 
         Args:
-            beside: Another store, which is looked into where an answer is not here, and never written to.
-            shared: A store of many commands, or one that is open, which is closed with this one. An answer that is
-                there and not here is copied, so that this file has all that was asked of it and can be moved; a new
-                answer is kept in both, and claimed there.
-            is_ours: No other process writes to this file, so that nothing is claimed in it.
+            beside: Another store that is asked for answers that this one lacks. It is never written to.
+            shared: The place of a store that many commands share, or such a store that is open. It is closed with this
+                one. Answers found there are copied to this file, so that this file is complete and can be moved. New
+                answers are kept in both stores and claimed in the shared one.
+            is_ours: No other process writes to this file, so answers need not be claimed in it.
         """
         self.path = Path(path)
         try:
             self._db, self._brought = self._open()
-        except InputError:  # a file that cannot be read as a whole is read as far as it goes
+        except InputError:  # of a damaged file, the readable rows are saved
             if not self.path.is_file() or not salvage(self.path, _SCHEMA, COLUMNS, SCHEMA_VERSION):
                 raise
             self._db, self._brought = self._open()
@@ -140,9 +142,9 @@ class VerdictStore:
         self._claims: claims.Claims | SharedStore | None = own if self._shared is None else self._shared
 
     def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
-        """The file with its tables, and the keys that were brought."""
-        # SQLite does not wait where several processes make the same file at once, so it is tried again; where it has
-        # waited, that is it.
+        """Open the file and create its tables. Returns the connection and the keys of the copied answers."""
+        # If several processes create the same file at once, SQLite fails at once and does not wait, so we try again.
+        # If SQLite did wait, the file is really in use, and another try would not help.
         began = time.monotonic()
         db = None
         try:
@@ -154,7 +156,7 @@ class VerdictStore:
             if version > SCHEMA_VERSION:
                 raise InputError(f"{self.path}: written by a newer askance (schema {version}); update askance.")
             _refuse_other_tables(db, self.path)
-            db.execute("PRAGMA journal_mode=WAL")  # the first thing that is written
+            db.execute("PRAGMA journal_mode=WAL")  # the first write: the checks above must come before it
             db.execute("PRAGMA synchronous=NORMAL")
             db.execute("PRAGMA cache_size=-8000")  # kB: the inner pages of a million answers
             db.executescript(_SCHEMA + claims.SCHEMA)
@@ -174,36 +176,35 @@ class VerdictStore:
             raise
 
     def claim(self, key: bytes) -> bool:
-        """Whether an answer may be bought now. If not, another process that shares the store is buying it."""
+        """Claim an answer before it is bought. Returns False if another process that shares the store is buying it."""
         with _explained(self.path):
             return self._claims is None or self._claims.claim(key)
 
     def renew(self, keys: Sequence[bytes]) -> None:
-        """Hold claims for longer: their answers are still being bought."""
+        """Extend claims while their answers are still being bought."""
         with _explained(self.path):
             if self._claims is not None:
                 self._claims.renew(keys)
 
     def let_go(self, keys: Sequence[bytes]) -> None:
-        """End claims: their answers are there, or are not to be bought."""
+        """End claims whose answers have arrived, or will not be bought."""
         with _explained(self.path):
             if self._claims is not None:
                 self._claims.let_go(keys)
 
     def get_many(self, keys: Sequence[bytes]) -> KeptAnswers:
-        """The answers that are there."""
+        """Return the stored answers to these keys."""
         rows = self.rows(keys)
         if self._beside is not None and (missing := left_of(keys, rows)):
             rows += self._beside.rows(missing)
         return KeptAnswers(rows)
 
     def get(self, key: bytes) -> Answer | None:
-        """One answer, or None."""
+        """Return the stored answer to a key, or None."""
         return self.get_many([key]).get(key)
 
     def put(self, key: bytes, answer: Answer) -> None:
-        """Keep an answer, which is then no longer claimed; it is on disk when this returns, also in the shared store
-        where there is one."""
+        """Keep an answer, also in the shared store, and end its claim. It is committed before this returns."""
         row = row_of(key, answer)
         with _explained(self.path):
             if not self._db.execute(_INSERT, row).rowcount and not _select(self._db, [key]):
@@ -214,7 +215,7 @@ class VerdictStore:
             self._shared.put(key, answer)
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Drop answers that turned out to be of no use, here and in the shared store, so that they are asked again."""
+        """Delete answers that cannot be used, here and in the shared store, so that they are asked for again."""
         with _explained(self.path):
             self._db.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
             self._db.executemany("DELETE FROM brought WHERE key = ?", [(key,) for key in keys])
@@ -223,7 +224,7 @@ class VerdictStore:
             self._shared.forget(keys)
 
     def bring(self, path: Path) -> None:
-        """Copy the answers of another store, all or none; they are :attr:`brought` from then on."""
+        """Copy all answers of another store, in one transaction. Their keys join :attr:`brought`."""
         other = _ReadOnly(path)
         try:
             self._take(other.all_rows())
@@ -231,7 +232,7 @@ class VerdictStore:
             other.close()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
-        """Facts about a model that thinks, from here, the shared store, or the one beside."""
+        """Return facts about a model that thinks, from this store, the shared store or the store beside; else None."""
         with _explained(self.path):
             facts = _facts(self._db, identity)
         for other in (self._shared, self._beside):
@@ -239,14 +240,14 @@ class VerdictStore:
         return facts
 
     def learn(self, identity: str, facts: ThinkingFacts) -> None:
-        """Keep what was learned of a model, also in the shared store."""
+        """Add facts about a model that thinks, also to the shared store."""
         with _explained(self.path):
             self._db.execute(_LEARN, (identity, *facts))
         if self._shared is not None:
             self._shared.learn(identity, facts)
 
     def rows(self, keys: Sequence[bytes]) -> list[Row]:
-        """The answers that are here or in the shared store, as they are written down."""
+        """Return the rows of these keys from this store and the shared store."""
         with _explained(self.path):
             rows = _select(self._db, keys)
         if self._shared is not None and (missing := left_of(keys, rows)):
@@ -256,7 +257,7 @@ class VerdictStore:
         return rows
 
     def _take(self, rows: Iterable[Row], write: str = _INSERT) -> None:
-        """Write rows of another store, all or none, and note which of them are brought."""
+        """Write rows of another store in one transaction, and note their keys as brought."""
         taken = []
         with _explained(self.path):
             try:
@@ -276,7 +277,7 @@ class VerdictStore:
 
     @property
     def brought(self) -> Set[bytes]:
-        """Keys of the answers that were copied from another store; it grows as more are."""
+        """Keys of the answers that were copied from another store. The set grows as more answers are copied."""
         return self._brought
 
     def __len__(self) -> int:
@@ -284,7 +285,7 @@ class VerdictStore:
             return int(self._db.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
-        """Close the file, letting go of what is still claimed; the write-ahead log is folded in."""
+        """End the remaining claims and close the file. SQLite then merges the write-ahead log into it."""
         if isinstance(self._claims, claims.Claims):
             with suppress(sqlite3.Error):  # e.g. a full disk: the claims lapse
                 self._claims.let_all_go()
@@ -301,11 +302,12 @@ class VerdictStore:
 
 
 class _ReadOnly:
-    """The answers of a store that belongs to somebody else: not one byte of it, or beside it, is written."""
+    """Answers of another store, opened so that nothing is written to it or beside it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # a store that somebody has open has a write-ahead log; one at rest is read as a plain file, which makes none
+        # A store that a process has open has a write-ahead log. Without one we read the store as an immutable file, as
+        # SQLite would otherwise create a log beside it.
         how = "mode=ro" if path.with_name(path.name + "-wal").exists() else "immutable=1"
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=30)
 
@@ -341,8 +343,8 @@ def _open_shared(place: Place) -> SharedStore:
 def _refuse_other_tables(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database of another program, before anything is written to it.
 
-    A store may have no table yet: its process was killed while making it. The table of answers is made first. Raises
-    InputError where there are tables, and none with askance's answers.
+    A database without tables passes, because a process may have been killed while it created the store. The table of
+    answers is created first. Raises InputError if there are tables, but no table with askance's answers.
     """
     if db.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
         return
@@ -362,8 +364,8 @@ def _facts(db: sqlite3.Connection, identity: str) -> ThinkingFacts | None:
 
 
 def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
-    """Read rows in the order of the keys, which is the file's order: neighbours share its pages."""
-    keys, rows = sorted(keys), []
+    """Read the rows of the keys, without empty rows."""
+    keys, rows = sorted(keys), []  # sorted as in the file, so that rows of the same page are read together
     for start in range(0, len(keys), 500):
         block = keys[start : start + 500]
         marks = ",".join("?" * len(block))
@@ -373,7 +375,7 @@ def _select(db: sqlite3.Connection, keys: Sequence[bytes]) -> list[Row]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """A sentence for SQLite's error about a file."""
+    """Turn SQLite's errors about a file into sentences for the user."""
     try:
         yield
     except sqlite3.DatabaseError as error:

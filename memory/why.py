@@ -1,7 +1,7 @@
-"""Why a sentence stands in a prompt, or a question in a checklist: where it came from, what was measured of it.
+"""Why a sentence is in a prompt, or a question in a checklist: its origin and its measured effect.
 
-A sentence leads to the edits that wrote it, their lessons and the disagreements behind them; a question to its
-comments, what the examples said of it, the acceptance test and its worth.
+A sentence leads to the edits that wrote it, to their lessons and to the disagreements behind them. A question leads to
+its comments, its effect on the examples, its acceptance test and its worth.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Story = TypeVar("Story", bound="DataclassInstance")
 Found = Literal["in the prompt", "nearest", "not in the prompt"]
-"""``nearest``: the prompt says nearly this. ``not in the prompt``: a lesson or an edit says it, the prompt does not."""
+"""``nearest``: the prompt has nearly this sentence. ``not in the prompt``: only a lesson or an edit has it."""
 
 SAME_RATIO = 0.6
-"""Share of common words from which a sentence counts as a revision of another one."""
+"""Smallest share of common words with which a sentence counts as a revision of another sentence."""
 KEPT = 0.7
-"""Share of the old words from which a longer sentence counts as the old one with an addition."""
+"""Smallest share of the old words with which a longer sentence counts as the old sentence with an addition."""
 LEAST_WORDS = 4
-"""Words; a shorter sentence is found again in any longer one by chance."""
+"""Fewest words of an old sentence for ``KEPT``: the words of a shorter sentence are in many sentences by chance."""
 CLOSE = 0.75
-"""Share of common words from which the nearest sentence is answered for."""
+"""Smallest share of common words with which the nearest sentence is explained instead."""
 WORTH_NAMING = 0.3
-"""Share of common words from which a sentence is suggested in the error."""
+"""Smallest share of common words with which the error message suggests a sentence."""
 SAYS = 0.6
-"""Share of a lesson's words from which a sentence counts as saying it."""
+"""Smallest share of a lesson's words with which a sentence counts as saying the lesson."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A sentence of a prompt, with its past."""
+    """A sentence of a prompt, with its history."""
 
     line: int
-    """Line, from 1."""
+    """Line number, from 1."""
     text: str
     in_start: bool = False
-    """Whether the sentence stood in the starting prompt, in these words or in words that edits have changed since."""
+    """Whether the sentence, or an earlier form of it, was in the starting prompt."""
     edits: tuple[int, ...] = ()
-    """Numbers of the edits that wrote or changed it, in order."""
+    """Numbers of the edits that wrote or changed the sentence, in order."""
 
 
 @dataclass(frozen=True)
 class CaseStory:
-    """A disagreement behind a lesson. Fields are None where the run directory does not have them."""
+    """A disagreement behind a lesson. Fields that the run directory lacks are None."""
 
     key: str
     """``example/question``."""
@@ -67,15 +67,15 @@ class CaseStory:
     context: str | None
     output: str | None
     target: bool | None
-    """The answer of the judge that is improved."""
+    """Answer of the judge that is improved."""
     reference: bool | None
-    """The answer that it should have given."""
+    """Answer that this judge should have given."""
     target_p_yes: float | None
     reference_p_yes: float | None
     target_says: str | None
     reference_says: str | None
     later: bool
-    """Whether the case was found after the edit was written, when the lesson came up again."""
+    """Whether the case was found after the edit was written, when a later note repeated the lesson."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,15 @@ class LessonStory:
 
     id: str
     text: str
-    """The lesson's words at the time of the edit."""
+    """Words of the lesson at the time of the edit."""
     said: float
-    """Share of its words that are in the sentence asked about, in [0, 1]; with several lessons it tells them apart."""
+    """Share of the lesson's words that are in the sentence asked about, in [0, 1]. It ranks several lessons."""
     direction: str | None
     status: str | None
     reason: str | None
     support: int | None
     requirement: str | None
-    """The question or check that it states in its own words; None where a note-taker drew it."""
+    """Question or check that the lesson states in its own words; None if a note-taker wrote the lesson."""
     recalled: bool
     """Whether the lesson came from a lesson memory and was tried before any note was taken."""
     cases: tuple[CaseStory, ...]
@@ -106,15 +106,15 @@ class VersionStory:
     accepted: bool
     reason: str
     gain: Row | None
-    """``value`` with ``low``, ``high`` and ``p_value``: over the version before it, on validation."""
+    """Gain over the version before it on validation: ``value`` with ``low``, ``high`` and ``p_value``."""
     judged: int | None
     with_edits: tuple[int, ...]
-    """Other edits that were tried together with it, so that the gain is theirs too."""
+    """Other edits that were tried together with this one and share the gain."""
 
 
 @dataclass(frozen=True)
 class EditStory:
-    """An edit with all that is known of it."""
+    """An edit with all facts about it."""
 
     number: int
     iteration: int | None
@@ -123,41 +123,41 @@ class EditStory:
     status: str
     reason: str | None
     trial: Row | None
-    """``turned`` of ``evidence`` disagreements, ``harmed`` of ``controls``; None where lessons were not tried."""
+    """``turned`` of ``evidence`` disagreements, ``harmed`` of ``controls``; None without a trial of lessons."""
     measured: tuple[VersionStory, ...]
     pruning: Row | None
-    """``removed``, ``reason`` and ``gain`` of the prompt without it; None where it was not tried to take it out."""
+    """``removed``, ``reason``, and ``gain`` of the prompt without the edit; None if its removal was not tried."""
     lessons: tuple[LessonStory, ...]
 
 
 @dataclass(frozen=True)
 class Why:
-    """The answer."""
+    """The answer to where a sentence comes from."""
 
     sentence: str
     found: Found
     version: int
-    """The version whose prompt was asked about."""
+    """Version whose prompt was asked about."""
     passages: tuple[Passage, ...]
-    """Sentences of the prompt that hold it."""
+    """Sentences of the prompt that contain the asked sentence or, for ``nearest``, nearly say it."""
     edits: tuple[EditStory, ...]
-    """Edits that the passages come from, or that would have brought the sentence in."""
+    """Edits that the passages come from, or that would have added the sentence."""
     lessons: tuple[LessonStory, ...]
-    """Lessons that say it and for which there never was an edit."""
+    """Lessons that contain the sentence and never led to an edit."""
     gain: Row
-    """Gain of the whole run on ``validation`` and ``test``; empty while it is not finished."""
+    """Gain of the whole run on ``validation`` and ``test``; empty while the run is not finished."""
 
     def to_dict(self) -> Row:
-        """Return the answer as in JSON."""
+        """Return the answer as a JSON object."""
         return asdict(self)
 
 
 def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
-    """Answer where a sentence of a prompt comes from.
+    """Explain where a sentence of a prompt comes from.
 
-    Words are compared, in order. Case, punctuation, bullets and line breaks do not matter; a part of a sentence will
-    do. Raises InputError where the prompt is no version of the run, or neither the prompt nor a lesson says anything
-    like the sentence.
+    Words are compared, in order. Case, punctuation, bullets and line breaks do not matter, and a part of a sentence is
+    enough. Raises InputError if the prompt is not a version of the run, or if neither the prompt nor a lesson says
+    anything like the sentence.
     """
     wanted = words_of(sentence)
     if not wanted:
@@ -184,7 +184,8 @@ def why(graph: nx.DiGraph, prompt: str, sentence: str) -> Why:
 
 
 def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) -> Passage:
-    """Return the sentence of the prompt that nearly says it. InputError names those that may have been meant."""
+    """Return the prompt's sentence that is nearest to the asked one. Raises InputError, which names similar sentences,
+    if none is close enough."""
     ranked = sorted(passages, key=lambda passage: -_likeness(wanted, passage.text))
     if ranked and _likeness(wanted, ranked[0].text) >= CLOSE:
         return ranked[0]
@@ -195,10 +196,11 @@ def _nearest(passages: Sequence[Passage], wanted: Sequence[str], sentence: str) 
 
 
 def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
-    """The sentences of a version's prompt, each with the edits that made it.
+    """Return the sentences of a version's prompt, each with the edits that made it.
 
-    The edits of the version are applied to the start, one after the other, as ``git blame`` goes through commits. Where
-    they do not lead to the version, its differences from the version before are put down to all its new edits.
+    The edits of the version are applied to the starting prompt one after the other, as ``git blame`` goes through
+    commits. If they do not give the version's prompt, each difference from the parent version is attributed to all new
+    edits of the version.
     """
     node = f"version:{version}"
     row = graph.nodes[node]
@@ -221,12 +223,12 @@ def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words, in lower case; marks and bullets do not count."""
+    """Return the words in lower case, without punctuation and bullets."""
     return re.findall(r"\w+", text.casefold())
 
 
 def split_passages(text: str) -> list[Passage]:
-    """The sentences of a prompt, line by line; a bare bullet or number stays with what follows it."""
+    """Split a prompt into its sentences, line by line. A bare bullet or number stays with the text after it."""
     passages = []
     for number, line in enumerate(text.splitlines(), 1):
         mark = ""
@@ -241,10 +243,10 @@ def split_passages(text: str) -> list[Passage]:
 
 
 def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[int, ...]) -> list[Passage]:
-    """Hand down the past of each sentence; new or revised sentences get the edits.
+    """Return the new sentences with the history of the old ones. New or revised sentences get the ``edits`` added.
 
-    An unchanged sentence keeps its past. Among the sentences left over, the most alike are one sentence and its
-    revision.
+    An unchanged sentence keeps its history. The remaining sentences are paired by likeness: a pair is a sentence and
+    its revision.
     """
     past: dict[int, Passage] = {}
     unmatched = list(before)
@@ -273,7 +275,7 @@ def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[i
 
 
 def _alike(old: str, new: str) -> float:
-    """Likeness of a sentence to its possible revision, from 0, not at all, to 1."""
+    """Return the likeness of a sentence to its possible revision, in [0, 1]; 0 if it cannot be a revision."""
     mine, theirs = words_of(old), words_of(new)
     matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
     ratio = matcher.ratio()
@@ -286,7 +288,7 @@ def _likeness(wanted: Sequence[str], text: str) -> float:
 
 
 def _holding(passages: Sequence[Passage], wanted: Sequence[str]) -> list[Passage]:
-    """The sentences that the words run through, at every place where they stand."""
+    """Return the sentences that the words run through, for every occurrence of the words."""
     words = [(word, place) for place, each in enumerate(passages) for word in words_of(each.text)]
     places: set[int] = set()
     for start in range(len(words) - len(wanted) + 1):
@@ -299,7 +301,7 @@ def _holding(passages: Sequence[Passage], wanted: Sequence[str]) -> list[Passage
 def _elsewhere(
     graph: nx.DiGraph, wanted: Sequence[str], sentence: str
 ) -> tuple[tuple[EditStory, ...], tuple[LessonStory, ...]]:
-    """Edits that would have brought the words in, and lessons that say them and have no edit."""
+    """Return the edits that would have added the words, and the lessons with these words that never led to an edit."""
     edits, lessons = [], []
     for node, row in graph.nodes(data=True):
         text = {"edit": row.get("new"), "lesson": row.get("text")}.get(row["kind"]) or ""
@@ -315,7 +317,7 @@ def _elsewhere(
 
 
 def _story(kind: type[Story], row: Mapping[str, Any], **more: Any) -> Story:
-    """A record with what a node has of its fields, and more."""
+    """Make a record from the attributes of a node and further fields. Missing attributes become None."""
     return kind(**{field.name: row.get(field.name) for field in fields(kind)} | more)
 
 
@@ -336,7 +338,7 @@ def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:
 
 
 def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] | None, said_in: str) -> LessonStory:
-    """``then`` is the evidence at the time of the edit; None where there is no edit."""
+    """Make a lesson's story. ``then`` is the evidence at the time of the edit; None without an edit."""
     row = graph.nodes[node]
     mine, theirs = set(words_of(text)), set(words_of(said_in))
     cases = []
@@ -356,16 +358,16 @@ def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] |
 
 
 MOST_LISTED = 20
-"""Questions that an error names."""
+"""Most questions that an error message names."""
 
 
 @dataclass(frozen=True)
 class CommentStory:
-    """A comment that a question was made of."""
+    """A comment that led to a question."""
 
     text: str
     examples: tuple[str, ...]
-    """Examples of the question that it was written of."""
+    """Examples that have this comment, among the sources of its questions."""
 
 
 @dataclass(frozen=True)
@@ -376,43 +378,43 @@ class AcceptanceStory:
     accepted: bool
     reason: str
     gain: Row | None
-    """Over the version before it, on validation."""
+    """Gain over the version before it, on validation."""
     together: tuple[str, ...]
-    """Other questions that were tried with it, so that the gain is theirs too."""
+    """Other questions that were tried together with this one and share the gain."""
 
 
 @dataclass(frozen=True)
 class QuestionStory:
-    """All that is known of a question."""
+    """The history of a question."""
 
     id: str
     criterion: str
-    """Its text, and that yes is a fault where it is one."""
+    """Text of the question, marked if yes is a fault."""
     good: str | None
-    """The answer that speaks for the output; None where that was not found out."""
+    """The answer that speaks for the output; None if it is not known."""
     origin: str
-    """``comment``, ``contrast`` or ``memory``; ``start`` where the run began with it."""
+    """``comment``, ``contrast`` or ``memory``; ``start`` for the run's first questions."""
     iteration: int | None
     status: Literal["accepted", "rejected", "set aside", "waiting"]
     reason: str | None
-    """Why it did not join; None where it did."""
+    """Why the question did not join; None if it joined."""
     comments: tuple[CommentStory, ...] = ()
     sources: tuple[str, ...] = ()
-    """Examples that it comes from."""
+    """Examples that led to the question."""
     effect: float | None = None
-    """Mean badness of rejected outputs other than its source, less that of accepted outputs; in [-1, 1]."""
+    """Mean badness of rejected outputs, without its sources, minus that of accepted outputs; in [-1, 1]."""
     measured: tuple[AcceptanceStory, ...] = ()
     worth: Row = field(default_factory=dict)
-    """Gain of the accepted judge by the question, over the same judge without it, by split."""
+    """Gain of the accepted judge over the same judge without the question, by split."""
 
     def to_dict(self) -> Row:
-        """Return the history as in JSON."""
+        """Return the history as a JSON object."""
         return asdict(self)
 
 
 def find_question(graph: nx.DiGraph, asked: str) -> str | None:
-    """The id of the question that is meant, by its id; one that was proposed in the run also by the beginning of it, or
-    by neighbouring words of its text. None where none is meant; raises InputError where several are."""
+    """Return the id of the question that ``asked`` means; None if no question fits. It may be the id, or for a question
+    that the run proposed, the id's beginning or neighbouring words of the text. Raises InputError if several fit."""
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))
@@ -427,13 +429,13 @@ def find_question(graph: nx.DiGraph, asked: str) -> str | None:
 
 
 def _proposed(graph: nx.DiGraph) -> dict[str, str]:
-    """Texts by id."""
+    """Return the texts of the questions that the run proposed, by id."""
     rows = {node.removeprefix("question:"): row for node, row in graph.nodes(data=True) if row["kind"] == "question"}
     return {name: row["text"] for name, row in rows.items() if row["origin"] != "start"}
 
 
 def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
-    """The history of a question."""
+    """Return the history of a question."""
     node = f"question:{question}"
     row = graph.nodes[node]
     measured = []
@@ -453,8 +455,8 @@ def why_question(graph: nx.DiGraph, question: str) -> QuestionStory:
 
 
 def reason_for(graph: nx.DiGraph, sentence: str) -> Why | QuestionStory:
-    """The history of a learned question, by its id or words, or of a sentence of the prompt. Raises InputError where
-    nothing says the sentence, or several questions are meant."""
+    """Return the history of a proposed question, named by its id or words, or of a sentence of the prompt. Raises
+    InputError if nothing contains the sentence, or if several questions fit."""
     if graph.nodes.get(f"question:{sentence}", {}).get("origin", "start") != "start":
         return why_question(graph, sentence)
     try:

@@ -1,1 +1,1 @@
-"""The agents as DSPy signatures over our gateway, and a note-taker compiled with them."""
+"""The agents as DSPy signatures, and a DSPy language model over our gateway."""

@@ -1,4 +1,4 @@
-"""A DSPy language model over our gateway: its calls are kept, capped, booked and repeated like all others."""
+"""A DSPy language model over our gateway, which stores, caps, books and retries its calls like all others."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ lm15: Any = _import("dspy.lm15")
 
 
 class Stopped(BaseException):
-    """Ends a DSPy program or optimiser at once: the budget is used up, the key is wrong, a verdict is missing.
+    """Ends a DSPy program or optimiser at once: the budget is used up, the key is wrong, or a verdict is missing.
 
-    Not an ``Exception``, because DSPy's evaluators and optimisers take one for a score of 0 and go on. Where the
-    gateway was opened (:func:`askance.bridges.dspy_metric.open_gateway`) ``error`` is raised in its place.
+    It is not an ``Exception``, because DSPy's evaluators and optimisers count an ``Exception`` as a score of 0 and go
+    on. :func:`askance.bridges.dspy_metric.open_gateway` raises ``error`` in its place.
     """
 
     def __init__(self, error: AskanceError) -> None:
@@ -43,9 +43,10 @@ class Stopped(BaseException):
 class GatewayLM(dspy.LM):  # type: ignore[misc]
     """A ``dspy.LM`` that asks a model through a gateway.
 
-    DSPy's cache and retries are off: the gateway's store and retries do their work, its budget and ledger hold. An
-    answer from the store is reported as zero tokens, as DSPy does for what its own cache gives. Rollouts and several
-    generations at a temperature above 0 are answers of their own, each kept; at temperature 0 they are one answer.
+    DSPy's cache and retries are off, because the gateway has a store and retries. The gateway's budget and ledger hold.
+    An answer from the store is reported with zero tokens, as DSPy reports answers from its own cache. At a temperature
+    above 0, each rollout and each generation is an answer of its own, which is kept; at temperature 0 they are one
+    answer.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
         max_tokens: int = 1000,
         **options: Any,
     ) -> None:
-        """Make one for a gateway that is open, and lives on ``loop``; None is the running event loop, on which programs
-        are then awaited (``acall``). ``options`` are further ones of ``dspy.LM``, e.g. ``seed`` or ``callbacks``."""
+        """Make the model for an open gateway that lives on ``loop``. None means the running event loop; programs are
+        then awaited (``acall``). ``options`` are further options of ``dspy.LM``, e.g. ``seed`` or ``callbacks``."""
         engine = GatewayEngine(gateway, model, role, loop)
         super().__init__(
             model.name,
@@ -75,40 +76,40 @@ class GatewayLM(dspy.LM):  # type: ignore[misc]
         )
 
     def _get_initial_kwargs(self, **options: Any) -> dict[str, Any]:
-        """The options as they are: what a model's name makes DSPy demand of them is the gateway's business."""
+        """Return the options unchanged, because DSPy's demands for a model's name do not concern the gateway."""
         return {name: value for name, value in options.items() if name != "rollout_id" or value is not None}
 
     def __call__(self, prompt: Any = None, *, messages: Any = None, **options: Any) -> Any:
-        """As ``dspy.LM``, with each rollout an answer of its own."""
+        """Ask as ``dspy.LM`` does. Each rollout has an answer of its own."""
         with _draws(options.get("rollout_id", self.kwargs.get("rollout_id"))):
             return super().__call__(prompt, messages=messages, **options)
 
     async def acall(self, prompt: Any = None, *, messages: Any = None, **options: Any) -> Any:
-        """As ``dspy.LM``, with each rollout an answer of its own."""
+        """Ask as ``dspy.LM`` does. Each rollout has an answer of its own."""
         with _draws(options.get("rollout_id", self.kwargs.get("rollout_id"))):
             return await super().acall(prompt, messages=messages, **options)
 
 
 class GatewayEngine:
-    """An engine, in DSPy's terms: one request in its canonical form, one response."""
+    """An engine in DSPy's sense: it takes a request in canonical form and returns a response."""
 
     supports_response_schema = True
     supported_params = frozenset({"max_tokens", "temperature", "seed", "response_format"})
 
     def __init__(self, gateway: Gateway, model: Model, role: str, loop: BackgroundLoop | None) -> None:
-        """See :class:`GatewayLM`."""
+        """Set up the engine; the arguments are those of :class:`GatewayLM`."""
         self._gateway = gateway
         self._model = model
         self._role = role
         self.loop = loop
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GatewayEngine:
-        """Itself: copies of a program share the gateway."""
+        """Return the engine itself, because copies of a program share the gateway."""
         return self
 
     def complete(self, request: Any) -> Any:
-        """Ask, and wait in this thread. Raises Stopped, which holds the error, where no further call will do better.
-        Raises LM15Error where this call failed, or asks for what the gateway does not do."""
+        """Ask, and wait in this thread. Raises Stopped, which holds the error, if every further call would fail too.
+        Raises LM15Error if this call failed, or if it needs a feature that the gateway lacks."""
         ask = self._request(request)
         if self.loop is None:
             text = "This LM belongs to the running event loop: await the program there (acall instead of a plain call)."
@@ -123,7 +124,7 @@ class GatewayEngine:
             return self._response(request, *await (work if self.loop is None else self.loop.wait_for(work)))
 
     async def _ask(self, request: Request) -> tuple[Answer, bool]:
-        """The answer, and whether it was bought now."""
+        """Return the answer, and whether it was bought now."""
         stored = (await self._gateway.stored(self._role, [request.key])).get(request.key)
         if stored is not None:
             return stored, False
@@ -163,26 +164,26 @@ class GatewayEngine:
 
 
 class AsyncGatewayEngine:
-    """A :class:`GatewayEngine` for programs that are awaited."""
+    """Engine for awaited programs, over a :class:`GatewayEngine`."""
 
     supports_response_schema = GatewayEngine.supports_response_schema
     supported_params = GatewayEngine.supported_params
 
     def __init__(self, engine: GatewayEngine) -> None:
-        """``engine`` does the work."""
+        """Wrap ``engine``, which does the work."""
         self._engine = engine
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AsyncGatewayEngine:
-        """Itself: copies of a program share the gateway."""
+        """Return the engine itself, because copies of a program share the gateway."""
         return self
 
     async def complete(self, request: Any) -> Any:
-        """As :meth:`GatewayEngine.complete`."""
+        """Ask as :meth:`GatewayEngine.complete` does, awaited."""
         return await self._engine.acomplete(request)
 
 
 def cause_of(error: BaseException | None) -> AskanceError | None:
-    """Our own error behind one that DSPy raised; None where there is none."""
+    """Return our own error behind an error of DSPy; None if there is none."""
     while error is not None and not isinstance(error, (Stopped, AskanceError)):
         error = error.__cause__
     return error.error if isinstance(error, Stopped) else error
@@ -202,13 +203,14 @@ _NOT_OURS = [
     "store",
     "probabilities",
 ]
-"""Settings of DSPy's requests that ours do not have: refused, because a setting that is dropped misleads."""
+"""Settings of DSPy's requests that our requests lack. They are refused, because ignoring a setting would mislead."""
 _current: ContextVar[Iterator[int] | None] = ContextVar("askance_dspy_draws", default=None)
-"""Numbers for the answers of one call, so that each is kept under a key of its own."""
+"""Numbers for the answers of one call, so that each answer is stored under its own key."""
 
 
 @contextmanager
 def _draws(rollout: int | None) -> Iterator[None]:
+    # large steps, so that the numbers of one rollout's answers are never those of another rollout
     token = _current.set(count(rollout or 0, 2**24))
     try:
         yield
@@ -235,7 +237,7 @@ def _refusal(text: str, feature: str) -> Exception:
 
 @contextmanager
 def _told_to_dspy() -> Iterator[None]:
-    """A failed call becomes DSPy's error for one; what no further call can mend ends the program."""
+    """Turn an error of a single call into DSPy's error, and an error that ends the program into :class:`Stopped`."""
     try:
         yield
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""The agents as DSPy signatures, in the words of their own templates, for programs that DSPy compiles."""
+"""The agents as DSPy signatures, with the words of their templates, for programs that DSPy compiles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Opening = Literal[
     "Asked about a fault, answer yes if the output",
     "Asked about a fault, answer no even if the output",
 ]
-"""How a rule begins: for a judge that said yes where no is right, and the reverse; then where yes is a fault."""
+"""Beginnings of a rule: for a judge that wrongly said yes, that wrongly said no; then the same for fault questions."""
 
 _FIELD_LINE = re.compile(r'^"([\w{}]+)": (.*)$', re.MULTILINE)
 
@@ -35,7 +35,7 @@ _EXAMPLE = {
 
 
 class DraftQuestion(BaseModel):
-    """A question of a checklist to be."""
+    """A question of a new checklist."""
 
     text: str
     violation: str
@@ -43,7 +43,7 @@ class DraftQuestion(BaseModel):
 
 
 def note_taker_signature() -> Any:
-    """One disagreement in context to one general rule: the type of :class:`~askance.agents.note_takers.NoteTaker`."""
+    """Make the signature of :class:`~askance.agents.note_takers.NoteTaker`: from a disagreement to a general rule."""
     said = described("note_taker_case", kinds=", one of the given kinds where one fits", rule_field="rule")
     return signature(
         "TakeNote",
@@ -62,7 +62,7 @@ def note_taker_signature() -> Any:
 
 
 def fault_kinds_signature() -> Any:
-    """The kinds of faults that a question is about, from the question and the task alone."""
+    """Make the signature that lists the kinds of faults of a question, from the question and the task alone."""
     return signature(
         "ListFaultKinds",
         fill(_paragraph("fault_kinds", 2), polarity_words(YES_IS_GOOD)),
@@ -72,8 +72,7 @@ def fault_kinds_signature() -> Any:
 
 
 def deduplicator_signature() -> Any:
-    """A lesson and its neighbours to their relation: the type of
-    :class:`~askance.agents.lesson_checks.Deduplicator`."""
+    """Make the signature of :class:`~askance.agents.lesson_checks.Deduplicator`: lesson and neighbours to relation."""
     said = described("deduplicator")
     return signature(
         "CompareLessons",
@@ -88,7 +87,7 @@ def deduplicator_signature() -> Any:
 
 
 def updater_signature() -> Any:
-    """A prompt in parts and a lesson to one edit: the type of :class:`~askance.agents.updater.Updater`."""
+    """Make the signature of :class:`~askance.agents.updater.Updater`: from a prompt's parts and a lesson to an edit."""
     said = described("updater")
     return signature(
         "EditPrompt",
@@ -103,10 +102,11 @@ def updater_signature() -> Any:
 
 
 def evaluator_signature() -> Any:
-    """An example and a question to an answer: the type of :class:`~askance.agents.evaluator.Evaluator`.
+    """Make the signature of :class:`~askance.agents.evaluator.Evaluator`: from an example and a question to an answer.
 
-    The explanation comes first: one that comes after the answer decides nothing. DSPy reads no probability of yes.
+    DSPy reads no probability of yes.
     """
+    # The explanation comes first, because an explanation after the answer decides nothing.
     return signature(
         "AnswerQuestion",
         template("evaluator"),
@@ -123,7 +123,7 @@ def evaluator_signature() -> Any:
 
 
 def requirements_signature() -> Any:
-    """A task to its requirements, step 1 of :class:`~askance.agents.question_writer.QuestionWriter`."""
+    """Make the signature of step 1 of :class:`~askance.agents.question_writer.QuestionWriter`: task to requirements."""
     return signature(
         "ListRequirements",
         _paragraph("requirements"),
@@ -133,7 +133,7 @@ def requirements_signature() -> Any:
 
 
 def questions_signature() -> Any:
-    """A requirement to its questions, step 2 of :class:`~askance.agents.question_writer.QuestionWriter`."""
+    """Make the signature of step 2 of :class:`~askance.agents.question_writer.QuestionWriter`: to questions."""
     dimension = ", and with the dimension of quality that it belongs to, one of the given ones where there are some"
     return signature(
         "WriteQuestions",
@@ -154,27 +154,27 @@ SIGNATURES = {
     "evaluator": (evaluator_signature,),
     "writer": (requirements_signature, questions_signature),
 }
-"""The signatures of each role, in the order in which it asks."""
+"""Functions that make the signatures of each role, in the order in which the role asks."""
 
 
 def signature(
     name: str, instructions: str, inputs: Mapping[str, tuple[Any, str]], outputs: Mapping[str, tuple[Any, str]]
 ) -> Any:
-    """A ``dspy.Signature`` from fields as (type, description)."""
+    """Make a ``dspy.Signature`` from fields as (type, description)."""
     fields = {field: (kind, dspy.InputField(desc=said)) for field, (kind, said) in inputs.items()}
     fields |= {field: (kind, dspy.OutputField(desc=said)) for field, (kind, said) in outputs.items()}
     return dspy.Signature(fields, instructions, signature_name=name)
 
 
 def described(name: str, **values: str) -> dict[str, str]:
-    """A template's text on each field of the reply: its lines that begin with the field's name in quotes.
+    """Return a template's descriptions of the reply's fields: its lines that begin with a field's name in quotes.
 
-    Placeholders without a value are written as the fields that DSPy shows: ``{rule_opening}`` becomes ``opening``.
+    ``{rule_opening}`` becomes ``opening``, the field that DSPy shows.
     """
     known = {"rule_opening": "`opening`", **values}
     return {fill(field, known): fill(said, known) for field, said in _FIELD_LINE.findall(template(name))}
 
 
 def _paragraph(name: str, number: int = 0) -> str:
-    """A paragraph of a template: what is asked, without the form of the reply, which DSPy's adapters say."""
+    """Return a paragraph of a template: the orders without the form of the reply, which DSPy's adapters describe."""
     return template(name).split("\n\n")[number]

@@ -1,7 +1,7 @@
-"""Sentences of an output and of another text that speak of the same: the view of a question about a relation.
+"""Nearest sentences of an output and another text: the part that a judge sees with a question about a relation.
 
-A small model that is shown two long texts answers by what it read last. It is shown as little of them as the question
-needs: the shorter text, and the sentences of the longer one that lie nearest to it.
+A small model that sees two long texts answers by the text that it read last. So it sees only what the question needs:
+the shorter text, and the sentences of the longer text that are nearest to it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHOWN = 6
-"""Sentences of the shorter text that are shown; of a longer one, the sentences that the other text supports least."""
+"""Most sentences of the shorter text that are shown: those that the other text supports least."""
 NEAREST = 2
-"""Sentences of the longer text that are shown for each of these."""
+"""Number of sentences of the longer text that are shown for each of these."""
 BY_WORDS = (
     "questions about a relation: the nearest sentences are found by their words, as the extra memory is not installed "
     "(pip install 'askance[memory]')"
@@ -40,9 +40,9 @@ BY_WORDS = (
 
 
 def in_view(example: Example, sees: Sees) -> Example:
-    """Return the example with the part of its texts that a question about a relation is asked of.
+    """Return the example with only those parts of its texts that a question about a relation needs.
 
-    Any other view is laid out by :func:`~askance.prompts.prompt.frame`, and the example comes back as it is.
+    For other views the example is returned unchanged; :func:`~askance.prompts.prompt.frame` selects their texts.
     """
     if sees not in TEXTS:
         return example
@@ -54,12 +54,12 @@ def in_view(example: Example, sees: Sees) -> Example:
 
 
 def texts_of_all(examples: Collection[Example]) -> list[Against]:
-    """Return the names of the texts that every example has, beside its output."""
+    """Return the names of the texts, besides the output, that every example has."""
     return [each for each in TEXTS if examples and all(text_of(one, each).strip() for one in examples)]
 
 
 def refuse_missing_texts(questions: Sequence[Question], examples: Collection[Example]) -> None:
-    """Raise InputError where a question is about a relation to a text that an example lacks."""
+    """Raise InputError if a question is about a relation to a text that an example lacks."""
     for question in questions:
         for example in examples if question.is_relation else ():
             if not text_of(example, question.sees).strip():  # type: ignore[arg-type]
@@ -71,17 +71,17 @@ def refuse_missing_texts(questions: Sequence[Question], examples: Collection[Exa
 
 @lru_cache(maxsize=20_000)
 def nearest(output: str, text: str, *, by_words: bool = False) -> tuple[str, str]:
-    """Return the sentences of an output and of another text that lie nearest to each other.
+    """Return the sentences of an output and of another text that are nearest to each other.
 
-    Sentences keep their order; "…" stands for those left out. A text without a word comes back whole.
+    Sentences keep their order; "…" stands for omitted sentences. If one text has no words, both are returned whole.
 
     Args:
-        output: The output; long sentences are taken in pieces.
-        text: The other text, likewise.
-        by_words: Whether words in common say what is near; else the sentence embedder does.
+        output: The output. Long sentences are split.
+        text: The other text. Long sentences are split.
+        by_words: Whether nearness is measured by common words and not by the sentence embedder.
 
     Raises:
-        MissingExtraError: The embedder is wanted and not installed.
+        MissingExtraError: The embedder is needed and not installed.
     """
     mine, theirs = sentences_of(output), sentences_of(text)
     if not mine or not theirs:
@@ -95,14 +95,14 @@ def nearest(output: str, text: str, *, by_words: bool = False) -> tuple[str, str
 
 
 def _places(near: Vectors) -> tuple[set[int], set[int]]:
-    """Rows and columns that are shown, of the shorter text's sentences by those of the longer one."""
+    """Return the shown rows (sentences of the shorter text) and columns (sentences of the longer text)."""
     rows = np.argsort(near.max(axis=1), kind="stable")[:SHOWN]
     columns = np.argsort(-near[rows], axis=1, kind="stable")[:, :NEAREST]
     return set(rows.tolist()), set(columns.ravel().tolist())
 
 
 def _by_words(mine: Sequence[str], theirs: Sequence[str]) -> Vectors:
-    """Cosines of sentences by their words, shape (n, m); a word counts more the fewer sentences have it."""
+    """Return the cosines of sentences by their words, shape (n, m). Rare words have larger weights."""
     bags = [set(words_of(each)) for each in (*mine, *theirs)]
     held = Counter(word for bag in bags for word in bag)
 

@@ -1,7 +1,7 @@
 """Similarities of an output and another text, by the sentence embedder of the lesson memory.
 
-Each sentence is embedded once and kept. A text is known by the vectors of its pieces, so none is too long for an
-embedder that reads 256 tokens.
+Each sentence is embedded once, and its vector is kept. A text is represented by the vectors of its pieces, so no text
+is too long for an embedder that reads 256 tokens.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from ...prompts.text import sentences
 Vectors = NDArray[np.float32]
 Parts = Callable[[str], tuple[str, ...]]
 PIECE = 120
-"""Most words of a piece: some 160 tokens of English, where the embedder reads 256."""
+"""Most words of a piece: about 160 tokens of English, within the 256 that the embedder reads."""
 KEPT = 60_000
-"""Vectors that are kept, some 90 MB; the oldest go first."""
+"""Number of vectors that are kept, about 90 MB. The oldest are removed first."""
 WORKERS, AT_ONCE = 2, 64
+"""Number of threads, and of texts in a batch."""
 
 
 class KeptVectors:
-    """Vectors of texts, each embedded once."""
+    """Vectors of texts; each text is embedded once."""
 
     def __init__(self, using: Embedder) -> None:
         self.embedder = using
         self._known: dict[str, Vectors] = {}
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Embed the texts that are not known, in batches on two threads; beyond :data:`KEPT` the oldest go."""
+        """Embed unknown texts, in batches on two threads. Before, remove the oldest beyond :data:`KEPT`."""
         for text in list(self._known)[: max(0, len(self._known) - KEPT)]:
             del self._known[text]
         new = sorted({each for each in texts if each not in self._known}, key=len)
@@ -45,19 +46,19 @@ class KeptVectors:
                 self._known.update(zip(batch, vectors, strict=True))
 
     def of(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector a text, shape (n, d)."""
+        """Return one unit vector per text, shape (n, d)."""
         self.learn(texts)
         return np.stack([self._known[each] for each in texts])
 
 
 @lru_cache(maxsize=1)
 def kept_vectors() -> KeptVectors:
-    """Return the vectors of this process. Raises MissingExtraError where the extra ``memory`` is not installed."""
+    """Return the vectors of this process. Raises MissingExtraError if the extra ``memory`` is not installed."""
     return KeptVectors(embedder(DEFAULT_EMBEDDER))
 
 
 def can_embed() -> bool:
-    """Whether the embedder of similarities is installed."""
+    """Return whether the embedder of similarities is installed."""
     if find_spec("onnxruntime") is None:
         return False
     try:
@@ -69,14 +70,14 @@ def can_embed() -> bool:
 
 @lru_cache(maxsize=4096)
 def sentences_of(text: str) -> tuple[str, ...]:
-    """Return the sentences of a text that have a word, each of :data:`PIECE` words at most."""
+    """Return the sentences of a text that have a letter or digit. Sentences over :data:`PIECE` words are split."""
     parts = (_cut(each) for each in sentences(text) if any(sign.isalnum() for sign in each))
     return tuple(each for some in parts for each in some)
 
 
 @lru_cache(maxsize=4096)
 def pieces_of(text: str) -> tuple[str, ...]:
-    """Return the text in pieces of whole sentences, each of :data:`PIECE` words at most."""
+    """Return the text in pieces of whole sentences, each with at most :data:`PIECE` words."""
     pieces: list[list[str]] = []
     for each in sentences_of(text):
         if pieces and _length(" ".join([*pieces[-1], each])) <= PIECE:
@@ -87,17 +88,17 @@ def pieces_of(text: str) -> tuple[str, ...]:
 
 
 Found = tuple[float, str | None]
-"""A similarity, and the sentence of the output that it is of; None where it is of the whole output."""
+"""A similarity, with the output's sentence that it belongs to; None if it belongs to the whole output."""
 
 
 def similarity(output: str, text: str, vectors: KeptVectors) -> Found | None:
-    """Cosine of the output and the text."""
+    """Return the cosine of the output and the text; None if one of them has no words."""
     mine, theirs = _whole(output, vectors), _whole(text, vectors)
     return None if mine is None or theirs is None else (float(mine @ theirs), None)
 
 
 def nearest_sentence(output: str, text: str, vectors: KeptVectors) -> Found | None:
-    """Cosine of the text and the output's nearest sentence."""
+    """Return the cosine of the text and the output's nearest sentence."""
     theirs = _whole(text, vectors)
     if theirs is None or not (mine := sentences_of(output)):
         return None
@@ -106,13 +107,13 @@ def nearest_sentence(output: str, text: str, vectors: KeptVectors) -> Found | No
 
 
 def least_supported(output: str, text: str, vectors: KeptVectors) -> Found | None:
-    """Least cosine of a sentence of the output and its nearest sentence of the text."""
+    """Return the lowest cosine of an output's sentence with its nearest sentence in the text."""
     found = _supports(output, text, vectors)
     return None if found is None else (float(found.min()), sentences_of(output)[int(found.argmin())])
 
 
 def mean_supported(output: str, text: str, vectors: KeptVectors) -> Found | None:
-    """Mean cosine of the output's sentences, each with its nearest sentence of the text."""
+    """Return the mean cosine of the output's sentences with their nearest sentences in the text."""
     found = _supports(output, text, vectors)
     return None if found is None else (float(found.mean()), None)
 
@@ -123,7 +124,7 @@ SIMILARITIES: dict[str, tuple[Callable[[str, str, KeptVectors], Found | None], P
     "least_supported": (least_supported, sentences_of, sentences_of),
     "mean_supported": (mean_supported, sentences_of, sentences_of),
 }
-"""By name: the function, and the parts of the output and of the text whose vectors it needs."""
+"""Similarities by name: the function, then the functions for the parts of output and text that must be embedded."""
 
 
 def _supports(output: str, text: str, vectors: KeptVectors) -> Vectors | None:
@@ -135,7 +136,7 @@ def _supports(output: str, text: str, vectors: KeptVectors) -> Vectors | None:
 
 
 def _whole(text: str, vectors: KeptVectors) -> Vectors | None:
-    """Unit vector of a whole text: the mean of its pieces, by their lengths; None where it has no word."""
+    """Return the unit vector of a whole text: the mean of its pieces, weighted by length; None without words."""
     if not (pieces := pieces_of(text)):
         return None
     mean: Vectors = np.array([len(each) for each in pieces], dtype=np.float32) @ vectors.of(pieces)
@@ -143,7 +144,7 @@ def _whole(text: str, vectors: KeptVectors) -> Vectors | None:
 
 
 def _cut(sentence: str) -> list[str]:
-    """The sentence, in parts where it is too long."""
+    """Split a sentence into parts of at most :data:`PIECE` words; a short sentence is one part."""
     if _length(sentence) <= PIECE:
         return [sentence]
     words = sentence.split()
@@ -153,5 +154,5 @@ def _cut(sentence: str) -> list[str]:
 
 
 def _length(text: str) -> float:
-    """Words of a text; four characters that are no ASCII letters or more count as one, too."""
+    """Estimate the number of words: at least one per 8 characters, and one per character from U+0E01 (Thai) on."""
     return max(len(text.split()), len(text) / 8, sum(ord(each) > 0x0E00 for each in text))

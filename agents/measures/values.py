@@ -1,4 +1,4 @@
-"""Values of measures on examples, each computed once and kept."""
+"""Values of measures on examples. Each value is computed once and kept."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from ...prompts.examples import Example
 
 VERSION = "1"
-"""Version of the measures of words; it changes where any of them gives another number for the same texts."""
+"""Version of askance's own measures. It must change when any of them gives another number for the same texts."""
 AT_ONCE = 200
-"""Examples whose texts are embedded together."""
+"""Number of examples whose texts are embedded together."""
 Value = float | str
-"""A measure's number, or why there is none."""
+"""A measure's number, or the reason why there is none."""
 
 
 def values_of(
     measures: Sequence[ComputedMeasure], examples: Sequence[Example], store: AnswerStore | None = None
 ) -> dict[str, dict[str, Value]]:
-    """Return the values of measures by measure and example; a text says why there is none.
+    """Return the values of measures by measure id and example id. A missing value is a text with the reason.
 
-    The ``store`` keeps them; those that are there are not computed again. Raises InputError where a function is not
-    known, or gives something else than a number, and MissingExtraError where a similarity needs an embedder that is
-    not installed.
+    The ``store`` keeps the values; stored values are not computed again. Raises InputError if a function is not known,
+    or returns something else than a number, and MissingExtraError if a similarity needs an embedder that is not
+    installed.
     """
-    # a function of one's own may read anything, so its values are never taken from before
+    # a user's function may read anything, e.g. files, so its values are never taken from the store
     keys = {(each.id, one.id): _key(each, one) for each in measures if not each.names_function for one in examples}
     kept = {} if store is None else store.get_many(list(set(keys.values())))
     found: dict[str, dict[str, Value]] = {each.id: {} for each in measures}
@@ -61,7 +61,7 @@ def values_of(
 
 
 def make_measure_ready(measure: ComputedMeasure) -> None:
-    """Load what a measure needs; errors as in :func:`values_of`."""
+    """Load the function or the embedder of a measure. Errors are those of :func:`values_of`."""
     if measure.names_function:
         _function(measure)
     elif measure.name in SIMILAR:
@@ -69,15 +69,14 @@ def make_measure_ready(measure: ComputedMeasure) -> None:
 
 
 def version_of_measure(measure: ComputedMeasure) -> str | None:
-    """The version of the code behind a measure: what it gives depends on it; None where a function's file is
-    unknown."""
+    """Return the version of the code behind a measure; None if a function's file is not known."""
     if measure.names_function:
         return function_version(measure.name, measure.folder)
     return f"{VERSION} {DEFAULT_EMBEDDER}" if measure.name in SIMILAR else VERSION
 
 
 def text_of(example: Example, against: Against) -> str:
-    """The text of an example that its output is held against; the last turn where it is a conversation."""
+    """Return the text of an example with which the output is compared; the last message if it is a conversation."""
     if against != "input":
         return reply_text(getattr(example, against) or "")
     messages = at_last_user(example.input)[0] if isinstance(example.input, StructuredText) else []
@@ -86,10 +85,11 @@ def text_of(example: Example, against: Against) -> str:
 
 
 def part_that_decides(measure: ComputedMeasure, example: Example) -> str | None:
-    """Return the words of an output that a measure's number comes from; None where it comes from all of it.
+    """Return the part of an output that decides a measure's number; None if the whole output does.
 
-    It is a sentence of the similarities of sentences, the longest copy, or the first sentence with a name or number
-    that the text lacks. Raises MissingExtraError where a similarity needs an embedder that is not installed.
+    For similarities of sentences this is the nearest or the least supported sentence; for ``longest_copy``, the copy;
+    for names and numbers, the first sentence with one that the text lacks. Raises MissingExtraError if a similarity
+    needs an embedder that is not installed.
     """
     output = reply_text(example.output or "")
     if measure.names_function or measure.against is None or not output.strip():
@@ -140,7 +140,7 @@ def _own_value(measure: ComputedMeasure, example: Example) -> Value:
 
 
 def _embed(new: Iterable[tuple[ComputedMeasure, Example]]) -> None:
-    """Embed in batches what the similarities of these pairs need."""
+    """Embed, in batches, the texts that the similarities of these pairs need."""
     texts: list[str] = []
     for measure, example in new:
         if measure.name in SIMILAR and measure.against is not None:
@@ -156,8 +156,8 @@ def _function(measure: ComputedMeasure) -> Any:
 
 
 def own_function(source: str, folder: Path, where: str) -> Any:
-    """A user's function of one example by its name; a file that was changed since is read again. Raises InputError,
-    which begins with ``where``, if there is none."""
+    """Find a user's function of one example by its name; a changed file is read again. Raises InputError, which begins
+    with ``where``, if there is no such function."""
     name = source.rpartition(":")[0]
     file = next((each for each in (folder / name, Path(name)) if each.is_file()), None)
     return _found(source, folder, where, None if file is None else file.stat().st_mtime_ns)
@@ -171,7 +171,7 @@ def _found(source: str, folder: Path, where: str, _: int | None) -> Any:
 
 
 def _key(measure: ComputedMeasure, example: Example) -> bytes:
-    """Identity of a value: the measure, its version, and the texts that it reads."""
+    """Return the store's key of a value: a hash of the measure, its version, and the texts that it reads."""
     texts = [example.output or "", text_of(example, measure.against) if measure.against else ""]
     parts = ["measure", measure.name, version_of_measure(measure) or "", *texts]
     return sha256(json.dumps(parts).encode()).digest()

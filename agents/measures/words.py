@@ -1,4 +1,4 @@
-"""Words, names and numbers of a text, and how much of them another text has."""
+"""Measures from words, names and numbers: of an output alone, or of an output and another text."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from itertools import pairwise
 from ...prompts.text import LIST_MARK, capitalised, sentences
 
 _NO_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-"""Thai, Lao, Burmese, Khmer, Japanese and Chinese: scripts that write no spaces between words."""
+"""Characters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _WORD = re.compile(rf"[{_NO_SPACES}]+|[^\W{_NO_SPACES}]+(?:['\u2019][^\W{_NO_SPACES}]+)*")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 LONG_WORD = 6
-"""Letters beyond which a word is long (Björnsson, "Läsbarhet", 1968)."""
+"""A word with more letters is long (Björnsson, "Läsbarhet", 1968)."""
 
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
     """Return the words of a text in lower case, in order.
 
-    A run of characters of a script without spaces becomes its overlapping pairs of characters, as search engines index
-    such scripts: no dictionary is needed, and two texts that share a word share its pairs.
+    In a script without spaces, a run of characters becomes its overlapping pairs of characters, as in search engines.
+    This needs no dictionary, and two texts that share a word share its pairs.
     """
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
@@ -37,13 +37,13 @@ def words_of(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def numbers_of(text: str) -> tuple[str, ...]:
-    """Return the numbers of a text, without the signs that group digits: ``1,000`` is ``1000``."""
+    """Return the numbers of a text, without commas that group digits: ``1,000`` is ``1000``."""
     return tuple(re.sub(r",(?=\d{3}\b)", "", each) for each in _NUMBER.findall(text))
 
 
 @lru_cache(maxsize=4096)
 def names_of(text: str) -> tuple[str, ...]:
-    """Return the words of a text that are names by their capitals, in lower case, each once."""
+    """Return the words of a text whose capitals mark them as names, in lower case, without repeats."""
     return tuple(dict.fromkeys(each.casefold() for each in capitalised(text) if not each[0].isdigit()))
 
 
@@ -106,7 +106,7 @@ def list_marks(output: str) -> float:
 
 
 def repetition(output: str) -> float | None:
-    """Share of the pairs of neighbouring words that were there before; 0 for an output of one word."""
+    """Share of the pairs of neighbouring words that repeat an earlier pair; 0 for an output of one word."""
     pairs = Counter(pairwise(words_of(output)))
     if not words_of(output):
         return None
@@ -114,9 +114,9 @@ def repetition(output: str) -> float | None:
 
 
 def readability(output: str) -> float | None:
-    """Björnsson's LIX: words a sentence, and long words in a hundred; 20 is easy, 60 is hard.
+    """Björnsson's LIX: words per sentence plus the percentage of long words. 20 is easy, 60 is hard.
 
-    It needs no syllables, so it serves all languages that write spaces.
+    It counts no syllables, so it works for all languages that write spaces.
     """
     found = words_of(output)
     if not found:
@@ -129,7 +129,7 @@ def _share(parts: tuple[object, ...], there: set[object]) -> float | None:
 
 
 def _first_new(parts: Callable[[str], tuple[str, ...]], known: Callable[[str], tuple[str, ...]]) -> Part:
-    """The first sentence of an output with a name or number that the text lacks."""
+    """Make a function that finds the first sentence of an output with a name or number that the text lacks."""
 
     def found(output: str, text: str) -> str | None:
         there = set(known(text))
@@ -139,7 +139,7 @@ def _first_new(parts: Callable[[str], tuple[str, ...]], known: Callable[[str], t
 
 
 def _copied(output: str, text: str) -> str | None:
-    """The longest run of characters, from word to word, that the output has from the text."""
+    """Return the longest run of words that output and text share, with the output's own punctuation."""
     mine, theirs = _SPACED.findall(output), _SPACED.findall(text)
     match = SequenceMatcher(
         None, [each.casefold() for each in mine], [each.casefold() for each in theirs], autojunk=False
@@ -158,7 +158,7 @@ PARTS: dict[str, Part] = {
     "numbers_new": _first_new(numbers_of, numbers_of),
     "longest_copy": _copied,
 }
-"""By name: the part of the output that a measure's number comes from."""
+"""Functions that find the part of the output that decides a measure's number, by measure."""
 BETWEEN: dict[str, Callable[[str, str], float | None]] = {
     "words_found": words_found,
     "word_pairs_found": word_pairs_found,

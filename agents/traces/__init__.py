@@ -1,1 +1,1 @@
-"""Calls of tools in outputs: checked, held against the recorded ones, and replayed."""
+"""Calls of tools in outputs: checks, comparison with recorded calls, and replay."""

@@ -1,7 +1,7 @@
-"""Checks of the calls of tools in an output: which tools, how many calls, their arguments and order, and whether they
-are as in the recorded output.
+"""Checks of the calls of tools in an output: the tools, the number of calls, their arguments, their order, and whether
+they are the same as in the recorded output.
 
-A recorded output stays beside a new one as ``metadata.recorded``: its messages, with calls and results.
+The messages of the recorded output, with calls and results, are in the example's ``metadata.recorded``.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Holds = tuple[bool, str | None]
 RECORDED = "recorded"
 """Key of an example's metadata with the messages of the recorded output."""
 MOST_TOLD = 3
-"""Arguments told that differ from the recorded ones."""
+"""Most differing arguments that a reason lists."""
 
 
 class NoRecordError(AskanceError):
-    """An output is to be held against a recorded one that is not there."""
+    """A check needs the recorded output, which is missing."""
 
 
 def recorded_calls(example: Example) -> list[ToolCall]:
-    """The calls of the recorded output. Raises NoRecordError where there is none, or it holds no messages."""
+    """Return the recorded output's calls. Raises NoRecordError if it is missing or has no messages."""
     where = f"metadata.{RECORDED}"
     if not (messages := example.metadata.get(RECORDED)):
         raise NoRecordError(f"{where}, the messages of the recorded output, is missing")
@@ -44,8 +44,8 @@ def recorded_calls(example: Example) -> list[ToolCall]:
 
 
 def calls_hold(kind: str, value: str, example: Example) -> Holds:
-    """Whether the calls of an output have the property of a check, and what was found. Raises NoRecordError where the
-    check needs the recorded output, which is not there."""
+    """Return whether the calls of an output have the property of a check, and what was found. Raises NoRecordError if
+    the check needs the recorded output and it is missing."""
     calls = calls_in_turn(example.output or "", example.input)
     return _as_recorded(calls, recorded_calls(example), value) if kind == "calls_as" else _KINDS[kind](calls, value)
 
@@ -89,7 +89,7 @@ _KINDS: Mapping[str, Callable[[Sequence[ToolCall], str], Holds]] = {
     "order": _in_order,
 }
 CALL_KINDS = frozenset({*_KINDS, "calls_as"})
-"""Kinds of checks that are about calls of tools."""
+"""Kinds of checks of calls of tools."""
 
 
 def _as_recorded(calls: Sequence[ToolCall], recorded: Sequence[ToolCall], value: str) -> Holds:
@@ -111,7 +111,7 @@ def _as_recorded(calls: Sequence[ToolCall], recorded: Sequence[ToolCall], value:
 
 
 def first_places(calls: Sequence[ToolCall]) -> dict[str, int]:
-    """The place of the first call of each tool, in the order of these."""
+    """Return the position of the first call of each tool, in the order of these calls."""
     places: dict[str, int] = {}
     for place, call in enumerate(calls):
         places.setdefault(call.name, place)
@@ -119,22 +119,22 @@ def first_places(calls: Sequence[ToolCall]) -> dict[str, int]:
 
 
 class SharedArguments(NamedTuple):
-    """Arguments of calls beside those of the recorded calls."""
+    """Comparison of the arguments of calls with the recorded arguments."""
 
     equal: int
     of: int
-    """All arguments of both; a call without arguments counts as one."""
+    """Number of arguments on either side; a call without arguments counts as one argument."""
     different: tuple[str, ...]
-    """In words."""
+    """Differing arguments, in words."""
 
 
 def shared_arguments(
     calls: Sequence[ToolCall], recorded: Sequence[ToolCall], left_out: frozenset[str] = frozenset()
 ) -> SharedArguments:
-    """Compare the arguments of calls with those of the recorded ones, name by name.
+    """Compare the arguments of calls with the recorded arguments, name by name.
 
-    Each recorded call is held against the call of the same tool, not yet taken, with the most equal arguments. A call
-    without a partner shares nothing.
+    The partner of a recorded call is the unused call of the same tool with the most equal arguments. A call without a
+    partner shares nothing.
     """
     unused = [*calls]
     pairs: list[tuple[ToolCall | None, ToolCall | None]] = []
@@ -160,14 +160,14 @@ def shared_arguments(
 
 
 def likeness(call: ToolCall, other: ToolCall, left_out: frozenset[str] = frozenset()) -> float:
-    """Share of the arguments of two calls of a tool that are equal, in [0, 1]."""
+    """Return the share of equal arguments of two calls of a tool, in [0, 1]."""
     ours, theirs = _named(call, left_out), _named(other, left_out)
     equal = sum(name in theirs and _is_same(value, theirs[name]) for name, value in ours.items())
     return equal / len(ours.keys() | theirs.keys())
 
 
 def _named(call: ToolCall | None, left_out: frozenset[str]) -> dict[str, Any]:
-    """The arguments of a call as ``TOOL.NAME``; the tool alone where it has none, or none that are one by one."""
+    """Return a call's arguments by ``TOOL.NAME``; by ``TOOL`` if there are none or they are no JSON object."""
     if call is None:
         return {}
     if not isinstance(call.arguments, Mapping):
@@ -177,7 +177,7 @@ def _named(call: ToolCall | None, left_out: frozenset[str]) -> dict[str, Any]:
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Whether two values are the same in JSON, where 1 is 1.0 and not true."""
+    """Return whether two values are the same in JSON, where 1 equals 1.0, but not true."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, Mapping) and isinstance(b, Mapping):

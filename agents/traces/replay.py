@@ -1,5 +1,4 @@
-"""Recorded turns replayed: a model is given the tools, and a call that it makes gets the recorded result. No tool is
-run.
+"""Replay of recorded turns: a model gets the tools, and each of its calls gets the recorded result. No tool is run.
 
 A turn is everything after the user's last message: calls of tools, their results and the reply.
 """
@@ -25,18 +24,17 @@ from ..generator import Generated, Generator
 from .call_checks import RECORDED, likeness
 
 TOOLS = "tools"
-"""Key of an example's metadata with the definitions of the tools; ``functions`` is an older name of it."""
+"""Key of the tools' definitions in an example's metadata; ``functions`` is its older name."""
 MORE_TURNS = 5
-"""Messages that a model may write beyond those of the recorded turn, before its turn ends without a reply."""
+"""Number of messages that a model may write beyond those of the recorded turn. Then the turn ends without a reply."""
 NO_RESULT = "There is no recorded result of this call."
 
 
 def with_record(example: Example) -> Example:
-    """The example as it is replayed: the input ends with the user's last message, and ``metadata.recorded`` has the
-    turn.
+    """Return the example for a replay: the input ends with the user's last message, ``metadata.recorded`` has the turn.
 
-    What stands behind the user's last message of the input belongs to the output: applications often log the last reply
-    alone as the output. Where ``metadata.recorded`` is there it stays.
+    Messages of the input after the user's last message move to the output, because applications often log only the last
+    reply as the output. An existing ``metadata.recorded`` is kept.
     """
     before, after = at_last_user(example.input)
     if not (before and after):
@@ -54,10 +52,10 @@ def with_record(example: Example) -> Example:
 
 
 def tools_of(example: Example) -> tuple[Mapping[str, Any], ...]:
-    """The definitions of an example's tools, as OpenAI's chat API takes them.
+    """Return the definitions of an example's tools, in the form of OpenAI's chat API.
 
-    Those of its responses API and of Anthropic are understood, and a text that holds JSON. Raises InputError where
-    there are none, or one is no definition.
+    Definitions for OpenAI's responses API and for Anthropic are understood too, and a text with JSON. Raises InputError
+    if there are no definitions, or if one is not valid.
     """
     where = f"example '{example.id}': metadata.{TOOLS}"
     given = example.metadata.get(TOOLS) or example.metadata.get("functions")
@@ -84,18 +82,18 @@ def _definition(given: Any, where: str) -> Mapping[str, Any]:
 
 
 class RecordedResults:
-    """The results of the recorded calls, each given out once before one is given out again."""
+    """The results of the recorded calls. Among equally near calls, the least used result is given out first."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
-        """Calls without a result are left out."""
+        """Keep the calls that have a result."""
         self._known = [call for call in calls if call.result is not None]
         self._given = [0] * len(self._known)
 
     def result_of(self, call: ToolCall) -> tuple[str | None, bool]:
-        """The result of the nearest recorded call of the same tool, and whether its arguments are the same.
+        """Return the result of the nearest recorded call of the same tool, and whether its arguments are the same.
 
-        The nearest shares most arguments; of several the one given out least, then the earliest. None where the tool
-        was never called, or the arguments are no JSON: no tool could have taken them.
+        The nearest call shares most arguments; among several, the least used, then the earliest. The result is None if
+        the tool was never called, or if the arguments are not a JSON object, which no tool could read.
         """
         places = [place for place, known in enumerate(self._known) if known.name == call.name]
         if not places or not isinstance(call.arguments, Mapping):
@@ -108,22 +106,20 @@ class RecordedResults:
 
 @dataclass(frozen=True)
 class Replayed(Generated):
-    """An output that was replayed; its tool messages say under ``replayed`` where a result is not that of the same
-    call."""
+    """A replayed output. A tool message has the key ``replayed`` if its result does not come from the same call."""
 
     nearest: int = 0
-    """Calls that got the result of the nearest recorded call."""
+    """Number of calls that got the result of another, the nearest, recorded call."""
     is_unrecorded: bool = False
-    """Whether it ends at a call that was never recorded."""
+    """Whether the output ends at a call without a recorded result."""
     is_endless: bool = False
-    """Whether it ends at a call because there were too many."""
+    """Whether the output ends at a call because there were too many messages."""
     is_in_words: bool = False
-    """Whether its reply is a call that the endpoint passed on as text, so that it is none."""
+    """Whether the reply is a call that the endpoint passed on as text, so that it is not a real call."""
 
 
 def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
-    """Counts of replayed outputs, and of their calls whose result is that of another one; None where none is
-    replayed."""
+    """Count replayed outputs, calls with another call's result, and other problems; None if nothing was replayed."""
     found = [each for each in outputs if isinstance(each, Replayed)]
     if not found:
         return None
@@ -137,7 +133,7 @@ def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
 
 
 def replay_said(outputs: Sequence[Generated]) -> list[str]:
-    """Sentences on results that are not those of the same call, and on calls that came as text; none without any."""
+    """Return sentences on calls without their own result, on endless outputs, and on calls that came as text."""
     found = replay_counts(outputs) or {}
     said = []
     if found.get("calls_as_text"):
@@ -156,38 +152,37 @@ def replay_said(outputs: Sequence[Generated]) -> list[str]:
 
 
 class ReplayTurn:
-    """A recorded turn while it is replayed."""
+    """A recorded turn during its replay."""
 
     def __init__(self, first: Request, identity: str, example: Example) -> None:
-        """``first`` is the request without tools and ``identity`` the model's; the example is one
-        :func:`with_record`."""
+        """``first`` is the request without tools; ``example`` comes from :func:`with_record`."""
         self._first, self._identity = first, identity
         self._parameters = replace(first.parameters, tools=tools_of(example))
         recorded = told(example.metadata[RECORDED])
         self._results = RecordedResults(calls_in_turn(recorded))
         written = sum(role == "assistant" for role, _ in messages_of(example.metadata[RECORDED]) or ())
         self.left = max(1, written)
-        """Messages of the recorded turn that are still to come, 1 or more: an estimate of the calls of the model."""
+        """Messages of the recorded turn that the model has yet to write, at least 1. This estimates the calls left."""
         self._most = written + MORE_TURNS
         self.messages: list[dict[str, Any]] = []
-        """The model's messages so far, and the results."""
+        """Messages of the model so far, with the results of its calls."""
         self.is_over = self.is_unrecorded = self.is_endless = self.is_in_words = False
         self.nearest = 0
 
     def request(self) -> Request:
-        """The next request."""
+        """Make the next request."""
         sent = [
             as_sent({name: value for name, value in message.items() if name != "replayed"}) for message in self.messages
         ]
         return make_request(self._identity, [*self._first.messages, *sent], self._parameters)
 
     def take(self, answer: Answer) -> None:
-        """Take the answer to the request, and give its calls their results. Raises ValueError where it is none."""
+        """Add the answer to the request, and the results of its calls. Raises ValueError if it is not a message."""
         message = message_in(sendable(answer.text))
         calls = message.get("tool_calls", [])
         before = len(calls_in_turn(told(self.messages))) if self.messages else 0
         for number, call in enumerate(calls, before + 1):
-            call["id"] = str(call.get("id") or f"call{number:05}")  # nine letters and digits: some servers want that
+            call["id"] = str(call.get("id") or f"call{number:05}")  # some servers want exactly nine letters and digits
             call.setdefault("type", "function")
         self.messages.append(message)
         self.left, self._most = max(1, self.left - 1), self._most - 1
@@ -207,17 +202,19 @@ class ReplayTurn:
 
 @dataclass(frozen=True)
 class ReplayingGenerator(Generator):
-    """A model that writes a turn with calls of tools, whose results are the recorded ones; an output is messages."""
+    """A model that writes a turn with calls of tools, which get recorded results. An output is a list of messages."""
 
     async def generate(
         self, examples: Sequence[Example], on_done: Callable[[int, int], None] | None = None
     ) -> list[Generated]:
-        """As :meth:`Generator.generate`; the examples that come back are those :func:`with_record`. Raises InputError
-        where the model takes no tools, or an example has no definitions of them or no recorded output."""
+        """Write outputs as :meth:`Generator.generate` does. The returned examples come from :func:`with_record`.
+
+        Raises InputError if the model does not accept tools, or if an example has no tools or no recorded output.
+        """
         return await super().generate(self._replayable(examples), on_done)
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
-        """As :meth:`Generator.estimate`; a model is taken to write as many messages as the recorded turn has."""
+        """Estimate as :meth:`Generator.estimate` does, for as many messages as the recorded turn has."""
         turns = [self._so_far(example) for example in self._replayable(examples)]
         open_turns = {request.key: (turn, request) for turn, request in turns if request is not None}
         calls = sum(turn.left for turn, _ in open_turns.values())
@@ -226,7 +223,7 @@ class ReplayingGenerator(Generator):
         return Estimate.priced(0, calls, stored, sent, self.most_tokens * calls, self.model, self.gateway)
 
     def foreseen(self, examples: Sequence[Example]) -> list[Example]:
-        """As :meth:`Generator.foreseen`."""
+        """Return the examples with stored outputs, as :meth:`Generator.foreseen` does."""
         found = []
         for example in self._replayable(examples):
             turn, request = self._so_far(example)
@@ -235,7 +232,7 @@ class ReplayingGenerator(Generator):
         return found
 
     def _replayable(self, examples: Sequence[Example]) -> list[Example]:
-        """The examples with their records. Raises InputError as :meth:`generate`."""
+        """Return the examples from :func:`with_record`. Raises the InputErrors of :meth:`generate`."""
         refuse_tools(self.model)
         found = [with_record(example) for example in examples]
         for example in found:
@@ -248,7 +245,7 @@ class ReplayingGenerator(Generator):
         return found
 
     def _so_far(self, example: Example) -> tuple[ReplayTurn, Request | None]:
-        """The turn as far as its answers are in the store, and the request that is to be bought; None at its end."""
+        """Return the turn as far as its answers are in the store, with the next request to buy; None at the end."""
         turn, store = ReplayTurn(self._request(example), self.model.identity, example), self.gateway.store
         while not turn.is_over:
             request = turn.request()
@@ -260,7 +257,7 @@ class ReplayingGenerator(Generator):
 
     async def _write(self, example: Example) -> Generated:
         turn = ReplayTurn(self._request(example), self.model.identity, example)
-        example = example.model_copy(update={"output": None, "comment": ()})  # which were about another output
+        example = example.model_copy(update={"output": None, "comment": ()})  # comments are about the old output
         answers: list[Answer] = []
         seconds: list[float | None] = []
         while not turn.is_over:
