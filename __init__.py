@@ -42,7 +42,7 @@ _NAMES = {
     ".training.train": "atrain train",
     ".workbench.label": "alabel label",
 }
-"""Public names by the module that has them; one with an "a" before it may be awaited."""
+"""Public names by module. A name with an "a" before it is the awaitable form of the function."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -54,22 +54,22 @@ FILES = {
     **dict.fromkeys(("demo", "init"), "first_steps"),
     **dict.fromkeys(("label", "ui"), "label"),
 }
-"""Files with several commands, each called ``NAME_command``; any other is the ``command`` of the file with its name."""
+"""Files with several commands, called ``NAME_command``. Other commands are ``command`` in the file of their name."""
 
 COLLECTED = 50_000
-"""Objects after which garbage is looked for in a process of the command line's own: with Python's 700 that took a
-seventh of the time of reading stored answers, and found nothing."""
+"""Number of objects after which the garbage collector runs, in a process of the command line. With Python's 700 it took
+a seventh of the time of reading stored answers, and found nothing."""
 
 
 class Commands(click.Group):
     """Commands by name; the module of a command is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a user meets them."""
+        """Return the names in the order in which a user meets them."""
         return list(SUMMARIES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
+        """Import and return the command with this name, or None."""
         if cmd_name not in SUMMARIES:
             return None
         module = import_module(f".commands.{FILES.get(cmd_name, cmd_name)}", __package__)
@@ -110,7 +110,7 @@ class Commands(click.Group):
 
 
 def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
-    """Refuse, by UsageError, an option that has one value and is given twice: all but the last would be lost."""
+    """Raise UsageError for an option that takes one value and is given twice: click would keep only the last value."""
     context = click.Context(command, info_name=command.name)
     try:
         given = command.make_parser(context).parse_args(list(arguments))[2]

@@ -1,11 +1,10 @@
-"""Fails a build when a score drops beyond noise, or too few outputs pass: a marker, a fixture and ``--askance-update``.
+"""pytest plug-in that fails a build when a score drops beyond noise, or too few outputs pass.
 
-pytest loads this module in every run, so it imports nothing of askance before it is used.
-
-Example::
+It has a marker, a fixture and ``--askance-update``. pytest loads this module in every run, so askance's other modules
+are imported only when a check runs. Example::
 
     @pytest.mark.askance(data="answers.jsonl", checklist="checklist.yaml", model="openai/gpt-4o-mini",
-    baseline="baseline.json")
+                         baseline="baseline.json")
     def test_answers_hold_up():
         pass
 
@@ -28,24 +27,23 @@ if TYPE_CHECKING:
     from .evaluation.regression import Regression
 
 FILES = ("data", "checklist", "baseline", "prompt", "judge", "store", "weights", "calibration")
-"""Arguments that name files; a relative name is taken beside the test file."""
+"""Arguments that name files. A relative name starts at the test file's folder."""
 NEEDED = ("data", "checklist", "model", "baseline")
 BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
-"""What is not needed where something else is given."""
+"""Arguments that are not needed if another argument is given."""
 
 WRITTEN = "askance"
-"""The property of a test's report that says which baseline it wrote; reports come from the processes of pytest-xdist,
-too."""
+"""Property of a test's report with the baseline that was written. Reports also come from pytest-xdist's processes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--askance-update``."""
+    """Add the option ``--askance-update``."""
     text = "Write the baselines of askance checks in place of comparing with them."
     parser.getgroup("askance").addoption("--askance-update", action="store_true", default=False, help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "askance(data, checklist, model, baseline, prompt=None, judge=None, dimension=None, tolerance=0.0, "
@@ -56,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Check what a test's own markers name, before its body runs."""
+    """Run the checks of a test's markers before its body runs."""
     for mark in item.iter_markers("askance"):
         if mark.args:
             pytest.fail("@pytest.mark.askance takes named arguments only: data=…, checklist=….", pytrace=False)
@@ -65,15 +63,16 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 @pytest.fixture
 def askance_check(request: pytest.FixtureRequest) -> Callable[..., Regression]:
-    """A function that judges outputs and fails the test when their score dropped beyond noise: arguments by name, and
-    result, are those of :func:`askance.evaluation.regression.check_regression`. Relative file names are taken beside
-    the test file."""
+    """Return a function that judges outputs and fails the test if their score dropped beyond noise.
+
+    Named arguments and result are those of :func:`askance.evaluation.regression.check_regression`. Relative file names
+    start at the test file's folder."""
     item = request.node
     return lambda **arguments: _check(item, arguments)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say which baselines were written, and which judges are not to be adopted."""
+    """Print which baselines were written, and which judges should not be adopted."""
     reports = [each for kind in terminalreporter.stats.values() for each in kind]
     said = [pair for each in reports for pair in getattr(each, "user_properties", ())]
     for line in dict.fromkeys(line for name, line in said if name == WRITTEN):
@@ -112,7 +111,8 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
 
 
 def _beside(folder: Path, name: str, value: Any) -> Any:
-    """A relative file name beside the test file, also of a scorer's folder; ready checklists and hub data sets stay."""
+    """Return a relative name of a file or a scorer's folder as a path from the test file's folder. Ready checklists and
+    hub data sets keep their names."""
     from pathlib import Path
 
     from .models.trained.scorer_file import is_scorer

@@ -1,5 +1,5 @@
-"""The calls of a run, as far as they can be known before it is begun; and those of a typical run, with tokens and
-dollars, from runs that were measured (``docs/results/learning.md``)."""
+"""Estimate of a run before it begins: calls that are certain, calls at most, and the calls, tokens and dollars of a
+typical run, from measured runs (``docs/results/learning.md``)."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class PriceClass:
-    """US dollars for a million tokens that are sent to a model, and for a million that it writes."""
+    """US dollars for a million tokens sent to a model, and for a million tokens that the model writes."""
 
     name: str
     sent: float
     written: float
 
     def of(self, tokens: float, written: float) -> float:
-        """Dollars for ``tokens``, ``written`` of which, as a share, the model writes."""
+        """Return the dollars for ``tokens``; ``written`` is the share of them that the model writes."""
         return tokens * ((1 - written) * self.sent + written * self.written) / 1e6
 
 
 PRICE_CLASSES = (PriceClass("small", 0.15, 0.60), PriceClass("middle", 1, 4), PriceClass("large", 3, 15))
-"""Round list prices of hosted models in three sizes."""
+"""Rounded list prices of hosted models in three sizes."""
 PRICES_AS_OF = "May 2026"
 
 
 @dataclass(frozen=True)
 class TypicalRun:
-    """Calls and tokens that a run typically takes, where nothing is stored yet."""
+    """Calls and tokens that a run typically takes if nothing is stored yet."""
 
     calls: Range
     tokens: Range
@@ -68,7 +68,8 @@ class TypicalRun:
     basis: str
 
     def times(self, calls: float, tokens: float) -> TypicalRun:
-        """A run whose yardstick takes so many calls and tokens, from what measured runs took for one of each."""
+        """Scale the figures of measured runs, which are per call and token of a yardstick, to a yardstick's calls and
+        tokens."""
         (low, high), (least, most) = self.calls, self.tokens
         return TypicalRun((calls * low, calls * high), (tokens * least, tokens * most), self.written, self.basis)
 
@@ -78,19 +79,19 @@ class TypicalRun:
         return TypicalRun(calls, tokens, self.written, self.basis)
 
     def dollars(self, price: PriceClass) -> Range:
-        """The dollars at a price."""
+        """Return the lowest and highest dollars at a price."""
         low, high = self.tokens
         return price.of(low, self.written), price.of(high, self.written)
 
     def record(self) -> dict[str, Any]:
-        """The figures for ``--json``."""
+        """Return the figures for ``--json``."""
         calls, tokens = [[_rounded(each) for each in ends] for ends in (self.calls, self.tokens)]
         cost = {each.name: self.dollars(each) for each in PRICE_CLASSES}
         return {"calls": calls, "tokens": tokens, "cost_usd": cost, "basis": self.basis}
 
 
-# Measured runs, by each call and token of a yardstick: one call an example where questions are learned; otherwise
-# judging, or writing, all outputs with the starting prompt.
+# Measured runs, per call and token of a yardstick. If questions are learned, the yardstick is one call an example;
+# otherwise it is judging, or writing, all outputs with the starting prompt.
 EACH = TypicalRun(
     (30, 80), (30, 120), 0.02, "one question a call: 36 of 44 measured runs on 150 or 300 outputs, a third commented"
 )
@@ -111,17 +112,17 @@ MOVED = TypicalRun((2.3, 2.5), (1.8, 2.4), 0.4, "held to checks alone, one itera
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """The calls of a run, as far as they can be known before: what is certain, and what is the most."""
+    """The calls of a run, as far as they can be known in advance: certain calls, and calls at most."""
 
     fixed: Estimate
     """Judging all splits once with the starting prompt, and the reference's verdicts; stored answers are not bought."""
     wording_calls: int
-    """Calls at most of wording the questions anew and trying the new checklist; 0 where they stay."""
+    """Most calls for wording the questions anew and trying the new checklist; 0 if the questions stay."""
     iteration_calls: int
-    """Calls of one iteration at most, if every edit is tried alone and every helper is asked twice."""
+    """Most calls of one iteration: every edit is tried alone and every helper is asked twice."""
     last_calls: int
-    """Calls for the test and, to calibrate, development with the accepted prompt; and at most for steps taken once:
-    learning questions, pruning, and stating failures in their own words."""
+    """Calls for the test and, to calibrate, for development with the accepted prompt; plus the most calls for steps
+    that happen once: learning questions, pruning, and stating failures in their own words."""
     typical: tuple[TypicalRun, ...] = ()
     """Figures of measured runs of this kind, scaled to these examples."""
 
@@ -135,18 +136,18 @@ class RunEstimate:
         )
 
     def most(self, iterations: int) -> int:
-        """Calls that a run never goes beyond."""
+        """Return the most calls that a run with so many iterations can take."""
         return self.fixed.calls + self.wording_calls + iterations * self.iteration_calls + self.last_calls
 
 
 def estimate_runs(jobs: Sequence[Job]) -> RunEstimate:
-    """The calls of runs that share the answers of their source: only the first one buys these."""
+    """Estimate several runs together. They share the source's answers, which only the first run buys."""
     first, *others = jobs
     return reduce(add, [estimate_run(first), *(estimate_run(without_source(job)) for job in others)])
 
 
 def estimate_run(job: Job) -> RunEstimate:
-    """The calls that running a job would take; nothing is bought. Raises InputError where a model is not known."""
+    """Estimate the calls of a job without buying anything. Raises InputError for an unknown model."""
     mode = mode_of(job.command)
     splits = split_examples(job, mode.strata(job))
     options = job.options
@@ -171,7 +172,7 @@ def estimate_run(job: Job) -> RunEstimate:
     if isinstance(options, AlignOptions) and options.calibrate:
         return RunEstimate(fixed, 0, 0, 0)
     dearest = whole
-    if isinstance(options, TuneOptions) and options.decide_by == "checker":  # the judge looks at development alone
+    if isinstance(options, TuneOptions) and options.decide_by == "checker":  # the judge sees only development
         dearest = run_sync(judging(None, None, replace(splits, development=job.examples)))[0]
     a_version = ceil((dearest.calls + dearest.stored) / len(job.examples))  # calls an example, rounded up
     questions = 0
@@ -192,7 +193,7 @@ def estimate_run(job: Job) -> RunEstimate:
 
 
 def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
-    """Calls of one iteration at most, without questions written anew; ``a_version`` are the calls an example."""
+    """Return the most calls of one iteration, without writing questions anew; ``a_version``: calls an example."""
     options, development = job.options, len(splits.development)
     notes = min(options.max_notes, development * max(1, a_version))
     edits = min(notes, options.max_lessons)
@@ -201,13 +202,13 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
     helpers = 2 * 11 * notes
-    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # of one prompt none
+    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # 0 for a program with one prompt
     judged = development + placed + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
 
 def _papers_iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
-    """Calls of one iteration of the papers' loop at most, where every example is disputed on every question."""
+    """Return the most calls of one iteration of the papers' loop: every example is disputed on every question."""
     options, development = job.options, len(splits.development)
     batches = ceil(development / BATCH) if options.notes == "batched" else development
     updates = 1 if options.update == "rewrite" else options.max_lessons
@@ -217,7 +218,7 @@ def _papers_iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
 
 
 def _once(job: Job, splits: SplitExamples, a_version: int, questions: int) -> int:
-    """Calls at most of pruning, and of stating failures or remembered lessons as plain lines."""
+    """Return the most calls for pruning, and for stating failures or remembered lessons as plain lines."""
     options, one_version = job.options, len(splits.validation) * a_version
     pruning = options.max_lessons * one_version if options.prune and options.edits_prompt else 0
     states = (isinstance(options, TuneOptions) and options.plain_first) or options.memory is not None
@@ -226,7 +227,8 @@ def _once(job: Job, splits: SplitExamples, a_version: int, questions: int) -> in
 
 
 def _all_learning(job: Job, splits: SplitExamples, a_version: int, *, finds_out: bool) -> int:
-    """Calls at most of learning questions, and of finding out first, where so, if they can be asked together."""
+    """Return the most calls for learning questions. ``finds_out`` adds the calls to find out first whether questions
+    can be asked together."""
     options, development = job.options, len(splits.development)
     learning = _learning(job, splits, a_version, grouped=options.mode == "batched")
     if not finds_out:
@@ -238,12 +240,12 @@ def _all_learning(job: Job, splits: SplitExamples, a_version: int, *, finds_out:
 
 
 def _learning(job: Job, splits: SplitExamples, a_version: int, *, grouped: bool) -> int:
-    """Calls at most of learning questions; ``grouped`` says whether several questions are one call."""
+    """Return the most calls for learning questions; ``grouped``: whether one call asks several questions."""
     options = job.options
     if not isinstance(options, AlignOptions) or options.update not in ("auto", "questions"):
         return 0
     asked = a_version if options.mode == "batched" else ceil(a_version / max(1, len(job.questions.asked)))
-    # the learned judge is probed: it asks all that it asked before, and as many questions as may join
+    # the learned judge is probed with its old questions and the most new questions that may join
     learned = a_version + asked * (ceil(options.max_questions / MOST_TOGETHER) if grouped else options.max_questions)
     probing = min(options.probed_outputs, len(splits.development)) * (1 + len(WAYS)) * learned
     halves = [splits.development, splits.validation]
@@ -277,26 +279,26 @@ def calls_at_most(
     views: int = 1,
     rich: bool = False,
 ) -> int:
-    """Calls beyond which learning cannot go. ``halves`` are the examples that teach: two are cross-fitted, one is
-    tested on ``test`` others. ``asked`` are calls for one question on one example, or where questions are ``grouped``
-    for all of a group or judge; ``waiting`` are candidates of earlier runs; ``views`` are ways to ask: with everything
-    in view, of the output alone, for a quote. ``rich`` says whether the writer is asked for questions with a
-    definition, too."""
-    of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions, and more general ones beside each
+    """Return the most calls that learning questions can take. ``halves`` are the examples that teach: two halves are
+    cross-fitted, a single one is tested on ``test`` others. ``asked``: calls for one question on one example or, if
+    ``grouped``, for all questions of a group or judge. ``waiting``: candidates of earlier runs. ``views``: ways to ask
+    (with everything in view, about the output alone, for a quote). ``rich``: whether the writer is also asked for
+    questions with a definition."""
+    of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions of a comment, and more general ones for each
     every = sum(map(len, halves))
     writing, candidates = 0.0, 0.0
     for examples in halves:
         comments = {one_line(each.text) for example in examples for each in example.comment}
         read = min(len(comments), READ_FOR_ONE * most * rounds)
         alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
-        # and once more beside the whole example, whose questions are not made more general
+        # each comment is read once more with the whole example; those questions are not made more general
         writing += (
             (alone + beside) * (1 + MOST_QUESTIONS) + read * (1 + rich) + min(2 * DESCRIBED, len(examples)) * dimensions
         )
         candidates += (
             (alone + beside) * of_remark + read * (MOST_QUESTIONS + rich) + KINDS_FOR_ONE * most * dimensions + waiting
         )
-    # every candidate is asked of every example in every way; the judge of each fold is asked anew, where it is grouped
+    # every candidate is asked of every example in every way; a grouped judge is asked anew for each fold
     judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
     mended = 0 if grouped else most * (1 + MOST_TRIED * asked * every)
     judged = asked * judges * every if grouped else 0
@@ -304,10 +306,10 @@ def calls_at_most(
 
 
 def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
-    """What a run typically takes, one entry for each way in which the judge may be asked. ``whole`` is judging all
-    examples with the starting prompt, with nothing stored. There is no entry for the papers' loop, since none was
-    measured, nor for a run that only calibrates, since it takes just this judging."""
+    """Return typical figures of a run, one entry for each way in which the judge may be asked. ``whole`` is the
+    estimate of judging all examples with the starting prompt, with nothing stored."""
     options, calls = job.options, whole.calls + whole.stored
+    # The papers' loop was not measured. A run that only calibrates takes just the judging in ``whole``.
     if options.paper or not whole.calls or (isinstance(options, AlignOptions) and options.calibrate):
         return ()
     tokens = whole.tokens / whole.calls  # of one call
@@ -322,7 +324,7 @@ def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
 
 
 def typical_lines(runs: Sequence[TypicalRun]) -> list[str]:
-    """Sentences about typical runs, for a person."""
+    """Return sentences about typical runs."""
     lines = []
     for each in runs:
         record = each.record()
@@ -337,18 +339,18 @@ def typical_lines(runs: Sequence[TypicalRun]) -> list[str]:
 
 
 def typical_record(runs: Sequence[TypicalRun]) -> dict[str, Any]:
-    """Typical runs and the prices of the classes, for ``--json``."""
+    """Return typical runs and the prices of the classes, for ``--json``."""
     prices = {each.name: {"sent": each.sent, "written": each.written} for each in PRICE_CLASSES}
     return {"typical": [each.record() for each in runs], "prices_usd": {"as_of": PRICES_AS_OF, **prices}}
 
 
 def _rounded(value: float) -> int:
-    """Round to two figures, since no more are known."""
+    """Round to two significant figures, since no more are known."""
     return int(float(f"{value:.2g}"))
 
 
 def together(first: Sequence[TypicalRun], others: Sequence[TypicalRun]) -> tuple[TypicalRun, ...]:
-    """Add the runs of the same kind, where several runs are made at once."""
+    """Add the typical runs with the same basis, if several runs are made at once."""
     sums = {each.basis: each for each in first}
     for each in others:
         sums[each.basis] = sums[each.basis] + each if each.basis in sums else each

@@ -1,4 +1,4 @@
-"""Runs as they are started from Python and from the command line: the loop, and its report."""
+"""Functions that start runs, for Python and the command line: each runs the loop and writes the report."""
 
 from __future__ import annotations
 
@@ -56,30 +56,30 @@ def migrate(
     callbacks: Iterable[Callback] = (),
     **options: Unpack[MigrationSettings],
 ) -> RunResult | MigrationResult:
-    """Move a prompt to other models, with a certificate that says which may take the old one's place.
+    """Move a prompt to other models, with a certificate that says which models may replace the old one.
 
-    A prompt that writes keeps what the old outputs keep (METHOD.md, part 6). A prompt that judges is improved until the
-    target judges like the source, as far as held-out data confirms it (BinEval §3.3).
+    A prompt that writes must meet the requirements that the old outputs meet (METHOD.md, part 6). A prompt that judges
+    is improved until the target judges like the source, as far as held-out data confirms it (BinEval §3.3).
 
     Args:
-        data: JSONL or CSV file, or rows; with human scores the held-out correlation is with those.
+        data: JSONL or CSV file, or rows; if they have human scores, the held-out correlation is with these.
         checklist: YAML or JSON file, or a checklist; none for a judge in people's own words (``reads``).
-        source: The old model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be
-            asked; ``recorded`` where what it wrote is in the data.
-        target: The new model, or several. A prompt that judges comes back as its run where there is one.
-        run: Directory of the run; the same command on it goes on where it stopped.
-        prompt: The target's starting prompt; askance's own neutral one by default.
-        source_prompt: The source's prompt; by default the same as ``prompt``.
-        kind: Whether the prompt writes or judges, where its variables do not say it.
-        judge: Judges what a prompt writes: a model, or the directory, the ``judge.yaml`` or the object of a judge.
-        judge_prompt: The judge's prompt; askance's own neutral one by default.
-        second_judge: A model that judges the test outputs too, and never teaches.
-        requirements: Checklist of the things that outputs must keep, in place of the found ones.
-        schema: JSON schema, or its file, that outputs are to follow.
-        checker: ``module:function`` (or the function) that takes an example with its output and says what passes.
-        yes: Take the found requirements; without it they must be given.
-        watcher: Watcher of the progress.
-        progress: Show the progress; by default in notebooks only.
+        source: The old model: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or a model object;
+            ``recorded`` if the data have its outputs.
+        target: The new model, or several. A prompt that judges with one target returns that target's run.
+        run: Directory of the run. The same command continues an interrupted run.
+        prompt: The target's starting prompt; default: askance's own neutral prompt.
+        source_prompt: The source's prompt; default: the same as ``prompt``.
+        kind: Whether the prompt writes or judges, if its variables do not show it.
+        judge: Judge of written outputs: a model, or a judge as a run's directory, a ``judge.yaml`` or an object.
+        judge_prompt: The judge's prompt; default: askance's own neutral prompt.
+        second_judge: A second model that judges only the test outputs, and from which nothing is learned.
+        requirements: Checklist of the requirements for outputs, in place of the found ones.
+        schema: JSON schema for outputs, or its file.
+        checker: ``module:function`` (or the function) that takes an example with its output and returns what passes.
+        yes: Accept the found requirements; without it they must be given.
+        watcher: Receives the progress.
+        progress: Show the progress; default: in notebooks only.
         callbacks: Functions called with every event of the run; see :mod:`askance.optimizer.events`.
         options: Settings of :class:`~askance.optimizer.options.WriterMigrationOptions` for a prompt that writes, of
             :class:`~askance.optimizer.options.MigrateOptions` for a prompt that judges.
@@ -114,7 +114,7 @@ amigrate = awaited(migrate)
 def run_judges(
     jobs: Mapping[str, Job], run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), **how: Any
 ) -> MigrationResult:
-    """Move a prompt that judges to several targets, or go on with it, and write all pages, whatever the coverage;
+    """Move a prompt that judges to several targets, or continue this, and write all pages, whatever the coverage.
     ``how`` and the errors are those of :func:`~askance.optimizer.migration.judges.migrate_judges`."""
     pages = write_report, write_certificate_page
     return migrate_judges(jobs, RunDirectory(run), watcher, as_callbacks(callbacks), *pages, **how)
@@ -123,7 +123,7 @@ def run_judges(
 def run_writer_migration(
     migration: WriterMigration, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), **how: Any
 ) -> MigrationResult:
-    """Move a prompt that writes, or go on with it, and write all pages; ``how`` and the errors are those of
+    """Move a prompt that writes, or continue this, and write all pages. ``how`` and the errors are those of
     :func:`~askance.optimizer.migration.root.run_migration`."""
     pages = write_report, write_certificate_page
     return run_migration(migration, RunDirectory(run), watcher, as_callbacks(callbacks), *pages, **how)
@@ -136,7 +136,7 @@ def resume_migration(
     callbacks: Iterable[Callback] = (),
     **how: Any,
 ) -> MigrationResult:
-    """Go on with a migration of a prompt that writes; what may be changed is as in :func:`resume`."""
+    """Continue a migration of a prompt that writes. The settings that may change are those of :func:`resume`."""
     for name in options:
         if name not in (*NOT_IN_FINGERPRINT, *WHERE):
             raise InputError(cannot_change(name))
@@ -151,17 +151,17 @@ def verify_migration(
     progress: bool | None = None,
     **options: Unpack[ResumeSettings],
 ) -> MigrationResult:
-    """Look whether the certificate of a migration still holds: its adopted targets write the test inputs anew.
+    """Check whether the certificate of a migration still holds: the adopted targets answer the test inputs anew.
 
     Args:
         run: The migration's directory.
-        target: Targets to look at; by default the adopted ones.
+        target: Targets to check; default: the adopted ones.
         watcher, progress: As in :func:`migrate`.
-        options: Limits of the cost, and other places of answers.
+        options: Limits of the cost, and other places for answers.
 
     Raises:
         InputError: There is no certificate of a prompt that writes, or no such target.
-        CoverageError: An endpoint is down, or outputs are missing; that is no answer.
+        CoverageError: An endpoint is down, or outputs are missing, so that the check has no result.
         AskanceError: The disk is full.
     """
     names = [target] if isinstance(target, str) else list(target)
@@ -191,14 +191,13 @@ def align(
 
     Args:
         data: JSONL or CSV file, or rows, with human scores on the checklist's dimensions.
-        run: Directory of the run; the same command on it goes on where it stopped.
+        run: Directory of the run. The same command continues an interrupted run.
         checklist: YAML or JSON file, or a checklist.
-        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or an object that can be
-            asked.
-        prompt: The judge's starting prompt; askance's own neutral one by default.
+        model: The judge: ``provider/model``, a :class:`~askance.models.named.NamedModel`, or a model object.
+        prompt: The judge's starting prompt; default: askance's own neutral prompt.
         from_run: Directory of a finished run whose judge is the start, in place of ``checklist`` and ``prompt`` (and
-            ``model``, where it is not given). Examples keep the part that they had there; what was read, tried and
-            bought there is not read, tried and bought again.
+            ``model``, if it is not given). Examples keep the part that they had there. Comments, candidates and answers
+            of that run are not read, tried or bought again.
         watcher: As in :func:`migrate`.
         progress: As in :func:`migrate`.
         callbacks: As in :func:`migrate`.
@@ -241,18 +240,18 @@ def tune(
         data: JSONL or CSV file, or rows; outputs in it are not used.
         generator: The model that writes, or a program of your own: a function, plain or async, that takes an example
             and the prompts by name, or ``file.py:function``, ``command:…``, ``url:…``.
-        prompt: Its starting prompt; without placeholders it is the system message. A program may have several, as files
-            or by name (``{"plan": …, "answer": …}``).
-        run: Directory of the run; the same command on it goes on where it stopped.
-        checklist: Questions about every output. Without one, and with ``own_questions``, each example has its own.
+        prompt: The generator's starting prompt; without placeholders it is the system message. A program may have
+            several prompts, as files or by name (``{"plan": …, "answer": …}``).
+        run: Directory of the run. The same command continues an interrupted run.
+        checklist: Questions about every output. Without a checklist, ``own_questions`` gives each example its own.
         judge: The model that answers the questions.
-        judge_prompt: The judge's prompt, which stays as it is; askance's own neutral one by default.
-        checker: ``module:function`` (or the function), which says of an example with its output what passes.
-        schema: JSON schema, or its file, that outputs are to follow: sent to a model whose endpoint takes it, and
-            checked. By default the one beside the prompt, ``writer.schema.json`` of ``writer.md``.
-        from_run: Directory of a finished run of ``tune`` on whose outputs people said something (``askance label
-            RUN``). It brings data, prompts, checklist, models and settings; data, models and settings that are given
-            take the place of its own. Its judge learns from people first, in ``RUN/judge``.
+        judge_prompt: The judge's prompt, which does not change; default: askance's own neutral prompt.
+        checker: ``module:function`` (or the function) that takes an example with its output and returns what passes.
+        schema: JSON schema for outputs, or its file. Outputs are checked; the schema is also sent to a model whose
+            endpoint takes it. Default: a schema file beside the prompt, ``writer.schema.json`` for ``writer.md``.
+        from_run: Directory of a finished run of ``tune`` whose outputs people have labelled (``askance label RUN``).
+            It provides data, prompts, checklist, models and settings; given data, models and settings replace its
+            own. Its judge first learns from people, in ``RUN/judge``.
         watcher: As in :func:`migrate`.
         progress: As in :func:`migrate`.
         callbacks: As in :func:`migrate`.
@@ -299,16 +298,16 @@ def resume(
     ask_first: bool = False,
     **options: Unpack[ResumeSettings],
 ) -> RunResult | MigrationResult:
-    """Go on with the run in a directory; one that is finished is read, not repeated.
+    """Continue the run in a directory; a finished run is read, not repeated.
 
     These settings can be changed: limits of its cost (``call_budget``, ``token_budget``, ``cost_budget``,
-    ``max_concurrency``, ``timeout``, ``retries``, ``engine``, ``workers``), other places of its answers (``store``,
-    ``no_cache``), and ``max_iterations``, which can be larger: the result is then that of a run begun with so many.
+    ``max_concurrency``, ``timeout``, ``retries``, ``engine``, ``workers``), other places for its answers (``store``,
+    ``no_cache``), and ``max_iterations``, which can be larger. The result is then that of a run begun with this number.
 
     Args:
         run: The run's directory.
         watcher: As in :func:`migrate`.
-        callbacks: As in :func:`migrate`; they are told the events that are new.
+        callbacks: As in :func:`migrate`; they receive the new events.
         progress: As in :func:`migrate`.
         ask_first: As in :func:`run_and_report`.
         options: The changed settings.
@@ -336,10 +335,10 @@ aresume = awaited(resume)
 def run_and_report(
     job: Job, run: str | Path, watcher: Watcher, callbacks: Iterable[Callback] = (), *, ask_first: bool = False
 ) -> RunResult:
-    """Run a job in its directory, or go on with it, and write ``report.html``, whatever the coverage. Raises
-    AskanceError as :func:`~askance.optimizer.loop.run_job`, or where the report cannot be written.
+    """Run a job in its directory, or continue it, and write ``report.html``, whatever the coverage. Raises AskanceError
+    as :func:`~askance.optimizer.loop.run_job`, or if the report cannot be written.
 
-    With ``ask_first`` nothing is written out where an accepted version has new sentences: they are the error's message.
+    With ``ask_first`` an accepted version with new sentences is not written out. An error shows the sentences instead.
     """
     told = as_callbacks(callbacks)
     return run_job(job, RunDirectory(run), watcher, told, report=write_report, ask_first=ask_first)
@@ -353,7 +352,7 @@ def run_round_and_report(
     *,
     ask_first: bool = False,
 ) -> RunResult:
-    """Run a further round of ``tune``, or go on with it, and write the reports. ``ask_first`` is about the prompt.
-    Raises AskanceError as :func:`~askance.optimizer.rounds.run_round`, or where a report cannot be written."""
+    """Run a further round of ``tune``, or continue it, and write the reports. ``ask_first`` concerns the prompt.
+    Raises AskanceError as :func:`~askance.optimizer.rounds.run_round`, or if a report cannot be written."""
     told = as_callbacks(callbacks)
     return run_round(found, RunDirectory(run), watcher, told, write_report, ask_first=ask_first)

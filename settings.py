@@ -1,6 +1,6 @@
-"""Settings from people: their old and other names, their file, their allowed values.
+"""Settings given by people: their old and other names, their file, their allowed values.
 
-A setting that would have no effect beside the others is refused, never ignored.
+A setting that would have no effect together with the others is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FileName = Annotated[str | None, BeforeValidator(lambda value: str(value) if isi
 
 
 class Heading(Enum):
-    """The headings of ``--help``, in their order; a setting's own is in the ``Annotated`` of its field."""
+    """The headings of ``--help``, in order. A setting names its heading in the ``Annotated`` of its field."""
 
     COMPARED = "The judges compared"
     ASKED = "How the judge is asked"
@@ -49,19 +49,19 @@ class Heading(Enum):
     OUTPUT = "Output"
 
     def at(self, place: int) -> Under:
-        """This heading with a place under it: below 0 before the settings without a place, above 0 after them."""
+        """Return this heading with a place under it; below 0: before the settings without a place, above 0: after."""
         return Under(self, place)
 
 
 class Under(NamedTuple):
-    """Place of an option in ``--help``. Options with one place stand in the order of their declaration."""
+    """Place of an option in ``--help``. Options with the same place keep the order of their declaration."""
 
     heading: Heading
     place: int = 0
 
 
 def headings(record: type[BaseModel]) -> dict[str, Under]:
-    """The heading of each setting that has one, with its place there."""
+    """Map each setting that has a heading to it, with its place there."""
     marks = ((name, mark) for name, info in record.model_fields.items() for mark in info.metadata)
     return {
         name: mark if isinstance(mark, Under) else Under(mark)
@@ -71,7 +71,7 @@ def headings(record: type[BaseModel]) -> dict[str, Under]:
 
 
 def settings_naming(what: str, record: type[BaseModel]) -> list[str]:
-    """The settings that name a :data:`MODEL` or a :data:`FILE`."""
+    """Return the settings that name a :data:`MODEL` or a :data:`FILE`."""
     return [name for name, info in record.model_fields.items() if what in info.metadata]
 
 
@@ -84,7 +84,7 @@ RENAMED = {
     "max_drift": "max_bias",
     "cache": "store",
 }
-"""Old names of settings. Files of earlier runs and judges are read with them; elsewhere an error names the new one."""
+"""Old names of settings. Files of earlier runs and judges may use them; elsewhere an error gives the new name."""
 GONE: dict[str, tuple[object, str]] = {
     "min_gain": (0.0, "a version must pass the paired test (alpha)"),
     "quiet_rounds": (2, "two quiet rounds end the proposing; max_rounds and max_candidates end it earlier"),
@@ -96,26 +96,25 @@ GONE: dict[str, tuple[object, str]] = {
     "note_taker_program": (None, "note_taker takes notes; agents/dspy/signatures.py has its signature for DSPy"),
     "per_round": (8, "at most eight questions are proposed a round; max_candidates says how many in all"),
 }
-"""Settings that an earlier version had: the default, which files of earlier runs may hold, and what takes their
-place."""
+"""Removed settings: the default, which files of earlier runs may have, and the replacement."""
 ALSO = {"criterion": "dimension", "rating_criterion": "rating_dimension"}
-"""Other names of settings, which stay: a dimension is a criterion."""
+"""Second names of settings, which stay valid: a dimension is also called a criterion."""
 KEPT = "kept"
-"""Context of validation: the settings stand in a run or a judge's file, where one that changes nothing is no error."""
+"""Validation context for settings in a run's or a judge's file. A setting without effect is no error there."""
 
 
 @dataclass(frozen=True)
 class Idle:
-    """Settings without use beside others. A record has them under ``idle``, with those of its base records."""
+    """A rule for settings that have no effect together with others. A record lists its rules in ``idle``."""
 
     names: tuple[str, ...]
     when: Callable[[Mapping[str, Any]], bool]
-    """Told all settings, defaults among them, and the other arguments where they are known."""
+    """Condition; takes all settings, including defaults, and the other arguments if they are known."""
     why: str
 
 
 def where(**values: object) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a condition: each of these settings has its value, or one of those in a tuple."""
+    """Return a condition: each of these settings has its value, or one of the values in a tuple."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
         return all(
@@ -126,22 +125,22 @@ def where(**values: object) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def without(name: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A condition: this argument, which is no setting, is known and was not given."""
+    """Return a condition: this argument, which is no setting, is known and was not given."""
     return lambda settings: name in settings and settings[name] is None
 
 
 def beside(name: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A condition: this argument, which is no setting, was given."""
+    """Return a condition: this argument, which is no setting, was given."""
     return lambda settings: settings.get(name) is not None
 
 
 def idle_rules(record: type[BaseModel]) -> list[Idle]:
-    """The rules of a record and of all that it is made of."""
+    """Return the rules of a record and of all its base classes."""
     return [rule for each in reversed(record.__mro__) for rule in vars(each).get("idle", ())]
 
 
 def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str, str]:
-    """Given settings that would change nothing though they are not at their default, with the reason."""
+    """Return the given settings that differ from their default but have no effect, with the reason."""
     defaults = {name: info.get_default(call_default_factory=True) for name, info in record.model_fields.items()}
     settings = {**defaults, **given}
     return {
@@ -153,7 +152,7 @@ def idle_settings(record: type[BaseModel], given: Mapping[str, Any]) -> dict[str
 
 
 def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
-    """Refuse a setting that changes nothing; ``inputs`` are the other arguments. InputError names it and says why."""
+    """Raise InputError, with the reason, for a setting without effect; ``inputs`` are the other arguments."""
     for name, why in idle_settings(type(settings), {**vars(settings), **inputs}).items():
         raise InputError(f"{name}: {why}.")
 
@@ -161,8 +160,8 @@ def refuse_idle(settings: BaseModel, **inputs: Any) -> None:
 def parse_options(
     kind: type[Settings], values: Mapping[str, Any], where: str = "options", *, kept: bool = False
 ) -> Settings:
-    """Validate settings; ``kept`` ones were accepted before, so that what would change nothing is no error in them.
-    Raises InputError where a setting is unknown or has a value that it cannot have; ``where`` is put in front."""
+    """Validate settings. In ``kept`` settings, which were accepted before, a setting without effect is no error. Raises
+    InputError, which begins with ``where``, for an unknown setting or a wrong value."""
     if kept:
         values = by_new_names(values, where)
     else:
@@ -174,7 +173,7 @@ def parse_options(
         of = kind.model_fields[name].annotation
         if (
             isinstance(values[name], bool) and _may_be(of, int, float) and not _may_be(of, bool)
-        ):  # 1 or 0 would be taken
+        ):  # pydantic would take it as 1 or 0
             raise InputError(f"{where}: {name}: must be a number, not {str(values[name]).lower()}.")
     try:
         return kind.model_validate(dict(values), context=KEPT if kept else None)
@@ -183,7 +182,7 @@ def parse_options(
         for problem in error.errors(include_url=False):
             field = ".".join(str(part) for part in problem["loc"])
             message = plain_message(problem).replace("Input should be", "must be")
-            shows = "must be" in message and field != "api_base"  # which may hold a password
+            shows = "must be" in message and field != "api_base"  # the address may hold a password
             wrong = f", not {problem['input']}" if shows else ""
             problems.append(f"{field}: {message[:1].lower()}{message[1:]}{wrong}" if field else message)
         said = "; ".join(problems)
@@ -191,12 +190,11 @@ def parse_options(
 
 
 def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> None:
-    """Refuse settings of a file, by InputError that begins with ``where``, that are wrong whatever stands beside
-    them."""
+    """Check each setting of a file by itself. Raises InputError, which begins with ``where``, for a wrong value."""
     for name, value in values.items():
         try:
             kind.model_validate({name: value}, context=KEPT)
-            is_wrong = isinstance(value, bool)  # may be taken for 1 or 0
+            is_wrong = isinstance(value, bool)  # pydantic may take it as 1 or 0
         except ValidationError as error:
             is_wrong = any(problem["loc"] for problem in error.errors())
         if is_wrong:
@@ -204,12 +202,12 @@ def check_each(kind: type[BaseModel], values: Mapping[str, Any], where: str) -> 
 
 
 def _may_be(annotation: Any, *kinds: type) -> bool:
-    """Whether a setting's type is one of these, or has one in it."""
+    """Whether a setting's type is one of these, or contains one of them."""
     return annotation in kinds or any(_may_be(each, *kinds) for each in get_args(annotation))
 
 
 def refuse_old_names(values: Iterable[str], where: object) -> None:
-    """Refuse, by InputError that begins with ``where``, settings that are given by an old name, or are gone."""
+    """Raise InputError, which begins with ``where``, for an old name or a removed setting."""
     for old, new in RENAMED.items():
         if old in values:
             raise InputError(f"{where}: {old} is now {new}.")
@@ -219,8 +217,8 @@ def refuse_old_names(values: Iterable[str], where: object) -> None:
 
 
 def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """The settings of a kept file by their present names, without those that are gone. Raises InputError where one that
-    is gone had another value than its default, so that this version works otherwise."""
+    """Return the settings of a kept file by their present names, without removed ones. Raises InputError if a removed
+    setting differs from its default, since this version would give another result."""
     for name, (default, instead) in GONE.items():
         if values.get(name, default) != default:
             raise InputError(
@@ -231,13 +229,13 @@ def by_new_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
 
 
 def flag(name: str) -> str:
-    """Form of a setting on the command line."""
+    """Return the form of a setting on the command line."""
     return "--" + name.replace("_", "-")
 
 
 def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """Settings by the names that records have; a list of criteria is ``dimensions``. InputError where both names are
-    given."""
+    """Return settings by the names of the records' fields; a list of criteria is ``dimensions``. Raises InputError if
+    both names are given."""
     known = dict(ALSO)
     if not isinstance(values.get("criterion", ""), str):
         known["criterion"] = "dimensions"
@@ -248,8 +246,7 @@ def by_own_names(values: Mapping[str, Any], where: object) -> dict[str, Any]:
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
-    """Read settings from a YAML file, hyphens as underscores. Raises InputError where it is missing or is no
-    mapping."""
+    """Read settings from a YAML file; hyphens become underscores. Raises InputError if it is missing or no mapping."""
     try:
         text = read_text(path)
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Other tools reach askance here, each name by its tool; nothing is imported before it is used.
+"""Connections to other tools. A module is imported when one of its names is first used.
 
 - DSPy: `checklist_metric`, `open_gateway`, `AskanceTune` (an optimiser)
 - GEPA: `generator_adapter`, `evaluator_adapter`
 - Inspect AI: `checklist_scorer`
-- MLflow: `AskanceAlignmentOptimizer` (for ``judge.align``), `MLflowCallback` and `log_evaluation` (log runs and
-evaluations) - any: `export_judge`, `import_file`, `import_traces`
+- MLflow: `AskanceAlignmentOptimizer` (``judge.align``), `MLflowCallback`, `log_evaluation` (log runs, evaluations)
+- any tool: `export_judge`, `import_file`, `import_traces`
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOMES = {
     "import_file": "imported_table",
     "import_traces": "trace_examples",
 }
-"""Every public name, with its module here."""
+"""Public names and their modules in this package."""
 
 __all__ = list(HOMES)
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used.
-    Raises MissingExtraError where the package that it is for is not installed; it says which extra brings it."""
+    Raises MissingExtraError, with the extra to install, if the tool's package is not installed."""
     if name not in HOMES:
         raise AttributeError(f"module 'askance.bridges' has no attribute '{name}'")
     return getattr(import_module(f".{HOMES[name]}", __name__), name)

@@ -1,6 +1,6 @@
-"""Checks and requirements in files for other tools: a migration's contract, which code decides, and its questions.
+"""Exports of checks and requirements: a migration's checks, which code decides, and its questions.
 
-A check is askance's own code, put into the file, or an assertion of promptfoo's own that decides the same.
+A check is exported as askance's own code, or as a promptfoo assertion that decides the same.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from . import exported_checks, exported_tests
 
 
 def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
-    """A file with a module in place of its import, so that what askance does is done there by the same lines.
+    """Replace the import of a module in a file's text by the module's code, so that the file runs askance's own lines.
 
-    ``code`` takes the place of the module's own text.
+    ``code`` is used instead of the module's own text.
     """
     name = module.__name__.partition(".")[2]
     code = inspect.getsource(module) if code is None else code
@@ -55,8 +55,8 @@ def inlined(source: str, module: ModuleType, code: str | None = None) -> str:
 
 
 def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> str:
-    """The file that decides checks, with askance's functions for it. It is ``alone`` unless a judge in it already reads
-    JSON."""
+    """Return the text of a file that decides checks, with the askance functions it needs. ``alone`` is False if the
+    file also has a judge, which brings the code that reads JSON."""
     helpers = (text.sentences, text.shorten, formatting.count, kinds.schema_errors, kinds._validator)
     needed = "\n\n".join(inspect.getsource(helper) for helper in helpers)
     constants = f"_SENTENCE = re.compile({text._SENTENCE.pattern!r})\nMOST_ERRORS = {kinds.MOST_ERRORS}\n"
@@ -71,7 +71,7 @@ def code_of_checks(checks: Sequence[ComputedCheck], *, alone: bool = True) -> st
 
 
 def with_literal(source: str, name: str, value: Any) -> str:
-    """A file with a value in place of the empty one that a name has at the beginning of a line."""
+    """Replace the empty value of a constant in a file's text by ``value``."""
     plain = isinstance(value, str) and "\\" not in value and '"""' not in value and value.endswith("\n")
     said = f'"""\\\n{value}"""' if plain else pformat(value, width=110, sort_dicts=False)
     if isinstance(value, dict) and all(isinstance(each, float) for each in value.values()):  # for people to change
@@ -82,7 +82,7 @@ def with_literal(source: str, name: str, value: Any) -> str:
 
 
 def needs_of(checks: Sequence[ComputedCheck]) -> list[str]:
-    """Sentences that name the packages which a file with checks needs."""
+    """Return sentences on the packages and files that a file with checks needs."""
     schemas = [check.id for check in checks if check.kind in OF_SCHEMAS]
     sentences = [f"The file needs the package jsonschema, for {', '.join(schemas)}."] if schemas else []
     if elsewhere := [f"{check.id} ({check.kind})" for check in checks if check.kind not in DECIDED]:
@@ -99,7 +99,7 @@ def needs_of(checks: Sequence[ComputedCheck]) -> list[str]:
 
 
 _BLANK = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-"""The characters that Python takes for blank."""
+"""Characters that Python counts as blank."""
 _SAID = '(typeof output === "string" ? output : JSON.stringify(output))'
 _STRIPPED = f"{_SAID}.replace(/^[{_BLANK}]+|[{_BLANK}]+$/g, '')"
 _COUNTED = {
@@ -107,26 +107,26 @@ _COUNTED = {
     "line": f"{_SAID}.split(/\\r\\n|[\\n-\\r\\x1c-\\x1e\\x85\\u2028\\u2029]/).filter(x => /[^{_BLANK}]/.test(x)).length",
     "paragraph": f"{_STRIPPED}.split(/\\n[{_BLANK}]*\\n/).filter(x => /[^{_BLANK}]/.test(x)).length",
 }
-"""Numbers of units of length, in JavaScript. What a word or a sentence is differs between Python and JavaScript."""
+"""Counts of units of length, in JavaScript. Words and sentences are missing: the languages count them differently."""
 _LITERAL = r"[A-Za-z0-9 _\-,:;!\"'<>=@%&~/`#]|\\[!-/:-@\[-`{-~]"
 _PLAIN = re.compile(rf"(?:{_LITERAL}|[^\x00-\x7f])+")
-"""A pattern that is a text and nothing more."""
+"""A pattern that matches one fixed text."""
 _COMMON = re.compile(
     rf"(?!.*(?:\(\?[^:]|[*+?}}]\+))(?:{_LITERAL}|\[[\w .,:;]+(?:-[\w .,:;]+)*\]|\(\?:|[()|*+?]|\{{\d+(?:,\d*)?\}})+",
     re.A,
 )
-"""A pattern that Python and JavaScript read alike."""
+"""A pattern that means the same in Python and JavaScript."""
 _KEYWORDS = {
     *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems"),
     *("minLength", "maxLength", "enum", "const", "minimum", "maximum", "anyOf", "title", "description"),
 }
-"""Keywords of a schema that promptfoo's validator reads as ours does."""
+"""Schema keywords that mean the same in promptfoo's validator and in ours."""
 _INHERITED = {"constructor", "toString", "valueOf", "hasOwnProperty", "isPrototypeOf", "__proto__", "toLocaleString"}
 """Names of properties that every object has in JavaScript."""
 
 
 def own_assertion(check: ComputedCheck) -> dict[str, Any] | None:
-    """An assertion of promptfoo's own that decides as a check does; None where none does on every output."""
+    """Return a promptfoo assertion that decides like the check on every output, or None."""
     value, no = check.value or "", "not-" if check.is_fault else ""
     made: dict[str, Any] | None = None
     if check.kind == "json":
@@ -153,7 +153,7 @@ def _script(said: str, *, good: bool) -> dict[str, Any]:
 
 
 def _is_alike(schema: Any) -> bool:
-    """Whether promptfoo's validator reads a schema as ours does."""
+    """Whether a schema means the same in promptfoo's validator and in ours."""
     if not isinstance(schema, dict):
         return False
     properties = schema.get("properties", {})
@@ -169,25 +169,25 @@ def _is_alike(schema: Any) -> bool:
 
 
 MAX_LOSS = 0.05
-"""Share that a new output may lose, where no certificate says it."""
+"""Allowed drop in the share of outputs that keep a check, if there is no certificate."""
 
 
 @dataclass(frozen=True)
 class MigrationTests:
-    """The requirements that outputs are held to, with the judge that answers the questions among them."""
+    """Requirements for outputs, with the judge that answers the questions among them."""
 
     judge: KeptJudge
-    """Its checklist has the requirements. In a migration an output passes that keeps every one."""
+    """Judge whose checklist has the requirements. In a migration an output passes if it keeps every requirement."""
     least: Mapping[str, float]
-    """Share of the outputs that keeps a check, at least: the old outputs' share less what may be lost."""
+    """Least share of outputs that must keep each check: the old outputs' share less the allowed loss."""
     held_to: Mapping[str, Any]
-    """Bounds of the questions' scores, as askance's plug-in of pytest takes them."""
+    """Bounds of the questions' scores, as arguments of askance's pytest plug-in."""
     in_migration: bool = True
-    """Whether each check is a test of its own; else they are part of a judge's score."""
+    """Whether each check is a test of its own; otherwise the checks are part of a judge's score."""
 
 
 def migration_root(path: str | Path | KeptJudge) -> Path | None:
-    """The directory of the migration of a prompt that writes; None where this is none, nor one of its targets."""
+    """Return the root directory of a migration of a writing prompt; None if the path is no migration and no target."""
     if isinstance(path, KeptJudge):
         return None
     folder = Path(path).absolute()
@@ -198,8 +198,8 @@ def migration_root(path: str | Path | KeptJudge) -> Path | None:
 
 
 def migration_tests(path: Path, root: Path) -> MigrationTests:
-    """The requirements of a migration that count, as tests. In a target's directory, that target's figures count.
-    Raises InputError where a file is missing or damaged, or there is no judge for the questions."""
+    """Return a migration's requirements with a weight, as tests. For a target's directory its own figures are used.
+    Raises InputError if a file is missing or damaged, or if the questions have no judge."""
     checklist = load_checklist(root / REQUIREMENTS_FILE, remarks=False)
     counted = [question for question in checklist.questions if question.weight > 0]
     checklist = checklist.model_copy(update={"questions": counted, "section_weights": {}})
@@ -214,13 +214,13 @@ def migration_tests(path: Path, root: Path) -> MigrationTests:
 
 
 def judge_tests(kept: KeptJudge) -> MigrationTests:
-    """A judge as tests: every output keeps its checks, and the scores of its questions do not drop."""
+    """Return a judge's checklist as tests: every output keeps the checks, and the questions' scores do not drop."""
     least = dict.fromkeys((each.id for each in kept.checklist.checks if each.weight > 0), 1.0)
     return MigrationTests(kept, least, {"baseline": "baseline.json"}, in_migration=False)
 
 
 def _shares(checklist: Checklist, certificate: CertificateRecord | None, target: str | None) -> dict[str, float]:
-    """The share of old outputs that keeps each requirement: on test, else on development, else all of them."""
+    """Return the share of old outputs that keep each requirement: on test, else on development, else 1."""
     shares = {question.id: 1.0 if question.support is None else question.support for question in checklist.questions}
     records = (
         {} if certificate is None else {target_folder(name): record for name, record in certificate.targets.items()}
@@ -235,7 +235,7 @@ def _shares(checklist: Checklist, certificate: CertificateRecord | None, target:
 
 
 def _judge(path: Path, root: Path, certificate: CertificateRecord | None, checklist: Checklist) -> KeptJudge:
-    """The judge that the migration asked, with the requirements as its checklist."""
+    """Return the migration's judge, with the requirements as its checklist."""
     how: dict[str, Any] = {"checklist": checklist, "threshold": 1.0}
     if not checklist.asked:
         return KeptJudge(model="code", prompt=prompt_showing(["input"]), settings={"scores": "hard"}, **how)
@@ -261,7 +261,7 @@ def _judge(path: Path, root: Path, certificate: CertificateRecord | None, checkl
 
 
 def pytest_file(tests: MigrationTests) -> str:
-    """The file of tests: one for each check, and one for the questions, which askance asks."""
+    """Return the text of a pytest file: one test for each check, and one for the questions, which askance asks."""
     checklist = tests.judge.checklist
     before = "\n\ndef test_outputs_pass_the_questions"
     text, questions = re.sub(r"(?m)^from \.\..*\n\n", "", inspect.getsource(exported_tests)).split(before)
@@ -279,7 +279,7 @@ def pytest_file(tests: MigrationTests) -> str:
 
 
 def promptfoo_file(tests: MigrationTests, beside: str) -> tuple[str, bool]:
-    """The assertions of a default test of promptfoo, and whether some call functions of the file ``beside``."""
+    """Return a promptfoo default test with its assertions, and whether some call functions of the file ``beside``."""
     rows: list[dict[str, Any]] = []
     for check in tests.judge.checklist.checks:
         called = {"type": "python", "value": f"file://{beside}:get_check", "config": {"check": check.id}}

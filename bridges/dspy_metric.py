@@ -1,6 +1,6 @@
 """A checklist as a metric for DSPy programs: the judge's score, and the questions that failed as feedback.
 
-:func:`open_gateway` is where DSPy's programs and metrics meet askance: one store, caps and ledger for all of them.
+:func:`open_gateway` gives DSPy's programs and metrics one store, with common caps and one ledger.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from ..settings import parse_options
 
 @dataclass(eq=False, repr=False)
 class ChecklistMetric:
-    """Scores what a DSPy program predicts, in [0, 1]; made by :func:`checklist_metric`."""
+    """Scores the predictions of a DSPy program, in [0, 1]; made by :func:`checklist_metric`."""
 
     opened: OpenGateway
     evaluator: Evaluator
     fields: Mapping[str, str | None]
-    """Our fields to those of the DSPy example and, for ``output``, of its prediction."""
+    """Map of our fields to fields of the DSPy example and, for ``output``, of its prediction."""
     soft: bool
     explain: bool
     calibration: Calibration | None
@@ -50,8 +50,9 @@ class ChecklistMetric:
     def __call__(
         self, example: Any, pred: Any, trace: Any = None, pred_name: str | None = None, pred_trace: Any = None
     ) -> Any:
-        """The score of one prediction; with ``pred_name``, as GEPA asks, a prediction of ``score`` and ``feedback``.
-        Raises Stopped where a verdict is missing, a cap is reached or the judge cannot be asked; it holds the error."""
+        """Return the score of one prediction; with ``pred_name``, as GEPA calls it, a Prediction of ``score`` and
+        ``feedback``. Raises Stopped, with the error in it, for a missing verdict, at a cap, or if the judge cannot be
+        asked."""
         try:
             explained = self.explain and pred_name is not None
             ask = partial(judge_one, soft=self.soft, calibration=self.calibration, explained=explained)
@@ -83,13 +84,13 @@ class ShownFields(TypedDict, total=False):
     """The fields of a DSPy example and its prediction that the judge is shown: our field to theirs."""
 
     output: str | None
-    """The prediction's field that is judged; may be left out where it has one."""
+    """Field of the prediction to judge; not needed if the prediction has only one."""
     input: str | None
-    """The example's field that the judge is shown as the input; all input fields by default."""
+    """Field of the example to show as the input; default: all input fields."""
     context: str | None
-    """The example's field that is shown as context, where there is one."""
+    """Field of the example to show as context, if any."""
     reference: str | None
-    """The example's field that is shown as a reference output, where there is one."""
+    """Field of the example to show as a reference output, if any."""
 
 
 FIELDS = tuple(ShownFields.__annotations__)
@@ -107,22 +108,22 @@ def checklist_metric(
     role: str = "evaluator",
     **fields: Unpack[ShownFields],
 ) -> ChecklistMetric:
-    """A metric ``(example, pred, trace=None) -> float`` for DSPy's evaluators and optimisers, GEPA among them.
+    """Return a metric ``(example, pred, trace=None) -> float`` for DSPy's evaluators and optimisers, including GEPA.
 
     Args:
         checklist: File or checklist.
         model: The judge, ``provider/model`` or a model.
-        opened: An open gateway; its store, caps and ledger hold here too.
-        prompt: The judge's prompt; askance's own neutral one by default.
+        opened: An open gateway, whose store, caps and ledger are used.
+        prompt: The judge's prompt; default: askance's own neutral prompt.
         judge: A run's directory or a ``judge.yaml``, in place of checklist (None), model (None, or another) and prompt.
-        judging: How the judge is asked; by default as a kept judge was. ``explain="never"`` leaves the reasons out of
+        judging: How the judge is asked; default: a kept judge's settings. ``explain="never"`` leaves the reasons out of
             the feedback.
-        soft: Score from P(yes), as by default; False scores from the yes/no answers.
-        role: Whose ledger.
+        soft: Whether scores come from P(yes) or, if False, from the yes/no answers; default: the judge's setting.
+        role: Role in the ledger that the calls are booked under.
         fields: ``output``, ``input``, ``context`` and ``reference``, as in :class:`ShownFields`.
 
     Raises:
-        InputError: The checklist, the prompt or the model's name cannot be used, or there is no setting of a name.
+        InputError: The checklist, the prompt, the model's name or a setting's name cannot be used.
     """
     if unknown := sorted(fields.keys() - set(FIELDS)):
         raise InputError(f"There is no setting '{unknown[0]}'.{did_you_mean(unknown[0], FIELDS)}")
@@ -143,8 +144,8 @@ def checklist_metric(
 
 
 def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str]:
-    """The texts of a DSPy example for a judge: all its input fields as the input, or the named ones.
-    Raises InputError where the example has no field of a name."""
+    """Return the texts of a DSPy example for a judge: all its input fields as the input, or the named fields.
+    Raises InputError if the example has no field with such a name."""
     inputs = example.inputs().toDict()
     whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
     texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
@@ -157,8 +158,8 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
 
 
 def output_text(pred: Any, field: str | None) -> str:
-    """The text of a prediction for a judge: the named field, or its only one.
-    Raises InputError where there is no such field, or nobody can tell which is meant."""
+    """Return the text of a prediction for a judge: the named field, or the only one.
+    Raises InputError if there is no such field, or if several fields are possible."""
     if field is not None:
         return _field(pred, field, "prediction", "output")
     texts = {name: value for name, value in pred.toDict().items() if name != "reasoning"}
@@ -187,18 +188,18 @@ class OpenGateway:
 
     @property
     def budget(self) -> Budget:
-        """The calls, tokens and money of each role so far."""
+        """Calls, tokens and money of each role so far."""
         return self.gateway.budget
 
     def model(self, model: ModelLike) -> Model:
-        """Return the model of this name or record."""
+        """Return the model with this name or record."""
         return self.models.get(model)
 
     def lm(self, model: ModelLike, *, role: str = "dspy", **options: Any) -> GatewayLM:
-        """A language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
+        """Return a language model for ``dspy.context(lm=…)`` or ``dspy.configure(lm=…)``, booked under ``role``.
 
-        ``options`` go to :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError where the
-        model is not known.
+        ``options`` go to :class:`~askance.agents.dspy.lm.GatewayLM`, e.g. ``max_tokens``. Raises InputError for an
+        unknown model.
         """
         return GatewayLM(self.gateway, self.model(model), role=role, loop=self.loop, **options)
 
@@ -207,8 +208,8 @@ class OpenGateway:
 def open_gateway(**options: Any) -> Iterator[OpenGateway]:
     """Open a gateway for the time of a ``with`` block.
 
-    DSPy takes an exception within a program or a metric for a score of 0 and goes on. What must not be counted, such as
-    a budget that is used up, ends the block instead and is raised here; the answers so far are kept.
+    DSPy counts an exception in a program or a metric as a score of 0 and goes on. An error that must not count, such as
+    a reached cap, ends the block instead and is raised here. The answers so far are kept.
 
     Args:
         options: Settings of :class:`~askance.evaluation.options.GatewayOptions`, e.g. ``api_base``, ``call_budget``,
@@ -218,7 +219,7 @@ def open_gateway(**options: Any) -> Iterator[OpenGateway]:
         InputError: A setting or the store cannot be used.
         BudgetExceededError: A cap was reached.
         ModelError: The endpoint refuses every call, or is down.
-        CoverageError: A metric lacks a verdict.
+        CoverageError: A verdict for a metric is missing.
     """
     settings = parse_options(GatewayOptions, options)
     with settings.open_store() as store:
@@ -226,7 +227,7 @@ def open_gateway(**options: Any) -> Iterator[OpenGateway]:
         with background_session(settings, store) as (loop, models, gateway):
             try:
                 yield OpenGateway(gateway, models, loop)
-            except Stopped as stop:  # the calls under way are waited for, as at a good end
+            except Stopped as stop:  # caught here so that the session ends normally and waits for running calls
                 stopped = stop
         if stopped is not None:
             raise stopped.error from None

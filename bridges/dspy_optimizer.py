@@ -1,8 +1,8 @@
-"""A DSPy optimiser by askance's loop: small edits to one predictor's instructions, kept if held-out examples say so.
+"""A DSPy optimiser with askance's loop: small edits to one predictor's instructions, kept if held-out examples improve.
 
-``AskanceTune(...).compile(program, trainset=..., valset=...)`` is a run of ``tune`` whose generator is the program:
-failures on the training examples become lessons and edits, a paired test on validation decides, the test is looked at
-once. The run's directory is like any other (``askance report``, ``askance show``), its store keeps what was predicted.
+``AskanceTune(...).compile(program, trainset=..., valset=...)`` is a run of ``tune`` whose generator is the program.
+Failures on the training examples become lessons and edits. A paired test on validation decides. The test part is used
+once. The run's directory is like any other (``askance report``, ``askance show``). Its store has the predictions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_OURS = {
     "limit": "give the sets as they are to be used",
     "cost_budget": "the price of the program's own calls is not known here; cap with call_budget or token_budget",
 }
-"""Settings of ``tune`` that say nothing to a program, and what to do instead."""
+"""Settings of ``tune`` that have no meaning for a program, and what to do instead."""
 
 
 class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
@@ -62,22 +62,22 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         """Take the settings; no model is asked yet.
 
         Args:
-            run: Directory of the run; the same ``compile`` on it goes on where it stopped. A change of the program's
-                own code is not noticed: take another directory then.
-            judge: askance's model (``provider/model``) that answers the questions, takes notes and writes the edits.
+            run: Directory of the run. The same ``compile`` continues an interrupted run. Changes of the program's own
+                code are not noticed: choose another directory then.
+            judge: Model in askance (``provider/model``) that answers the questions, takes notes and writes the edits.
             checklist: Questions about every output.
-            metric: A DSPy metric, with three arguments or, for its feedback, with GEPA's five. It passes or fails.
+            metric: A DSPy metric, with three arguments or, to give feedback, with GEPA's five. It passes or fails.
             metric_threshold: Lowest score that passes.
-            predictor: Name of the predictor, as in ``named_predictors()``; may be left out where there is one. Several
-                are improved one after the other: compile what ``compile`` returned, with another name and run.
-            num_threads: Examples that the program works on at once; DSPy's setting by default.
+            predictor: Name of the predictor, as in ``named_predictors()``; not needed if there is only one. To improve
+                several predictors, compile the returned program again with another name and run.
+            num_threads: Examples that the program works on at once; default: DSPy's setting.
             options: ``output``, ``input``, ``context`` and ``reference``, as in
                 :class:`~askance.bridges.dspy_metric.ShownFields`; ``judge_prompt``, ``watcher`` and ``callbacks``, as
                 in :func:`askance.tune`; settings of :class:`~askance.optimizer.options.TuneOptions`, e.g.
-                ``call_budget``, where one run of the program counts as one call.
+                ``call_budget``, for which one run of the program counts as one call.
 
         Raises:
-            InputError: There is nothing to judge by, or a setting has no meaning for a program.
+            InputError: There is neither a checklist nor a metric, or a setting has no meaning for a program.
         """
         super().__init__()
         for name, instead in NOT_OURS.items():
@@ -102,14 +102,14 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
         self._threads = num_threads
 
     def compile(self, student: Any, *, trainset: Any, valset: Any = None, testset: Any = None) -> Any:
-        """A copy of the program with better instructions, or with the same where nothing was gained.
+        """Return a copy of the program with better instructions, or with the same instructions if nothing was gained.
 
         Its ``askance_run`` is the :class:`~askance.RunResult`: the gain on the test with its interval, edits, lessons.
 
         Args:
-            student: The program; it is left as it is.
+            student: The program; it is not changed.
             trainset: Examples to learn from. Without a ``valset`` they are divided in three (``split``).
-            valset: Examples that decide. Without a ``testset`` half of them are kept aside for the final figure.
+            valset: Examples that decide. Without a ``testset`` half of them are kept for the final figure.
             testset: Examples for the final figure, used once.
 
         Raises:
@@ -148,7 +148,7 @@ def _chosen(student: Any, name: str | None) -> tuple[str, Any]:
 
 
 def _parts(trainset: Any, valset: Any, testset: Any, seed: int) -> list[tuple[str | None, Any]]:
-    """Return each example with its split; None where askance divides them."""
+    """Return each example with its split, or with None if askance divides them."""
     if valset is None:
         if testset is not None:
             raise InputError("There is a testset but no valset; give both, or neither.")
@@ -171,12 +171,12 @@ def _row(number: int, part: str | None, example: Any, fields: Mapping[str, str |
     return {**texts, "id": f"{part or 'example'}-{number:04d}", "metadata": {"split": part} if part else {}}
 
 
-# --- the program as a model, which a run can ask ------------------------------------------------------------------
+# --- the program as a model that a run can ask --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Traced:
-    """A prediction, and what a metric of five arguments is shown besides."""
+    """A prediction, and the further arguments of a metric with five arguments."""
 
     prediction: Any = None
     further: tuple[Any, ...] = ()
@@ -184,13 +184,13 @@ class _Traced:
 
 
 class ProgramModel:
-    """A program as a model: asked with instructions and an example's inputs, it answers with a record of its run.
+    """A program as a model: it takes instructions and an example's inputs, and answers with a record of its run.
 
-    The record, as JSON: ``output`` is the text that is judged, ``checks`` what the metric says, by example.
+    The record is JSON: ``output`` is the text to judge, ``checks`` has the metric's results by example.
     """
 
     answers_stay_in_the_run = True
-    """A change of the program's own code does not show in its identity."""
+    """Answers are not shared between runs: the model's identity does not change with the program's own code."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class ProgramModel:
         pool: ThreadPoolExecutor,
         slots: int,
     ) -> None:
-        """Take ``examples``: ours, each with DSPy's. The settings that DSPy has now hold in all threads."""
+        """Take ``examples``, pairs of askance's and DSPy's example. DSPy's current settings hold in all threads."""
         self._student = student
         self._predictor = predictor
         self._output = output
@@ -224,19 +224,19 @@ class ProgramModel:
         self.identity = self.name
 
     async def answer(self, request: Request) -> Answer:
-        """Run the program once, in a thread. Raises ModelError where it failed; no score is made of that."""
+        """Run the program once, in a thread. Raises ModelError if the program fails: a failure gets no score."""
         (_, instructions), (_, message) = request.messages
         work = self._context.copy().run
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, self._run, instructions, message)
 
     def shown(self, example: Example) -> Example:
-        """An example whose output is a record, as it is judged."""
+        """Return the example to judge: its output, a record, is replaced by the record's text."""
         record = json.loads(example.output or "")
         known = example.metadata | {"dspy_check": record["checks"].get(example.id)}
         return example.model_copy(update={"output": record["output"], "metadata": known})
 
     def checker(self) -> Callable[[Example], Check] | None:
-        """The metric's results as a checker that goes by the metric's name; None without a metric."""
+        """Return the metric's results as a checker with the metric's name; None without a metric."""
         if self._metric is None:
             return None
 
@@ -247,7 +247,7 @@ class ProgramModel:
         return said
 
     def with_instructions(self, instructions: str) -> Any:
-        """A copy of the program whose predictor has these instructions."""
+        """Return a copy of the program whose predictor has these instructions."""
         program = self._student.deepcopy()
         predictor = dict(program.named_predictors())[self._predictor]
         predictor.signature = predictor.signature.with_instructions(instructions)
@@ -266,12 +266,12 @@ class ProgramModel:
         return Answer(record, None, sent, written, None)  # the cost of the program's LM is not known here
 
     def _predicted(self, program: Any, inputs: Any) -> tuple[str, str | None, _Traced]:
-        """The text that is judged; why it could not be read, where it could not; what the metric is shown."""
+        """Return the text to judge, a reason if the reply could not be read (else None), and the metric's arguments."""
         trace: list[Any] = []
         try:
             with dspy.context(trace=trace):
                 prediction = program(**inputs)
-        except dspy.utils.exceptions.AdapterParseError as error:  # the LM's text is there: this is no failed call
+        except dspy.utils.exceptions.AdapterParseError as error:  # the LM did reply, so this is no failed call
             fields = ", ".join(error.signature.output_fields)
             return str(error.lm_response), f"The reply could not be read; its fields must be: {fields}.", _Traced()
         except (Exception, Stopped) as error:
@@ -293,7 +293,7 @@ class ProgramModel:
             raise _failure(error, "the metric") from error
 
     def _digest(self) -> str:
-        """A hash of all that predictions depend on besides instructions and inputs, as far as it can be seen."""
+        """Return a hash of everything visible that predictions depend on, apart from instructions and inputs."""
         plain = self.with_instructions("").named_predictors()
         parts = [(name, each.signature.dump_state(), [_plain(demo) for demo in each.demos]) for name, each in plain]
         lms = [each.lm or dspy.settings.lm for _, each in plain]
@@ -320,9 +320,9 @@ class PassMetric:
         self._five = len(taken) >= 5 or Parameter.VAR_POSITIONAL in taken
 
     def check(self, example: Any, traced: _Traced) -> dict[str, Any]:
-        """The metric's result on one prediction, as the fields of a :class:`~askance.agents.checks.Check`.
+        """Return the metric's result on one prediction, as the fields of a :class:`~askance.agents.checks.Check`.
 
-        Raises InputError where the metric returned something else than a number, True or False.
+        Raises InputError if the metric returns something else than a number, True or False.
         """
         result = self._function(example, traced.prediction, *(traced.further if self._five else ()))
         score, reason = result, None
@@ -336,7 +336,7 @@ class PassMetric:
         return {"name": self._name, "passed": passed, "reason": None if passed else str(reason)}
 
     def failed(self, why: str) -> dict[str, Any]:
-        """The failed check of a reply without a prediction."""
+        """Return the failed check of a reply without a prediction."""
         return {"name": self._name, "passed": False, "reason": why}
 
 
@@ -345,7 +345,7 @@ def _message(example: Example) -> str:
 
 
 def _failure(error: BaseException, what: str) -> AskanceError:
-    """Turn an error of a program or a metric into ours: a failed call, which gets no score."""
+    """Convert an error of a program or a metric into askance's: a failed call, which gets no score."""
     if (ours := cause_of(error)) is not None:
         return ours
     known = dspy.utils.exceptions
@@ -355,7 +355,7 @@ def _failure(error: BaseException, what: str) -> AskanceError:
 
 
 def _plain(value: Any) -> Any:
-    """Something that JSON can hold, and that is the same in every process."""
+    """Return a value for JSON that is the same in every process."""
     if hasattr(value, "items"):
         return {str(key): each for key, each in value.items()}
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else type(value).__qualname__

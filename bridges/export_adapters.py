@@ -1,4 +1,4 @@
-"""Lines below an exported judge that let each tool call it, and instructions for its file."""
+"""Code that lets each tool call an exported judge, and instructions for its file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CHECK_USES = {
     "Task(…, scorer=[askance_checks(), askance_judge()]).",
     "deepeval": "from deepeval_requirements import REQUIREMENTS; evaluate(test_cases, REQUIREMENTS)",
 }
-"""Use of a migration's requirements, by tool."""
+"""Instructions for using a migration's requirements, by tool."""
 
 THRESHOLDS = {"promptfoo": "config: {threshold: 0.5} beside type and value", "deepeval": "AskanceJudge(threshold=0.5)"}
-"""Way to give a threshold, for tools that need one."""
+"""Instructions for giving a threshold, for tools that need one."""
 
 VALUES = '''
 
@@ -47,7 +47,7 @@ def _as_text(value: Any) -> str:
         return str(value)
     return StructuredText(text_of(value) or "", value)
 '''
-"""Way to judge values that a tool holds, by tool."""
+"""Code that judges the values of a tool."""
 
 
 def turns_of(state: Any) -> Any:
@@ -65,7 +65,7 @@ def turns_of(state: Any) -> Any:
 
 
 HELPERS = {"judge_of_values": VALUES, "turns_of": "\n\n" + inspect.getsource(turns_of)}
-"""Functions that the lines of some tools use, by name."""
+"""Functions used by the code of some tools, by name."""
 ADAPTERS = {
     "python": "",
     "promptfoo": '''
@@ -271,6 +271,6 @@ class AskanceCheck(BaseMetric):
 REQUIREMENTS = [AskanceCheck(each["id"]) for each in CHECKS]
 ''',
 }
-"""Code that makes each check a test of its own, by tool."""
+"""Code that makes each check a separate test, by tool."""
 WITH_JUDGE = {"deepeval": "REQUIREMENTS.append(AskanceJudge())\n"}
-"""Code below it where questions are asked, too, by tool."""
+"""Code after the checks if questions are asked too, by tool."""

@@ -1,7 +1,7 @@
-"""Export of a judge: one file for another tool, which asks as askance asks and needs askance no more.
+"""Export of a judge as one file for another tool. The file asks as askance does, and needs no askance.
 
-Each file is ``exported_judge.py`` with the judge in it, and the few lines that let the tool call it. The judge's
-answers are read, calibrated and weighed there as here. OpenAI's graders take no code, so theirs is a JSON object.
+Each file is ``exported_judge.py`` with the judge in it, and a few lines that let the tool call it. It reads, calibrates
+and weighs answers as askance does. OpenAI's graders run no code of ours, so their file is a JSON object.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .export_adapters import ADAPTERS, CHECK_ADAPTERS, CHECK_USES, HELPERS, THRE
 Tool = Literal["python", "promptfoo", "inspect", "deepeval", "mlflow", "openai-grader", "pytest"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
 OF_REPLIES = frozenset({"promptfoo", "deepeval", "openai-grader"})
-"""Tools that hand over the text of the last reply."""
+"""Tools that give the judge only the text of the last reply."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ExportedJudge:
     notices: tuple[str, ...] = ()
     """Differences from the judge in askance, in sentences."""
     beside: Mapping[str, str] = field(default_factory=dict)
-    """Texts of the files that must lie beside it, by name."""
+    """Texts of further files for the same folder, by name."""
 
 
 def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool = False) -> ExportedJudge:
@@ -77,10 +77,10 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
     Args:
         judge: A run's directory, a ``judge.yaml``, or a judge.
         to: One of :data:`TOOLS`.
-        questions_only: Leave out the judge's measures, which no file of another tool computes.
+        questions_only: Leave out the judge's measures. No exported file can compute them.
 
     Raises:
-        InputError: There is no such judge or tool, the judge has measures, or the file cannot ask as the judge does,
+        InputError: There is no such judge or tool, the judge has measures, or the file cannot ask in the judge's way,
             e.g. because it cannot make a question's view.
     """
     if to not in TOOLS:
@@ -146,7 +146,7 @@ def export_judge(judge: str | Path | KeptJudge, to: str, *, questions_only: bool
 
 
 def _without_measures(kept: KeptJudge, measures: Sequence[ComputedMeasure]) -> str:
-    """A sentence on the exported judge without its measures, with its figure on test."""
+    """Return a sentence on the exported judge without its measures, with its figure on test."""
     test = None if kept.figures is None else kept.figures.test
     figure = "" if test is None or test.value is None else f" On test it has {test.value:.2f} without them."
     names = ", ".join(measure.id for measure in measures)
@@ -154,7 +154,7 @@ def _without_measures(kept: KeptJudge, measures: Sequence[ComputedMeasure]) -> s
 
 
 def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = False) -> str:
-    """A file of Python for a tool. Where checks are ``apart`` each is a test of its own, and no part of the score."""
+    """Return a Python file for a tool. With ``apart`` each check is a test of its own, and no part of the score."""
     adapters = [] if asked is None and apart else [ADAPTERS[to]]
     if apart:
         adapters += [CHECK_ADAPTERS[to], WITH_JUDGE.get(to, "") if asked else ""]
@@ -177,7 +177,7 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
 
 
 def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
-    """See that the file can ask as the judge is asked, and read its answers. In pytest askance itself asks."""
+    """Raise InputError if the file cannot ask in the judge's way, or not read the answers. In pytest askance asks."""
     check_calibration(kept, "This judge")
     if to == "pytest":
         return
@@ -205,14 +205,14 @@ def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
 
 
 def _states(kept: KeptJudge, settings: Mapping[str, Any]) -> bool:
-    """Whether each of its answers comes with a probability, which is read; a quote has none."""
+    """Whether each answer of the judge states a probability. A quote states none."""
     source = kept.p_yes_from() if settings["p_yes"] == "auto" else settings["p_yes"]
     return source == "stated" and not _quotes(kept)
 
 
 def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
-    """The calls of a judge whose answers come with a probability, and the form in which each question is asked
-    alone."""
+    """Return the calls of a judge whose answers state a probability. A call with several questions also has the form of
+    each question alone."""
     settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
     if not _states(kept, settings):
         return []
@@ -261,7 +261,7 @@ def _model_name(kept: KeptJudge) -> str:
 
 
 def _asked(kept: KeptJudge) -> Iterator[tuple[Question, str]]:
-    """Pairs of a question and its words for the model."""
+    """Return pairs of a question and its text for the model."""
     return zip(kept.checklist.questions, _asking(kept)._blocks, strict=True)
 
 
@@ -275,14 +275,15 @@ def _by_side(words: Mapping[str, bool]) -> dict[str, str]:
 
 
 def _prompts(kept: KeptJudge) -> dict[Sees, Prompt]:
-    """The prompt by what questions see; of these only what some question sees."""
+    """Map each view that some question has (``sees``) to its prompt."""
     alone = kept.prompt.of_output_alone
     of: dict[Sees, Prompt] = {"all": kept.prompt, "output": alone, "last": alone, "call": alone}
     return {sees: of[sees] for sees in dict.fromkeys(each.sees for each in kept.checklist.questions) if sees in of}
 
 
 def _as_exported(prompt: Prompt) -> dict[str, Any]:
-    """A prompt's messages, with the fields whose tags are there ``always``. Raises InputError where it needs more."""
+    """Return a prompt's messages, and the fields whose tags are ``always`` shown. Raises InputError if the prompt needs
+    more."""
     if prompt.foreign is not None:
         return {"messages": prompt.foreign.exported(prompt.text), "always": ["output"]}
     return {"messages": [("user" if prompt.placeholders else "system", prompt.text)], "always": [*PLACEHOLDERS]}
@@ -293,7 +294,7 @@ def _quotes(kept: KeptJudge) -> bool:
 
 
 def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
-    """The judge as the file holds it; without a model where nothing is asked."""
+    """Return the judge's data for the file; without a model if it asks no questions."""
     settings = judge_settings(kept.settings, "settings")
     fits = None
     if kept.calibration is not None:
@@ -340,8 +341,8 @@ def _parts(kept: KeptJudge, asked: Checklist | None) -> dict[str, Any]:
 
 
 def _own(prompt: Prompt, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The messages of a judge in people's own words, with ``{example}`` where its prompt shows no output, and how its
-    reply is read."""
+    """Return the messages of a judge in people's own words, and the settings to read its reply. If the prompt shows no
+    output, ``{example}`` stands for it."""
     made = _as_exported(prompt)["messages"]
     shows = bool(prompt.placeholders) if prompt.foreign is None else "output" in prompt.placeholders
     if not shows:
@@ -356,7 +357,7 @@ def _own(prompt: Prompt, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
-    """A grader of OpenAI: a label for every question, and their weighted mean."""
+    """Return an OpenAI grader: a label for every question, and the weighted mean."""
     if kept.calibration is not None:
         raise InputError(
             "This judge has a calibration, which is about probabilities of yes, and OpenAI's graders know only labels. "
@@ -404,7 +405,7 @@ def _grader(kept: KeptJudge, notices: list[str]) -> ExportedJudge:
 
 
 def _graded(prompt: Prompt, sees: Sees, block: str) -> list[tuple[str, str]]:
-    """The messages that ask a grader a question, with OpenAI's places for the texts."""
+    """Return the messages that ask a grader a question, with OpenAI's placeholders for the texts."""
     beside = {name: f"{{{{item.{name}}}}}" if sees == "all" else "" for name in ("input", "context", "reference")}
     texts = beside | {"output": "{{sample.output_text}}"}
     asked = _as_exported(prompt)

@@ -1,9 +1,9 @@
-"""A GEPA adapter: GEPA improves a generator's or a judge's prompt, told by askance what is good and what fails.
+"""A GEPA adapter: GEPA improves a generator's or a judge's prompt with scores and failures from askance.
 
-GEPA needs a number for every example. A generator's is the score of its output, from a checklist, a checker or both; a
-judge's is 1 - |score - human score|. The reflection reads the verdict on every question, and why it is no. Where a
-verdict is missing there is no number, and none is made up: ``evaluate`` raises, GEPA stops, and the same call goes on
-where it ended, as every answer is kept.
+GEPA needs a number for every example. For a generator it is the score of its output, from a checklist, a checker or
+both. For a judge it is 1 - |score - human score|. The reflection reads the verdict on every question, and the reasons
+for failures. If a verdict is missing, ``evaluate`` raises and GEPA stops, since no number is made up. Every answer is
+kept, so the same call continues there.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from ..settings import parse_options
 from .gepa_parts import Frame, Metric, ReflectionModel, ReflectionSettings, Search, cut_out_guidance, metric_for
 
 COMPONENT = "instructions"
-"""The one text that GEPA rewrites."""
+"""Name of the only text that GEPA rewrites."""
 KEPT = ("split",)
-"""Settings of our loop that mean something here."""
+"""Settings of askance's loop that are allowed here."""
 
 
 @dataclass(kw_only=True)
 class OpenAdapter:
-    """The prompt under improvement as GEPA sees it (``gepa.core.adapter.GEPAAdapter``), with what a search begins from;
-    examples are askance's. Made by :func:`generator_adapter` or :func:`evaluator_adapter`, and open until they end."""
+    """The prompt to improve, as GEPA's adapter (``gepa.core.adapter.GEPAAdapter``), with the start of a search.
+    Examples are askance's. :func:`generator_adapter` or :func:`evaluator_adapter` opens and closes it."""
 
     subject: Subject
     checklist: Checklist | None
@@ -54,23 +54,23 @@ class OpenAdapter:
     metric: Metric
     search: Search
     signal: Signal | None = None
-    """Asked why questions fail, for the reflection; None where that is not to be bought."""
+    """Gives the reflection the reasons why questions fail; None if no reasons are bought."""
     seed_candidate: dict[str, str]
     """The starting text, for ``gepa.optimize``."""
     splits: SplitExamples
     """Development examples to learn from, validation examples to choose on, test examples for the final figure."""
     gateway: Gateway
-    """Its ``budget`` says what was spent."""
+    """Gateway to the models; its ``budget`` has what was spent."""
     models: Models
     seed: int
     propose_new_texts: None = None
-    """GEPA's own proposer is used."""
+    """None, so that GEPA uses its own proposer."""
 
     def evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
-        """Scores and records of a candidate, in the order of the batch, which may hold an example twice.
+        """Return scores and records of a candidate, in the order of the batch, which may have an example twice.
 
         Raises:
-            InputError: An example can have no score, because people gave it none.
+            InputError: An example has no human score.
             CoverageError: An example has no score, because a verdict is missing.
             BudgetExceededError: A cap was reached.
             ModelError: An endpoint refuses every call or is down.
@@ -84,18 +84,18 @@ class OpenAdapter:
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Any, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """The records of the minibatch, for the reflection."""
+        """Return the records of the minibatch, for the reflection."""
         return {name: list(eval_batch.trajectories) for name in components_to_update}
 
     def prompt(self, candidate: Mapping[str, str]) -> Prompt:
-        """The whole prompt with a candidate's text in it.
-        Raises InputError where the candidate has another component than ``instructions``."""
+        """Return the whole prompt with a candidate's text in it.
+        Raises InputError if the candidate has no text ``instructions``."""
         if COMPONENT not in candidate:
             raise InputError(f"The candidate has no text '{COMPONENT}', but these: {', '.join(candidate) or 'none'}.")
         return self.frame.prompt(candidate[COMPONENT])
 
     def stopped(self, state: Any = None) -> bool:
-        """Whether an error has ended the search: for ``gepa.optimize(stop_callbacks=…)``."""
+        """Whether an error has ended the search; for ``gepa.optimize(stop_callbacks=…)``."""
         return self.search.error is not None
 
     def _evaluate(self, batch: Sequence[Example], candidate: Mapping[str, str], traces: bool) -> Any:
@@ -124,7 +124,7 @@ class OpenAdapter:
     async def _observe(
         self, draft: Draft, examples: Sequence[Example], traces: bool
     ) -> tuple[Observation, Mapping[str, str]]:
-        """A draft's outputs and verdicts and, where it is reflected on, the judge's reasons by example/question."""
+        """Return a draft's outputs and verdicts and, for a reflection, the judge's reasons by example/question."""
         seen = await self.subject.observe(draft, examples)
         if self.signal is None or not traces:
             return seen, {}
@@ -132,8 +132,8 @@ class OpenAdapter:
         return seen, found.mine if self.metric.explained == "mine" else found.theirs
 
     def reflection(self, model: ModelLike, settings: ReflectionSettings | None = None) -> ReflectionModel:
-        """A model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
-        Raises InputError where the model is not known."""
+        """Return a model for ``gepa.optimize(reflection_lm=…)``; store, caps and ledger hold for its calls too.
+        Raises InputError for an unknown model."""
         settings = settings or ReflectionSettings()
         return ReflectionModel(self.gateway, self.models.get(model), settings, self.seed, self.search)
 
@@ -154,12 +154,12 @@ def generator_adapter(
 
     Args:
         data: JSONL or CSV file, or rows; outputs in it are not used.
-        generator: The model that writes.
-        prompt: Its starting prompt; GEPA rewrites the longest text between its placeholders.
+        generator: Model that writes.
+        prompt: The generator's starting prompt; GEPA rewrites the longest text between its placeholders.
         checklist: Questions about every output.
-        judge: The model that answers them.
-        judge_prompt: Its prompt.
-        checker: Function that takes an example with its output and says what passes.
+        judge: Model that answers the questions.
+        judge_prompt: The judge's prompt.
+        checker: Function that takes an example with its output and returns what passes.
         options: Settings of ``tune`` that do not belong to its loop, e.g. ``call_budget``, ``split``, ``score_as``, and
             those of :class:`~askance.evaluation.options.Where` (``store``, ``no_cache``).
 
@@ -186,8 +186,8 @@ def evaluator_adapter(
 ) -> Iterator[OpenAdapter]:
     """Open an adapter with which GEPA improves a judge's prompt. Arguments as for :func:`askance.align`.
 
-    Human scores are the target. Examples without one can have no number and are left out of ``splits``. For the other
-    arguments and the errors see :func:`generator_adapter`.
+    Human scores are the target. Examples without a human score are left out of ``splits``. For the other arguments and
+    the errors see :func:`generator_adapter`.
     """
     where = _where(options)
     asked, given = named_models(_ours(options), model)
@@ -197,7 +197,7 @@ def evaluator_adapter(
 
 
 def _where(options: dict[str, Any]) -> Where:
-    """The place where answers are kept, taken out of the options."""
+    """Take the settings for the place of the answers out of the options, and return them."""
     return parse_options(Where, {name: options.pop(name) for name in Where.model_fields if name in options})
 
 
@@ -214,7 +214,7 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
         TemporaryDirectory(prefix="askance-gepa-") as folder,
         background_session(job.options, store) as (loop, models, gateway),
     ):
-        run = RunDirectory(folder)  # nothing is kept in it: the loop that would is GEPA's
+        run = RunDirectory(folder)  # stays empty, since the loop is GEPA's
         everything = SplitExamples(job.examples, (), ())
         context = RunContext(job, everything, models, gateway, run, Teller(run.journal(), Silent()))
         context.resolve_names()
@@ -240,7 +240,8 @@ def _open(job: Job, where: Where) -> Iterator[OpenAdapter]:
 
 
 def _ours(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with no lesson memory to open."""
+    """Return the settings for askance, without a model for the lesson memory, which is not used here. Raises InputError
+    for settings of askance's loop."""
     for name in options:
         if name in LoopOptions.model_fields and name not in (*JudgeOptions.model_fields, *KEPT):
             raise InputError(f"'{name}' belongs to askance's own loop; here the loop is GEPA's, which has its own.")

@@ -1,8 +1,8 @@
-"""Parts of a search by GEPA: the text that it may rewrite, its feedback on an example, and the reflection model.
+"""Parts of a search by GEPA: the text to rewrite, the feedback on an example, and the reflection model.
 
-GEPA rewrites a part of a prompt between its placeholders and never sees the rest. It adds numbers up over examples, so
+GEPA rewrites one part of a prompt, between its placeholders, and never sees the rest. It sums numbers over examples, so
 a rank correlation cannot be its metric. For a judge the number is 1 - |score - human score|, both in [0, 1]. For a
-generator it is the output's own score, which is our metric too.
+generator it is the output's own score, as in askance's loop.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Frame:
     before: str
     after: str
     shown: Shows | None = None
-    """The judged examples that the judge is shown."""
+    """Judged examples that the prompt shows to the judge."""
 
     def prompt(self, guidance: str) -> Prompt:
-        """The whole prompt; ``{name}`` in the guidance is text and never becomes a placeholder."""
+        """Return the whole prompt; ``{name}`` in the guidance stays a text and never becomes a placeholder."""
         return Prompt(self.before + literal(guidance) + self.after, self.shown)
 
 
 def cut_out_guidance(prompt: Prompt) -> tuple[Frame, str]:
     """Cut a prompt at its placeholders; the longest text between them is the guidance.
 
-    A prompt without placeholders is guidance as a whole. Put back, the guidance gives the very same prompt. Raises
-    InputError where there is no text between the placeholders.
+    A prompt without placeholders is guidance as a whole. Frame and guidance together give the same prompt again. Raises
+    InputError if there is no text between the placeholders.
     """
     if prompt.foreign is not None:
         raise InputError(
@@ -68,7 +68,7 @@ class NearnessToPeople:
     """Metric of a judge: nearness of its score to the human score."""
 
     explained: Literal["mine", "theirs"] = "mine"
-    """The side of a signal's reasons that holds the judge's explanations."""
+    """Side of a signal's reasons that has the judge's explanations."""
 
     def __init__(self, targets: Targets) -> None:
         """``targets`` are the human scores in [0, 1]."""
@@ -79,12 +79,12 @@ class NearnessToPeople:
         return example in self._targets.wanted and self._targets.overall(example) is not None
 
     def value(self, scores: ExampleScore) -> float | None:
-        """1 where judge and people give the same score, 0 where they are as far apart as can be; None without one."""
+        """Return 1 if judge and people give the same score, 0 for the largest distance; None if a score is missing."""
         score, wanted = self._targets.score(scores), self._targets.overall(scores.example)
         return None if score is None or wanted is None else 1 - abs(score - wanted)
 
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str]) -> dict[str, Any]:
-        """The example, the judge's answers with P(yes), and the human score, as GEPA's reflection prompt lays them out.
+        """Return the example, the judge's answers with P(yes), and the human score, for GEPA's reflection prompt.
 
         ``reasons`` are the judge's explanations by example/question.
         """
@@ -102,7 +102,7 @@ class NearnessToPeople:
         }
 
     def _feedback(self, scores: ExampleScore, *, faults: bool) -> str:
-        """``faults``: whether yes speaks against the output somewhere."""
+        """Return a sentence on the score; ``faults``: whether yes speaks against the output for some question."""
         score, wanted = self._targets.score(scores), self._targets.overall(scores.example)
         if wanted is None or score is None:
             return "A question was not answered, so this example has no score and counts as 0."
@@ -121,15 +121,15 @@ class OwnScore:
     explained: Literal["mine", "theirs"] = "theirs"
 
     def knows(self, example: str) -> bool:
-        """Every example can be written for and checked."""
+        """Return True, since every example has a score of its own."""
         return True
 
     def value(self, scores: ExampleScore) -> float | None:
-        """The score of the run's checker or judge."""
+        """Return the score by the run's checker or judge."""
         return scores.overall
 
     def record(self, seen: Observation, place: int, reasons: Mapping[str, str]) -> dict[str, Any]:
-        """The input, the output, and the results of the checks and the questions."""
+        """Return the input, the output, and the results of the checks and questions."""
         example = seen.examples[place]
         lines = []
         for verdict in _verdicts(seen, example.id):
@@ -145,11 +145,11 @@ class OwnScore:
 
 
 Metric = NearnessToPeople | OwnScore
-"""The number of an example, in [0, 1], and its record for the reflection."""
+"""Metric that gives an example's number, in [0, 1], and its record for the reflection."""
 
 
 def metric_for(yardstick: Yardstick) -> Metric:
-    """The metric that belongs to what a run is measured by."""
+    """Return the metric for a run's yardstick."""
     return NearnessToPeople(yardstick.targets) if isinstance(yardstick, CorrelationYardstick) else OwnScore()
 
 
@@ -162,7 +162,7 @@ def _reason(verdict: Verdict, reasons: Mapping[str, str]) -> str:
 
 
 def _name(seen: Observation, verdict: Verdict) -> str:
-    """Name of a check, text of a question."""
+    """Return the name of a check, or the text of a question."""
     question = seen.question(verdict.example, verdict.question)
     return verdict.question if isinstance(question, ComputedCheck) else question.criterion
 
@@ -180,7 +180,7 @@ def _texts(example: Example, *names: str) -> dict[str, str]:
 
 
 REFUSED = (400, 413, 422)
-"""Statuses of a request that is itself at fault, e.g. longer than the context: the next one may be answered."""
+"""Statuses of a request that is itself wrong, e.g. longer than the context: the next request may succeed."""
 
 
 @dataclass
@@ -191,21 +191,21 @@ class Search:
     reflections: int = 0
     """Number of reflections asked for."""
     error: BaseException | None = None
-    """Errors after which GEPA, which logs an exception and goes on, must not go on."""
+    """Error after which the search must end. GEPA itself logs an exception and goes on."""
 
 
 @dataclass(frozen=True)
 class ReflectionSettings:
-    """Settings of the reflection model. GEPA sends neither, which leaves both to the endpoint."""
+    """Settings of the reflection model. GEPA itself sends none and leaves both to the endpoint."""
 
     temperature: float = 1.0
-    """The value that an OpenAI endpoint takes where none is sent."""
+    """Temperature; an OpenAI endpoint takes 1.0 if none is sent."""
     max_tokens: int = 2048
 
 
 @dataclass
 class ReflectionModel:
-    """The reflection model, asked through the gateway; each call has a seed of its own, so none repeats another."""
+    """The reflection model, asked through the gateway; each call has its own seed, so that replies differ."""
 
     gateway: Gateway
     model: Model
@@ -214,8 +214,8 @@ class ReflectionModel:
     search: Search
 
     def __call__(self, prompt: str | Sequence[Mapping[str, str]]) -> str:
-        """One reply. A call that fails is GEPA's to handle: it tries once more and then leaves the proposal out.
-        Raises AskanceError where the call failed; the search ends where every further one would too."""
+        """Return one reply. Raises AskanceError for a failed call; GEPA then tries once more, and leaves the proposal
+        out after a second failure. The search ends if every further call would fail too."""
         messages = [("user", prompt)] if isinstance(prompt, str) else [(m["role"], m["content"]) for m in prompt]
         seed = self.seed + self.search.reflections
         self.search.reflections += 1

@@ -1,4 +1,4 @@
-"""Any file made into examples or pairs, by the mapping that is proposed for it or a changed one."""
+"""Import of any file as examples or pairs, by the mapping that is proposed for it or by a changed one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def import_file(
 
     Args:
         files: One file; several for traces.
-        source: The tool or data set; found out where it is None.
+        source: The tool or data set; None detects it.
         span: See :func:`~askance.import_traces`.
         scores: See :func:`~askance.import_traces`.
-        fields: Our field to a column, in place of the proposed one; ``None`` or an empty text takes a field away.
+        fields: Map of our field to a column, in place of the proposed one; ``None`` or an empty text removes a field.
         labels: Further words of labels, as for ``load_examples``.
         label_scale: Words from worst to best.
 
@@ -56,12 +56,12 @@ def import_file(
 
 
 def problem_of(table: Table) -> str:
-    """The error with which a mapping fails on a table's first rows; empty where it reads them."""
+    """Return the error of the mapping on a table's first rows; an empty text if it reads them."""
     return table.problem(lambda source, mapping: _read(source, mapping, TRIED))
 
 
 def rows_of_table(table: Table) -> Iterator[str]:
-    """The lines of an examples file, or of one of pairs. Raises InputError where the mapping does not read the file."""
+    """Return the lines of a file of examples or pairs. Raises InputError if the mapping does not read the table."""
     fields = table.proposal.fields.values()
     paths = [each for given in fields for each in ([given] if isinstance(given, str) else given)]
     records = _read(table.source, table.proposal, None)
@@ -83,7 +83,7 @@ def _read(source: str, mapping: ProposedMapping, limit: int | None) -> Any:
 
 
 def _row(row: dict[str, Any], paths: list[str]) -> dict[str, Any]:
-    """A row as it is written: without what is empty, and without the texts that metadata hold once more."""
+    """Return the row to write, without empty fields, and without mapped columns that ``metadata`` repeats."""
     human = {name: each[0] if len(each) == 1 else list(each) for name, each in (row.get("human") or {}).items()}
     metadata = deepcopy(row.get("metadata") or {})
     for path in paths:
@@ -93,7 +93,7 @@ def _row(row: dict[str, Any], paths: list[str]) -> dict[str, Any]:
 
 
 def _remove(value: Any, path: str) -> None:
-    """Take out of nested objects what stands at a path; an object that is empty then goes, too."""
+    """Remove the value at a path from nested objects, and the objects that become empty."""
     if not isinstance(value, dict):
         return
     head, dot, rest = path.partition(".")

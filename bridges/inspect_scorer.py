@@ -34,20 +34,20 @@ def checklist_scorer(
 ) -> Any:
     """Score the outputs of a model under test with a checklist, in [0, 1].
 
-    askance asks the judge, not Inspect: its answers are kept, capped and repeated like all others.
+    askance asks the judge, not Inspect. The answers are stored, capped and repeated like all others.
 
     Args:
-        checklist: File or checklist; only with a file can Inspect make the scorer again from a log.
+        checklist: File or checklist; Inspect can rebuild the scorer from a log only with a file.
         model: The judge, as ``provider/model`` of askance.
-        prompt: The judge's prompt; askance's own neutral one by default.
+        prompt: The judge's prompt; default: askance's own neutral prompt.
         judge: A run's directory or a ``judge.yaml``, in place of all three; ``model`` may name another model.
         reference: Whether the judge is shown the sample's target as a reference.
         context: Field of the sample's metadata that the judge is shown as context.
-        on_missing: Treatment of a sample without an output, or with a missing verdict. An error, which
-            ``fail_on_error`` and ``retry_on_error`` of Inspect decide about, or an unscored sample, which no metric
-            counts. Never a score.
-        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data
-            set, e.g. ``api_base``, ``call_budget``, ``store`` or ``no_cache``.
+        on_missing: Treatment of a sample without an output, or with a missing verdict; it never gets a score.
+            ``error`` raises an error, for which Inspect's ``fail_on_error`` and ``retry_on_error`` hold. ``unscored``
+            leaves the sample unscored, so that no metric counts it.
+        options: Settings of :class:`~askance.evaluation.options.EvaluateOptions` that also apply to a single sample,
+            e.g. ``api_base``, ``call_budget``, ``store`` or ``no_cache``.
 
     Raises:
         InputError: The checklist, the prompt or a setting cannot be used.
@@ -88,7 +88,7 @@ def checklist_scorer(
 
 
 def _example(state: Any, target: Any, reference: bool, context: str | None, *, whole: bool) -> Example:
-    """The texts of a sample that the judge is shown; its output is the ``whole`` conversation, or the last reply."""
+    """Return the texts of a sample for the judge; the output is the ``whole`` conversation, or the last reply."""
     output = turns_of(state) if whole else state.output.completion
     fields: dict[str, Any] = {"id": str(state.sample_id), "input": state.input_text, "output": output}
     if reference:

@@ -1,4 +1,4 @@
-"""An alignment optimiser for MLflow: ``judge.align(traces, optimizer)`` by askance's ``align``.
+"""An alignment optimiser for MLflow: ``judge.align(traces, optimizer)`` runs askance's ``align``.
 
 .. code-block:: python
 
@@ -8,8 +8,8 @@
     aligned = judge.align(traces, AskanceAlignmentOptimizer(run="polite-run", call_budget=3000))
     mlflow.genai.evaluate(data=new_traces, scorers=[aligned])
 
-The judge's instructions become the rubric of a first question. People's rationales are read for further questions.
-These are kept if held-out traces confirm them.
+The judge's instructions become the rubric of a first question. People's rationales lead to further questions, which
+are kept if held-out traces confirm them.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ NOT_OURS = {
     "field": "inputs, outputs and expectations are taken from the traces",
     "limit": "give the traces as they are to be used",
 }
-"""Settings of ``align`` that say nothing to traces, and why."""
+"""Settings of ``align`` that have no meaning for traces, and why."""
 SERVED_BY_MLFLOW = ("databricks", "endpoints", "gateway", "typesafe")
-"""Prefixes before ``:/`` of models that MLflow or Databricks answers for, which askance does not reach."""
+"""Prefixes before ``:/`` of models served by MLflow or Databricks, which askance cannot reach."""
 REPLIES = ("max_tokens", "max_completion_tokens")
-"""Parameters of a judge that say how long a reply may be."""
+"""Parameters of a judge that limit the length of a reply."""
 WHERE = ("api_base", "store", "no_cache", "timeout", "retries", "max_concurrency")
-"""Settings that the judge goes on with; how it asks is kept with the run, whose caps end with it."""
+"""Settings that are passed on to the aligned judge. The run stores how it asks; the run's caps end with the run."""
 NOUNS = (
     *("answer", "article", "code", "description", "draft", "email", "explanation", "letter", "message", "note", "post"),
     *("reply", "report", "response", "review", "story", "summary", "text", "translation"),
 )
-"""Nouns for the outputs of applications."""
+"""Nouns for an application's outputs."""
 _NOUN = re.compile(rf"\b({'|'.join(NOUNS)})\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: ignore[misc]
-    """Aligns a judge of MLflow's with people's assessments, as far as held-out traces confirm it."""
+    """Aligns an MLflow judge with people's assessments, as far as held-out traces confirm it."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         """Take the settings; no model is asked yet.
 
         Args:
-            run: Directory of the run; the same ``align`` on it goes on where it stopped, and a finished one is read.
-            model: askance's name of the model that judges (``provider/model``), or an object that can be asked; by
-                default the judge's own (``openai:/gpt-4o-mini`` is ``openai/gpt-4o-mini``).
-            checklist: The questions to start from; by default one, with the judge's instructions as its rubric.
-            prompt: The model's prompt; askance's own neutral one by default.
+            run: Directory of the run. The same ``align`` continues an interrupted run and reads a finished one.
+            model: Name in askance of the model that judges (``provider/model``), or a model object; default: the
+                judge's own model (``openai:/gpt-4o-mini`` is ``openai/gpt-4o-mini``).
+            checklist: Questions to start from; default: one question, with the judge's instructions as its rubric.
+            prompt: The model's prompt; default: askance's own neutral prompt.
             callbacks: Functions called with every event of the run, e.g.
                 :class:`~askance.bridges.mlflow_callback.MLflowCallback`.
             options: Settings of :class:`~askance.optimizer.options.AlignOptions`, e.g. ``call_budget``, ``api_base``,
@@ -107,16 +107,17 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         """Return a judge in place of ``judge`` with questions, weights and threshold that fit people's assessments
         better.
 
-        An assessment counts if its source is human and its name is the judge's. Several on a trace are several raters.
-        A judge that askance has aligned before goes on from its run: give another directory for the new run.
+        An assessment counts if its source is human and its name is the judge's. Several assessments of a trace count as
+        several raters. For a judge that askance aligned before, the new run builds on the earlier one and needs
+        another directory.
 
         Args:
-            judge: It must read the outputs, and may read inputs and expectations.
-            traces: As of ``mlflow.search_traces(return_type="list")``. Traces that nobody assessed are left out, and
-                reported.
+            judge: Judge that reads the outputs, and perhaps inputs and expectations.
+            traces: List from ``mlflow.search_traces(return_type="list")``. Traces without a person's assessment are
+                left out and reported.
 
         Returns:
-            The judge of the run, or the starting judge where nothing was gained. Its ``askance_run`` has the figures.
+            The judge of the run, or the starting judge if nothing was gained. Its ``askance_run`` has the figures.
 
         Raises:
             InputError: Too few assessments, values of mixed kinds, variables that askance does not show, or another
@@ -127,7 +128,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         _check_variables(judge)
         earlier, before = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
         options = {name: value for name, value in self._options.items() if name != "labels"}
-        options.setdefault("measures", "none")  # MLflow's judge is told in words what it looks at
+        options.setdefault("measures", "none")  # MLflow's judge has only its instructions
         model = self._model
         if model is None:
             model, options = _model_of(judge, options)
@@ -155,7 +156,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         return AskanceJudge(judge, result, form, model, asked)
 
     def _start(self, judge: Any, form: ValueForm) -> str | Path | Checklist:
-        """The questions to start from: the given ones, or one, with the instructions as rubric."""
+        """Return the questions to start from: the given ones, or one question with the instructions as rubric."""
         if self._checklist is not None:
             return self._checklist
         rubric = _VARIABLE.sub(lambda match: SHOWN[match[1]], str(judge.instructions)).strip()
@@ -167,9 +168,8 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
 
 
 def noun_in(instructions: str) -> str:
-    """The noun for an output in a judge's instructions: the one of ``NOUNS`` nearest to ``{{ outputs }}``, or "output".
-
-    Learned questions use the same noun.
+    """Return the noun for an output in a judge's instructions: the noun of ``NOUNS`` nearest to ``{{ outputs }}``, or
+    "output". Learned questions use the same noun.
     """
     places = [match.start() for match in _VARIABLE.finditer(instructions) if match[1] == "outputs"] or [0]
     nouns = [
@@ -180,7 +180,7 @@ def noun_in(instructions: str) -> str:
 
 
 def _check_variables(judge: Any) -> None:
-    """Refuse a judge that reads what askance cannot show, or no outputs."""
+    """Raise InputError for a judge that reads a variable unknown to askance, or no outputs."""
     fields = [each.name for each in judge.get_input_fields()]
     written = _VARIABLE.findall(str(judge.instructions))
     strange = [name for name in dict.fromkeys([*fields, *written]) if name not in SHOWN]
@@ -194,7 +194,7 @@ def _check_variables(judge: Any) -> None:
 
 
 def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """askance's name of a judge's model, and the options with the address that it is asked at."""
+    """Return askance's name of a judge's model, and the options with the address of its server."""
     if isinstance(judge, AskanceJudge):
         return judge.model, options
     uri = str(getattr(judge, "model", None))
@@ -204,7 +204,7 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
             f"The judge '{judge.name}' asks {uri}, which askance cannot reach by that name; give the optimiser "
             "model='provider/model' (and api_base='http://...' for a server of your own)."
         )
-    # Not public in MLflow, but without them another endpoint would be asked than the judge's.
+    # These attributes are not public in MLflow. Without them askance could ask another endpoint than the judge does.
     if getattr(judge, "_extra_headers", None):
         raise InputError(
             f"The judge '{judge.name}' sends headers of its own, which askance does not; give the optimiser a model."
@@ -214,7 +214,8 @@ def _model_of(judge: Any, options: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
-    """Settings that correspond to a judge's ``inference_params``."""
+    """Return the settings that correspond to a judge's ``inference_params``. Raises InputError if one has no
+    counterpart."""
     settings_of_judge: dict[str, Any] = {}
     for name, value in (getattr(judge, "inference_params", None) or {}).items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -242,7 +243,7 @@ def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
 
 
 def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The assessed traces as rows of examples, oldest first, and all values that people gave."""
+    """Return the assessed traces as rows of examples, oldest first, and all values that people gave."""
     fields = [field.name for field in judge.get_input_fields()]
     rows: list[dict[str, Any]] = []
     values: list[Any] = []
@@ -273,7 +274,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
 
 
 def _place(trace: Any) -> tuple[int, str]:
-    """Start and id of a trace: the same traces are the same run in any order."""
+    """Return the sort key of a trace, its start and id, so that the same traces in any order are the same run."""
     if not hasattr(trace, "info") or not hasattr(trace, "data"):
         raise InputError(
             "A list of traces is needed, as mlflow.search_traces(return_type='list') gives, not of "
@@ -283,7 +284,7 @@ def _place(trace: Any) -> tuple[int, str]:
 
 
 def _is_peoples(assessment: Any, judge: Any) -> bool:
-    """Whether people gave an assessment under the judge's name; names are compared as MLflow's own optimisers do."""
+    """Whether a person gave the assessment under the judge's name. Names are compared as in MLflow's own optimisers."""
     return (
         assessment.feedback is not None
         and assessment.valid is not False
@@ -293,7 +294,7 @@ def _is_peoples(assessment: Any, judge: Any) -> bool:
 
 
 def _value(value: Any, trace: Any, judge: Any) -> Any:
-    """A label or a number."""
+    """Return a person's value as a label or a number."""
     if isinstance(value, bool):
         return value
     if not isinstance(value, (int, float, str)):
@@ -308,7 +309,7 @@ def _value(value: Any, trace: Any, judge: Any) -> Any:
 
 
 def _check_kinds(rows: Sequence[dict[str, Any]], judge: Any) -> None:
-    """Refuse labels beside numbers, naming a trace of each."""
+    """Raise InputError for a mix of labels and numbers; the message names a trace of each."""
     where: dict[bool, tuple[str, Any]] = {}
     for row in rows:
         for each in row["human"]["overall"]:

@@ -1,4 +1,4 @@
-"""Runs, evaluations and judges in MLflow: a callback for runs, and a function for what ``evaluate`` gives.
+"""Logging to MLflow: a callback for runs, and a function for results of ``evaluate``.
 
 .. code-block:: python
 
@@ -10,7 +10,7 @@
     found = askance.evaluate("later.jsonl", judge="run")
     log_evaluation(found, "run", tracking_uri="sqlite:///mlflow.db")
 
-It needs the extra: ``pip install 'askance[mlflow]'``. MLflow itself sends usage figures to its makers unless
+This needs the extra: ``pip install 'askance[mlflow]'``. MLflow itself sends usage figures to its makers unless
 ``MLFLOW_DISABLE_TELEMETRY=true`` is set.
 """
 
@@ -43,14 +43,14 @@ FILES = (
     "lessons.jsonl",
     "report.html",
 )
-"""Artifacts, where they are there."""
+"""Files that are logged as artifacts if they exist."""
 LONGEST_PARAMETER = 500
-"""Characters; the least that any MLflow server takes. ``config.yaml`` has every setting whole."""
+"""Most characters of a parameter. Every MLflow server takes this many. ``config.yaml`` has every setting in full."""
 MOST_METRICS = 900
 """Most metrics in one call; a server takes 1,000 entries."""
 TAG = "askance.run"
 _UNNAMEABLE = re.compile(r"[^\w\-. /:]", re.ASCII)
-"""Signs that MLflow does not take in a name; dimensions may be called anything."""
+"""Characters that MLflow refuses in a name. Names of dimensions may have any characters."""
 
 
 class MLflowCallback:
@@ -60,11 +60,11 @@ class MLflowCallback:
     each candidate's version number; ``disagreements`` and ``disagreements_read`` at each iteration. When the run is
     written: ``best.test.spearman`` with its interval (``best.test.low``, ``best.test.high``), all other numbers in
     ``result.json``, and the files as artifacts, among them the judge (``judge.yaml``). Undefined numbers are left out.
-    A resumed run goes on in its first MLflow run. A run that ends without a result is marked as killed when Python
-    exits, or another run begins with the same callback.
+    A resumed run continues in its first MLflow run. A run that ends without a result is marked as killed when Python
+    exits or when another run begins with the same callback.
 
-    The calls to MLflow are made between the run's own steps, which wait for them. A server that fails once is not asked
-    again; the run goes on without it, and the log says so.
+    The run waits while MLflow is called between its steps. After one failure the server is not called again; the run
+    continues without it, and the log says so.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class MLflowCallback:
         """Take the settings; a connection is made when a run begins.
 
         Args:
-            tracking_uri: As MLflow has it, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default:
-                MLflow's own (``MLFLOW_TRACKING_URI``).
-            experiment: Name of the experiment; it is made where there is none.
-            run_name: Default: the name of the run's directory.
+            tracking_uri: MLflow's tracking URI, e.g. ``sqlite:///mlflow.db`` or ``http://localhost:5000``; default:
+                MLflow's own setting (``MLFLOW_TRACKING_URI``).
+            experiment: Name of the experiment; it is created if it does not exist.
+            run_name: Name of the MLflow run; default: the name of the run's directory.
 
         Raises:
             MissingExtraError: MLflow is not installed.
@@ -89,7 +89,7 @@ class MLflowCallback:
         self._id: str | None = None
 
     def __call__(self, event: Event) -> None:
-        """Take an event of a run."""
+        """Log an event of a run."""
         if isinstance(event, RunBegan):
             self._begin(event)
             return
@@ -102,7 +102,7 @@ class MLflowCallback:
             raise
 
     def _begin(self, event: RunBegan) -> None:
-        """Go on with the MLflow run of this directory, or make one."""
+        """Continue the MLflow run of this directory, or create one."""
         from mlflow.entities import Param
 
         self._give_up()
@@ -151,7 +151,7 @@ class MLflowCallback:
         _log_metrics(self._client, self._id, values, step)
 
     def _give_up(self) -> None:
-        """Python ends, or another run begins, and the run was not written."""
+        """Mark a run without a result as killed, when Python ends or another run begins."""
         run_id, self._id = self._id, None
         if run_id is not None:
             self._client.set_terminated(run_id, status="KILLED")
@@ -173,13 +173,13 @@ def log_evaluation(
     and ``examples``. Artifacts are ``evaluation.json``, ``verdicts.jsonl`` and ``judge.yaml``.
 
     Args:
-        found: As ``askance.evaluate`` or a judge's ``evaluate`` returns it.
+        found: Result of ``askance.evaluate`` or of a judge's ``evaluate``.
         judge: A run's directory, a ``judge.yaml`` or a judge.
-        tracking_uri: As of :class:`MLflowCallback`.
-        experiment: Name of the experiment; it is made where there is none.
-        run_name: Name of the run; MLflow makes one up otherwise.
-        run_id: An MLflow run to log to, e.g. ``mlflow.active_run().info.run_id``, which stays open; otherwise one is
-            made.
+        tracking_uri: See :class:`MLflowCallback`.
+        experiment: Name of the experiment; it is created if it does not exist.
+        run_name: Name of the run; default: a name by MLflow.
+        run_id: MLflow run to log to, e.g. ``mlflow.active_run().info.run_id``. It stays open. Without an id a new run
+            is created.
 
     Returns:
         The id of the MLflow run.
@@ -208,13 +208,13 @@ def log_evaluation(
 
 
 def _experiment(client: Any, name: str) -> str:
-    """Its id; it is made where there is none."""
+    """Return the id of an experiment, which is created if it does not exist."""
     found = client.get_experiment_by_name(name)
     return str(found.experiment_id if found else client.create_experiment(name))
 
 
 def _log_metrics(client: Any, run_id: str | None, values: Mapping[str, float | None], step: int) -> None:
-    """Log the defined values, as many at once as a server takes."""
+    """Log the defined values, in parts that a server takes."""
     from mlflow.entities import Metric
     from mlflow.utils.time import get_current_time_millis
 
@@ -229,7 +229,7 @@ def _log_metrics(client: Any, run_id: str | None, values: Mapping[str, float | N
 
 
 def _parameters(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings as texts, without those that are not set."""
+    """Yield the settings that have a value, as texts."""
     for name, value in config.items():
         if value is not None and value != {}:
             text = str(value)
@@ -237,7 +237,7 @@ def _parameters(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(row: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers in nested objects, named by their paths; of the lists the lengths."""
+    """Yield the numbers in nested objects, named by their paths, and the lengths of top-level lists."""
     for name, value in row.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{before}{name}.")

@@ -1,4 +1,4 @@
-"""A judge of askance as a judge of MLflow: it says what people said, in their words or on their scale."""
+"""A judge of askance as an MLflow judge: it answers with people's labels or on people's scale."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ mlflow_judges: Any = import_optional(
     "mlflow.genai.judges.base", "mlflow", "mlflow-skinny", "Judges that can be aligned came with MLflow 3.4."
 )
 SHOWN = {"inputs": "the input", "outputs": "the output", "expectations": "the reference"}
-"""Variables of MLflow's judges that askance knows, with their names in texts that a model reads."""
+"""Variables of MLflow's judges that askance knows, with their names in prompts."""
 
 
 def as_text(value: Any) -> str:
-    """The text of inputs, outputs or expectations for a judge, as ``askance import`` reads traces; empty for
-    nothing."""
+    """Return inputs, outputs or expectations as a text for a judge, read as ``askance import`` reads traces. No value
+    gives an empty text."""
     return str(value) if isinstance(value, (int, float)) else text_of(value) or ""
 
 
 def texts_of(fields: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The texts of an example; only the variables that a judge reads are shown to it."""
+    """Return the texts of an example, with only the variables that the judge reads."""
     shown = {name: as_text(values.get(name)) if name in fields else "" for name in SHOWN}
     return {"input": shown["inputs"], "output": shown["outputs"]} | (
         {"reference": shown["expectations"]} if shown["expectations"] else {}
@@ -42,12 +42,12 @@ def texts_of(fields: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]
 
 
 def value_type_of(judge: Any) -> Any:
-    """The type of value that a judge gives; a text before MLflow 3.6, where judges do not say."""
+    """Return the type of a judge's values; ``str`` before MLflow 3.6, where judges have no such field."""
     return getattr(judge, "feedback_value_type", str)
 
 
 def values_in(trace: Any) -> dict[str, Any]:
-    """Inputs and outputs of a trace's root, and its expectations by name."""
+    """Return inputs and outputs of a trace's root, and its expectations by name."""
     root = next((span for span in trace.data.spans if span.parent_id is None), None)
     expected = {each.name: each.expectation.value for each in trace.info.assessments or () if each.expectation}
     return {
@@ -59,15 +59,16 @@ def values_in(trace: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ValueForm:
-    """The form of a value in place of a score: one of two labels, or a number on a scale."""
+    """The form of the judge's values in MLflow: one of two labels, or a number on a scale."""
 
     good: Any = True
     bad: Any = False
     scale: tuple[float, float] | None = None
-    """None where values are labels."""
+    """Lowest and highest number; None if values are labels."""
     numbers: tuple[float, ...] = ()
-    """The only ones there are, where the type names them."""
+    """The allowed numbers, if the type lists them."""
     whole: bool = False
+    """Whether numbers are rounded to integers."""
 
     @classmethod
     def of(
@@ -78,15 +79,15 @@ class ValueForm:
         scale: tuple[float, float] | None,
         before: ValueForm | None = None,
     ) -> ValueForm:
-        """The form of the values that people gave.
+        """Return the form of the values that people gave.
 
         Args:
             given: Labels or numbers, not both. The commonest label of each side is used.
             kind: The judge's ``feedback_value_type``.
             labels: Further words, as for :func:`~askance.prompts.human_feedback.parse_labels`.
-            scale: Lowest and highest number; None takes those in ``given``.
-            before: The form of the values that an earlier run learned from. A label that nobody gave this time
-                keeps its word, and a scale is no shorter.
+            scale: Lowest and highest number; default: the lowest and highest in ``given``.
+            before: Form of the values in an earlier run. It provides the label of a side that nobody gave this time,
+                and the scale covers its range too.
 
         Raises:
             InputError: All labels are on one side, or all numbers are the same.
@@ -112,7 +113,7 @@ class ValueForm:
         return cls(scale=(low, high), numbers=tuple(sorted(named)), whole=kind is int)
 
     def value(self, score: float, passes: bool) -> Any:
-        """The value of an output with a score in [0, 1]."""
+        """Return the value of an output with a score in [0, 1]."""
         if self.scale is None:
             return self.good if passes else self.bad
         number = self.scale[0] + score * (self.scale[1] - self.scale[0])
@@ -122,7 +123,7 @@ class ValueForm:
 
 
 def meaning(value: Any, labels: Labels) -> bool:
-    """Whether a label speaks for an output. Raises InputError where the word is not known."""
+    """Whether a label speaks for an output. Raises InputError for an unknown word."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold()
@@ -136,7 +137,7 @@ def meaning(value: Any, labels: Labels) -> bool:
 
 
 def _word(side: bool, named: Sequence[Any], seen: Sequence[Any], kind: Any, labels: Labels) -> Any:
-    """The label for one side: as the judge's type has it, or else as people wrote it most often."""
+    """Return the label for one side: from the judge's type, or else the label that people gave most often."""
     if kind is bool:
         return side
     own = [each for each in named if isinstance(each, (bool, str)) and meaning(each, labels) is side]
@@ -144,20 +145,19 @@ def _word(side: bool, named: Sequence[Any], seen: Sequence[Any], kind: Any, labe
 
 
 class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
-    """The judge of a finished run, called by MLflow; its answers are kept, capped and repeated as everywhere in
-    askance.
+    """The judge of a finished run, for MLflow. Answers are stored, capped and repeated as everywhere in askance.
 
-    ``mlflow.genai.evaluate(data=..., scorers=[judge])`` uses it; made by
-    :class:`~askance.bridges.mlflow_alignment.AskanceAlignmentOptimizer`.
+    Made by :class:`~askance.bridges.mlflow_alignment.AskanceAlignmentOptimizer`, and used by
+    ``mlflow.genai.evaluate(data=..., scorers=[judge])``.
     """
 
     def __init__(
         self, original: Any, result: RunResult, form: ValueForm, model: str | Model, options: Mapping[str, Any]
     ) -> None:
-        """A judge in place of ``original``, MLflow's, whose name, variables and type of value it has.
+        """Replace MLflow's judge ``original``, with the same name, variables and type of value.
 
-        ``options`` are settings of :class:`~askance.evaluation.options.EvaluateOptions` that are not about a whole data
-        set, the address of the model's server among them.
+        ``options`` are settings of :class:`~askance.evaluation.options.EvaluateOptions` that also apply to a single
+        output, e.g. the address of the model's server.
         """
         super().__init__(name=original.name, description=original.description, aggregations=original.aggregations)
         kept = load_judge(result.directory)
@@ -171,12 +171,12 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def askance_run(self) -> RunResult:
-        """The run that it comes from, with its figures, edits and learned questions."""
+        """The run that learned this judge, with its figures, edits and learned questions."""
         return self._run
 
     @property
     def directory(self) -> Path:
-        """Directory of the run: ``askance export`` takes the judge elsewhere, ``askance report`` shows it."""
+        """Directory of the run, for ``askance export`` and ``askance report``."""
         return self._run.directory
 
     @property
@@ -186,29 +186,29 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
 
     @property
     def instructions(self) -> str:
-        """The aligned judge's instructions, and every question that is asked of an output."""
+        """The original judge's instructions, and every question that is asked about an output."""
         asked = "\n".join(f"- {each.criterion}" for each in self._checklist.questions)
         return f"{self._original.instructions}\n\nQuestions that are asked of each output:\n{asked}"
 
     @property
     def model(self) -> str:
-        """Name of the model in askance, ``provider/model``."""
+        """Name of the judge's model in askance, ``provider/model``."""
         return self._source
 
     @property
     def feedback_value_type(self) -> Any:
-        """The value type of the judge that was aligned."""
+        """Value type of the original judge."""
         return value_type_of(self._original)
 
     @property
     def kind(self) -> Any:
-        """A class, which MLflow does not take into its registry."""
+        """The kind CLASS, which MLflow does not take into its registry."""
         from mlflow.genai.scorers.base import ScorerKind
 
         return ScorerKind.CLASS
 
     def register(self, **options: Any) -> Any:
-        """Refuse, with a way out: MLflow keeps a judge's words, and this judge is more than words."""
+        """Raise InputError: MLflow's registry keeps only a judge's instructions. The message names other ways."""
         raise InputError(
             "MLflow's registry keeps instructions, and this judge is questions with weights and a threshold. Log its "
             "run with MLflowCallback, or write it as a file that stands alone: askance export "
@@ -216,7 +216,7 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         )
 
     def get_input_fields(self) -> list[Any]:
-        """The input fields of the judge that was aligned."""
+        """Return the input fields of the original judge."""
         return list(self._original.get_input_fields())
 
     def __call__(
@@ -225,9 +225,9 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         """Judge one output. Missing arguments are taken from the trace.
 
         Returns:
-            MLflow's ``Feedback``: a label at the judge's threshold, or its score on people's scale. Its rationale
-            names the questions that speak against the output; its metadata has ``askance.score``, in [0, 1], and the
-            scores by dimension.
+            MLflow's ``Feedback``: a label by the judge's threshold, or the score on people's scale. The rationale
+            names the questions that speak against the output. The metadata have ``askance.score``, in [0, 1], and
+            the scores by dimension.
 
         Raises:
             InputError: There is no output, or another variable that the judge reads is empty.

@@ -1,6 +1,6 @@
-"""Spans in the conventions of OpenTelemetry, and logs in the forms of OpenAI, whichever tool wrote them.
+"""Readers for spans in OpenTelemetry's conventions and for logs in OpenAI's forms, whichever tool wrote them.
 
-Each ``…_parts`` takes one row of an exported file and returns its parts; None means that it has another form.
+Each ``…_parts`` takes one row of an exported file and returns its parts, or None if the row has another form.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .traced_spans import (
 
 # --- OpenTelemetry ------------------------------------------------------------------------------------------------
 #
-# Read are the attributes of OpenInference (Phoenix, Arize) and OpenTelemetry's own conventions for generative AI: in
-# Phoenix's data frame of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
-# (``get_span_annotations_dataframe``), in the answers of its API for both, in spans as the Python SDK writes them, and
-# in OTLP as JSON. An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
+# Attributes: OpenInference (Phoenix, Arize) and OpenTelemetry's own conventions for generative AI. Files: Phoenix's
+# data frames of spans (``get_spans_dataframe``; CSV, Parquet, JSON) and of annotations
+# (``get_span_annotations_dataframe``), its API's answers for both, spans written by the Python SDK, and OTLP as JSON.
+# An annotation's ``annotator_kind`` is ``HUMAN``, ``LLM`` or ``CODE``.
 
 _PREFIX = "attributes."
 _WHOLE = ("input.value", "output.value")
-"""Attributes that are read as a whole, by :func:`_value`."""
+"""Attributes that :func:`_flat` does not divide; :func:`_value` reads them."""
 _OTLP_VALUES = ("stringValue", "boolValue", "intValue", "doubleValue")
 
 
@@ -62,7 +62,7 @@ def openinference_parts(row: Row) -> list[Part] | None:
 
 
 def _attributes(row: Row) -> dict[str, Any]:
-    """The attributes under dotted names, however they are nested."""
+    """Return the attributes under dotted names, however they are nested."""
     columns = {name.removeprefix(_PREFIX): row[name] for name in row if str(name).startswith(_PREFIX)}
     return dict(_flat({**mapping(row.get("attributes")), **{name: loaded(column) for name, column in columns.items()}}))
 
@@ -89,12 +89,12 @@ def _span(span: str, trace: str, parent: str | None, name: Any, attributes: Row,
 
 
 def _below(attributes: Row, name: str) -> dict[str, Any]:
-    """An attribute that was an object, whose openinference_parts stand under dotted names of their own."""
+    """Return an object attribute whose fields are stored under dotted names."""
     return {each.removeprefix(f"{name}."): value for each, value in attributes.items() if each.startswith(f"{name}.")}
 
 
 def _value(attributes: Row, side: str) -> Any:
-    """A span's input or output: its value, else its messages, in the conventions of OpenInference or GenAI."""
+    """Return a span's input or output: its value, else its messages, in the conventions of OpenInference or GenAI."""
     value = attributes.get(f"{side}.value")
     if value is not None:
         return loaded(value, texts="json" in str(attributes.get(f"{side}.mime_type", "")))
@@ -108,7 +108,7 @@ def _value(attributes: Row, side: str) -> Any:
 
 
 def _of_parts(message: Any) -> Any:
-    """A message of the GenAI conventions, which has ``openinference_parts`` where others have ``content``."""
+    """Convert a message of the GenAI conventions, which have ``parts`` instead of ``content``."""
     if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
         return message
     content = [{**each, "text": each.get("content", each.get("text"))} for each in entries(message["parts"])]
@@ -116,7 +116,7 @@ def _of_parts(message: Any) -> Any:
 
 
 def _numbered(attributes: Row, prefix: str, within: str) -> list[dict[str, Any]]:
-    """Messages under names such as ``PREFIX.0.message.role``."""
+    """Return messages that are stored under names such as ``PREFIX.0.message.role``."""
     form = re.compile(
         rf"{re.escape(prefix)}\.(\d+)\.{re.escape(within)}(role|content|contents\.\d+\.message_content\.text)"
     )
@@ -163,16 +163,16 @@ def _otlp_value(value: Row) -> Any:
 
 # --- OpenAI -------------------------------------------------------------------------------------------------------
 #
-# Read are stored completions and their messages, responses, batches, requests with their responses, and lists of
-# messages as for fine-tuning. A batch has its requests in one file and its answers in another, and a stored completion
-# its messages: give both files.
+# Files: stored completions and their messages, responses, batches, requests with their responses, and lists of
+# messages for fine-tuning. A batch has requests and answers in two files. A stored completion and its messages are in
+# two files as well. Give both.
 
 _STORED = re.compile(r"(chatcmpl-\w+)-(\d+)")
 _PAIRS = (("request", "response"), ("input", "output"), ("request", "completion"), ("prompt", "completion"))
 
 
 def openai_parts(row: Row) -> list[Part] | None:
-    """Return the exchange that a row holds."""
+    """Return the exchange in a row."""
     if "custom_id" in row:
         return _batch(row)
     if row.get("object") in ("chat.completion", "response"):
@@ -226,12 +226,12 @@ def _metadata(row: Row) -> dict[str, Any]:
 
 
 def _tools(row: Row) -> dict[str, Any]:
-    """The definitions of the tools in a request."""
+    """Return the tool definitions of a request."""
     return {name: row[name] for name in DEFINITIONS if isinstance(row.get(name), list)}
 
 
 def _asked(body: Row) -> Any:
-    """The request to a model: messages, the input of a response with its instructions, or a prompt."""
+    """Return the request to a model: messages, the input of a response with its instructions, or a prompt."""
     if body.get("messages"):
         return body["messages"]
     input = body.get("input", body.get("prompt"))
@@ -243,7 +243,7 @@ def _asked(body: Row) -> Any:
 
 
 def _answer(body: Row) -> Any:
-    """The model's answer: the first choice, or the messages of a response."""
+    """Return the model's answer: the first choice, or the messages of a response."""
     choices = entries(body.get("choices"))
     if choices:
         return choices[0].get("message", choices[0].get("text"))
@@ -255,13 +255,13 @@ def _answer(body: Row) -> Any:
 # --- OpenAI Evals -------------------------------------------------------------------------------------------------
 #
 # The log of a run (``oaieval``) has one event a line. ``sampling`` has the question and answer of a model. ``match``,
-# ``metrics`` and the like have the grader's result. The lines of the run itself hold no sample.
+# ``metrics`` and similar events have the grader's result. Lines about the run itself have no sample.
 
 _OF_RUN = ("spec", "final_report")
 
 
 def openai_evals_parts(row: Row) -> list[Part] | None:
-    """Return the sample or the grade that an event of a log holds."""
+    """Return the sample or the grades of a log's event."""
     if any(isinstance(row.get(name), Mapping) for name in _OF_RUN) and "sample_id" not in row:
         return []
     if not {"sample_id", "event_id", "type"} <= row.keys():

@@ -1,4 +1,4 @@
-"""Exported traces made into examples: one a trace, of its root or of the spans with a name, with what people said."""
+"""Import of exported traces as examples, from each trace's root or its spans with a name, with people's scores."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ FORMATS: dict[str, Callable[[Row], list[Part] | None]] = {
 }
 """Readers of a row, by format; they return None for a row of another format."""
 LISTS = ("data", "traces", "runs", "spans", "items", "feedback", "annotations")
-"""Names under which an API's answer has its rows."""
+"""Fields of an API's answer that may hold the rows."""
 
 
 TUNED = frozenset({"id", "messages", "metadata", "tags", "tools", "functions", "parallel_tool_calls"})
-"""Fields of the rows that models are tuned on; others beside messages are a table's columns."""
+"""Fields of fine-tuning data. Any further field beside ``messages`` means that the file is a table."""
 
 
 @dataclass(frozen=True)
 class ImportedTraces:
-    """Examples, and what was left out."""
+    """Imported examples, with notes on what was left out."""
 
     rows: tuple[dict[str, Any], ...]
-    """Rows as in an examples file."""
+    """Rows of an examples file."""
     format: str
     notes: tuple[str, ...]
     """Sentences on what was read, what was left out and why."""
 
     def to_jsonl(self) -> str:
-        """The content of an examples file."""
+        """Return the content of an examples file."""
         return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows)
 
 
@@ -77,16 +77,16 @@ def import_traces(
     """Read traces that another tool exported.
 
     Args:
-        files: One or more; spans may be in one and their scores in another.
-        source: One of ``FORMATS``; found out where it is None and not ambiguous.
-        span: Take the spans of this name instead of each trace's root.
-        scores: Names of scores that are people's although the format does not say so, or names a program.
-        fields: Our field to a place in the span, in place of its whole input and output: a path such as
-            ``output.answer``, ``input.0.content`` or ``metadata.rating``.
+        files: One file or several; spans may be in one file and their scores in another.
+        source: One of ``FORMATS``; None detects the format.
+        span: Take the spans with this name instead of each trace's root.
+        scores: Names of scores that people gave, although the format names a program or nobody.
+        fields: Map of our field to a path in the span, in place of its whole input or output, e.g. ``output.answer``,
+            ``input.0.content`` or ``metadata.rating``.
 
     Raises:
-        InputError: A file cannot be read, is of no known format or of several, no span has that name, or there is no
-            example in the files.
+        InputError: A file cannot be read, its format is unknown or ambiguous, no span has that name, or the files
+            have no example.
         MissingExtraError: Parquet and Excel need packages of the extra ``files``.
     """
     fields = fields or {}
@@ -135,7 +135,7 @@ def import_traces(
 
 
 def _content(placed: tuple[str, Mapping[str, Any]]) -> bytes:
-    """A hash of a row, by which it is recognised where the times of two exports overlap."""
+    """Return a hash of a row, to recognise rows that two overlapping exports share."""
     return sha256(json.dumps(placed[1], default=str).encode()).digest()
 
 
@@ -146,7 +146,7 @@ def _is_peoples(score: GivenScore, scores: Sequence[str]) -> bool:
 def _row(
     name: str, span: TracedSpan, given: Sequence[GivenScore], fields: FieldMap, reference: str | None
 ) -> dict[str, Any] | str:
-    """The example of a span, as in an examples file; or the reason why it is none."""
+    """Return a span as a row of an examples file, or the reason why it is left out."""
     row = {"id": name, **_mapped(span, fields)}
     for field in ("input", "output"):
         if field not in row:
@@ -175,8 +175,8 @@ def _row(
 
 
 def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
-    """The fields of a span that are not empty. Raises InputError where a field that takes an object is given something
-    else."""
+    """Return the fields of a span that are not empty. Raises InputError if ``human`` or ``metadata`` is mapped to a
+    value that is no object."""
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
     for ours, places in {"input": "input", "output": "output", **fields}.items():
@@ -199,7 +199,8 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
 
 
 def _conversation_or(text: str, value: Any) -> Any:
-    """The messages of a value, where it has several, or images or calls, and they read as its text; else the text."""
+    """Return the messages of a value if it has several, or images or tool calls, and they give the same text; else the
+    text."""
     raw, sent = chat.raw_messages(value), chat.chat_of(StructuredText(text, value))
     if len(sent) < 2 and not any("tool_calls" in each or isinstance(each["content"], list) for each in sent):
         return text
@@ -211,7 +212,7 @@ def _one(values: list[Any]) -> Any:
 
 
 def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
-    """Yield whose scores were taken, and which were not and why."""
+    """Yield sentences on the scores that were taken and those that were left out, with reasons."""
     everything = [score for given in found.scores.values() for score in given]
     rated, remarks = (sum(getattr(score, part) is not None for score in used) for part in ("value", "comment"))
     yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
@@ -230,7 +231,7 @@ def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[Given
 
 
 def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the unknown labels, which have to be explained where the file is used."""
+    """Yield sentences on unknown labels, which the user of the file has to explain."""
     words: dict[str, set[str]] = defaultdict(set)
     for row in examples:
         for name, value in row.get("human", {}).items():
@@ -243,8 +244,8 @@ def _said_of_labels(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of a file, each with its place: of a table or JSONL, or the objects of one JSON document. Raises
-    InputError where it cannot be read."""
+    """Yield the rows of a table, a JSONL file or one JSON document, each with its place. Raises InputError if the file
+    cannot be read."""
     if suffix_of(path) in (".json", ".jsonl", ".ndjson") and (whole := _document(path)) is not None:
         for number, item in enumerate(_unwrapped(whole), 1):
             if not isinstance(item, Mapping):
@@ -258,7 +259,7 @@ def _rows_of_file(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put None for numbers that are none (a data frame writes NaN for nothing), and texts for bytes."""
+    """Replace NaN and infinite numbers by None, since data frames write NaN for nothing; decode bytes as text."""
     holders: list[Any] = [row]
     while holders:
         holder = holders.pop()
@@ -273,7 +274,7 @@ def _plain(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _document(path: Path) -> Any:
-    """The one JSON document in a file; None where it is lines, or cannot be read."""
+    """Return the one JSON document in a file; None if the file has lines of JSON, or cannot be read."""
     try:
         with path.open("rb") as file:
             return json.loads(file.read().decode(encoding_of(file)))
@@ -282,7 +283,7 @@ def _document(path: Path) -> Any:
 
 
 def _unwrapped(value: Any) -> list[Any]:
-    """The rows in a list, or in an API's answer."""
+    """Return the rows in a list, or in an API's answer."""
     if isinstance(value, list):
         return value
     if isinstance(value, Mapping) and "id" not in value:
@@ -293,7 +294,7 @@ def _unwrapped(value: Any) -> list[Any]:
 
 
 def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -> tuple[str, list[Part], list[str]]:
-    """The format, the parts in all rows, and a message about rows of another format."""
+    """Return the format, the parts of all rows, and a message about rows of another format."""
     if source is None:
         source = _detected(rows)
     read = FORMATS[source]
@@ -315,9 +316,9 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
 
 
 def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
-    """Whether files are to be read as traces: their first rows are known by a format, or ``source`` is one.
+    """Whether files are read as traces: a format knows their first rows, or ``source`` names a format.
 
-    Lists of messages with further columns are a table, whose scores and comments would otherwise be lost.
+    Rows with messages and further columns are a table. Read as traces they would lose their scores and comments.
     """
     if source is not None and not (source in FORMATS and source in {form.name for form in FORMS}):
         return source in FORMATS
@@ -332,7 +333,7 @@ def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
 
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
-    """The format that knows the first rows of every file."""
+    """Return the format that knows the first row of every file. Raises InputError if no format or several do."""
     files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
     possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
     if len(possible) == 1:

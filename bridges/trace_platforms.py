@@ -1,6 +1,6 @@
-"""Exports of Langfuse, LangSmith and MLflow, read as spans with their scores and comments.
+"""Readers for exports of Langfuse, LangSmith and MLflow: spans with their scores and comments.
 
-Each ``…_parts`` takes one row of an exported file and returns its parts; None means that another tool wrote it.
+Each ``…_parts`` takes one row of an exported file and returns its parts, or None if another tool wrote the row.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .traced_spans import (
 
 # --- Langfuse -----------------------------------------------------------------------------------------------------
 #
-# Read are tables exported from its pages (CSV, JSON, JSONL), a trace downloaded as JSON, answers of its API, and what
-# it writes to blob storage (the same in snake case). The exported tables have a column for each score, without who
-# gave it. In a trace's JSON and in the API a score has its ``source``: ``ANNOTATION`` is people in Langfuse, ``EVAL`` a
-# judge, ``API`` either. A score of the type ``TEXT`` is a comment, and people's ``CORRECTION`` of an output its
+# Files: tables exported from its pages (CSV, JSON, JSONL), a trace downloaded as JSON, answers of its API, and its
+# files in blob storage (the same fields in snake case). The exported tables have a column for each score, but not its
+# author. In a trace's JSON and in the API a score has its ``source``: ``ANNOTATION`` means people in Langfuse, ``EVAL``
+# a judge, ``API`` either. A score of the type ``TEXT`` is a comment. People's ``CORRECTION`` of an output is its
 # reference.
 
 _LANGFUSE_SOURCES: dict[str, By] = {"ANNOTATION": "people", "EVAL": "model"}
@@ -41,11 +41,11 @@ _OF_TRACES = {"sessionId", "userId", "release", "bookmarked", "public", "htmlPat
 _OF_OBSERVATIONS = {"parentObservationId", "startTime", "type"}
 _OF_SCORES = {"value", "stringValue", "dataType", "source"}
 _LISTS = {"tags", "observations", "scores", "comments", "toolCalls", "toolCallNames", "traceTags", "prompts", "events"}
-"""Columns with lists that are no scores."""
+"""Columns whose lists are not scores."""
 
 
 def langfuse_parts(row: Row) -> list[Part] | None:
-    """Return the parts of a row of Langfuse."""
+    """Return the parts of a Langfuse row."""
     fields = _in_camel_case(row)
     if isinstance(fields.get("trace"), Mapping) and "observations" in fields:
         whole = {**fields["trace"], "observations": fields["observations"]}
@@ -79,7 +79,7 @@ def _langfuse_trace(fields: Row) -> Iterator[Part]:
 
 
 def _langfuse_texts(fields: Row) -> tuple[Any, Any]:
-    """Input and output, without the quotation marks that they have where both went through JSON twice."""
+    """Return input and output. Where both were written as JSON twice, the outer JSON is removed."""
     texts = [fields.get(name) for name in ("input", "output")]
     inner = [_in_json(text) for text in texts]
     both = None not in inner and all(isinstance(text, str) for text in texts)
@@ -88,7 +88,7 @@ def _langfuse_texts(fields: Row) -> tuple[Any, Any]:
 
 
 def _in_json(value: Any) -> tuple[Any] | None:
-    """The text or null that a text holds as JSON, else the text itself; None where it is no JSON."""
+    """Return, in a tuple, the text or null in a JSON text, or any other value unchanged; None for invalid JSON."""
     try:
         value_held = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ def _langfuse_score(fields: Row) -> Part:
     if kind == "CORRECTION" and trace is not None and by == "people" and words:
         return GivenReference(trace, str(words), span)
     name, comment = str(fields.get("name") or "score"), fields.get("comment")
-    if kind in ("CORRECTION", "TEXT"):  # no score: what should stand there, or a remark
+    if kind in ("CORRECTION", "TEXT"):  # no score, but the right output or a remark
         remark = text_or_none(words)
         about = None if kind == "CORRECTION" else str(fields.get("name"))
         return GivenScore(about, None, remark, by, trace, span, id=text_or_none(fields.get("id")))
@@ -129,7 +129,7 @@ def _langfuse_score(fields: Row) -> Part:
 
 
 def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:
-    """The scores of an exported table: columns with lists, one a name."""
+    """Yield the scores of an exported table: each score has a column of its own, with a list."""
     for name, value in fields.items():
         score_list = loaded(value)
         if name in _LISTS or not isinstance(score_list, list) or name in ("input", "output", "metadata"):
@@ -141,16 +141,16 @@ def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenS
 
 # --- LangSmith ----------------------------------------------------------------------------------------------------
 #
-# Read are runs and feedback as its API, its client (``list_runs``, ``list_feedback``, also through a data frame) and
-# its bulk export (Parquet) have them; nested ``child_runs`` too. ``feedback_source.type`` is ``app`` where a person
-# gave feedback in LangSmith, ``evaluator``, ``model`` or ``auto_eval`` for judges, and ``api`` for either.
-# ``feedback_stats`` has means only, without a source.
+# Files: runs and feedback from its API, its client (``list_runs``, ``list_feedback``, also through a data frame) and
+# its bulk export (Parquet); nested ``child_runs`` too. ``feedback_source.type`` is ``app`` for a person's feedback in
+# LangSmith, ``evaluator``, ``model`` or ``auto_eval`` for a judge's, and ``api`` for either. ``feedback_stats`` has
+# means only, without a source.
 
 _LANGSMITH_SOURCES: dict[str, By] = {"app": "people", "model": "model", "evaluator": "model", "auto_eval": "model"}
 
 
 def langsmith_parts(row: Row) -> list[Part] | None:
-    """Return the parts of a row of LangSmith."""
+    """Return the parts of a LangSmith row."""
     if "run_type" in row and "inputs" in row and ("id" in row or "run_id" in row):
         return list(_langsmith_run(row))
     if "run_id" in row and "key" in row and ("score" in row or "value" in row):
@@ -184,16 +184,16 @@ def _langsmith_feedback(row: Row) -> GivenScore:
 
 # --- MLflow -------------------------------------------------------------------------------------------------------
 #
-# Read are traces as ``Trace.to_dict`` and ``mlflow traces search --output json`` write them, and the data frame of
+# Files: traces from ``Trace.to_dict`` and ``mlflow traces search --output json``, and the data frame of
 # ``mlflow.search_traces`` (CSV, Parquet, JSON). An assessment's ``source_type`` is ``HUMAN``, ``LLM_JUDGE`` or
-# ``CODE``; its rationale is the comment. The expectation ``expected_response`` is the reference.
+# ``CODE``; its rationale is the comment. The expectations in ``_MLFLOW_REFERENCES`` are references.
 
 _MLFLOW_REFERENCES = ("expected_response", "expected_output", "ground_truth")
 _MLFLOW_INPUTS, _MLFLOW_OUTPUTS = "mlflow.spanInputs", "mlflow.spanOutputs"
 
 
 def mlflow_parts(row: Row) -> list[Part] | None:
-    """Return the parts of a row of MLflow."""
+    """Return the parts of an MLflow row."""
     if isinstance(row.get("info"), Mapping) and isinstance(row.get("data"), Mapping):
         return list(_mlflow_trace(row["info"], row["data"]))
     inner = mapping(row.get("trace"))

@@ -1,4 +1,4 @@
-"""Spans of traces, what people or judges said of them, and which spans become examples; the same for every format."""
+"""Spans of traces, scores by people or judges, and the choice of spans for examples. Shared by all formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ By = Literal["people", "model", "unknown"]
 
 @dataclass(frozen=True)
 class TracedSpan:
-    """One step of a trace; the root is the whole of it."""
+    """One step of a trace; the root span covers the whole trace."""
 
     id: str
     trace: str
@@ -33,9 +33,9 @@ class TracedSpan:
     output: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
-    """The error that it ended with."""
+    """Error with which the span ended."""
     piece: bool = False
-    """Whether the input is one of the messages of a conversation, each of which stands by itself."""
+    """Whether the input is a single message of a conversation, exported as a row of its own."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ class GivenScore:
     """A score, label or comment on a span, or on a whole trace."""
 
     name: str | None
-    """The quality that it is about; None for a comment in general."""
+    """Quality that the score rates; None for a general comment."""
     value: bool | float | str | None
     comment: str | None
     by: By
-    """``unknown`` where the format does not say whether a person or a program gave it."""
+    """Who gave the score; ``unknown`` if the format does not say."""
     trace: str | None
     span: str | None
-    """None: it is about the trace."""
+    """Span that is scored; None for the whole trace."""
     aggregate: bool = False
-    """A mean that counts only where the single scores are not there."""
+    """Whether the value is a mean, which counts only if the single scores are missing."""
     id: str | None = None
-    """Its own name, where the format has one."""
+    """The score's own id, if the format has one."""
 
 
 @dataclass(frozen=True)
 class GivenReference:
-    """The answer that people wrote for a trace, or for one span of it."""
+    """A reference answer by people for a trace, or for one of its spans."""
 
     trace: str
     text: str
@@ -72,8 +72,8 @@ Row = Mapping[str, Any]
 
 
 def loaded(value: Any, *, texts: bool = False) -> Any:
-    """Parse a text that holds JSON or a Python literal (as in a data frame's CSV); return anything else as it is.
-    ``texts``: whether a text in double quotes is JSON as well."""
+    """Parse a text that is JSON or a Python literal (as in a data frame's CSV); return anything else unchanged.
+    ``texts``: whether to parse JSON strings, numbers, true, false and null as well."""
     if not isinstance(value, str) or not value.strip():
         return value
     begin = value.lstrip()[0]
@@ -90,7 +90,7 @@ def loaded(value: Any, *, texts: bool = False) -> Any:
 
 
 def number(value: Any) -> bool | float | None:
-    """The number that a value is, or that a cell of a table holds as text; None where there is none."""
+    """Return a value as a number, also if it is written as text; None if it is no number."""
     if isinstance(value, (bool, int, float)):
         return value
     try:
@@ -103,12 +103,12 @@ def number(value: Any) -> bool | float | None:
 
 
 def scalar(value: Any) -> bool | float | str | None:
-    """A value that may be a score or a label; None for any other."""
+    """Return the value if it can be a score or a label, else None."""
     return value if isinstance(value, (bool, int, float, str)) else None
 
 
 def label_or_score(label: Any, score: Any) -> bool | float | str | None:
-    """The label if its meaning is known, else the score, else the label as it is."""
+    """Return the label if its meaning is known, else the score, else the label."""
     if isinstance(label, str) and label.strip().casefold() in MEANINGS:
         return label
     found = number(score)
@@ -116,35 +116,35 @@ def label_or_score(label: Any, score: Any) -> bool | float | str | None:
 
 
 def given_by(kind: str) -> By:
-    """The giver of a score, in formats that say ``HUMAN`` or the kind of a program."""
+    """Return who gave a score, for formats that say ``HUMAN`` or name a kind of program."""
     return "people" if kind == "HUMAN" else "model" if kind else "unknown"
 
 
 def text_or_none(value: Any) -> str | None:
-    """An id or a remark as text; None where it is empty."""
+    """Return an id or a remark as text; None if it is empty."""
     return str(value) if value not in (None, "") else None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The object that a value is, or holds as JSON; an empty one where it is none."""
+    """Return a value, or the JSON in it, as an object; an empty object if it is no object."""
     value = loaded(value)
     return value if isinstance(value, Mapping) else {}
 
 
 def entries(value: Any) -> list[Mapping[str, Any]]:
-    """The objects in the list that a value is, or holds as JSON."""
+    """Return the objects in a list, or in a JSON list; an empty list for any other value."""
     value = loaded(value)
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def counted(number: int, what: str) -> str:
-    """``1 trace``, ``2 traces``; of several words the first is counted."""
+    """Return ``1 trace``, ``2 traces``; the plural is put to the first word."""
     first, blank, rest = what.partition(" ")
     return f"{count(number, first)}{blank}{rest}"
 
 
 def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item]:
-    """Return the items without those whose key an earlier one has."""
+    """Return the items, only the first of those with the same key."""
     by_key: dict[object, Item] = {}
     for item in items:
         by_key.setdefault(key(item), item)
@@ -152,36 +152,36 @@ def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item
 
 
 def short(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata without what is empty."""
+    """Return metadata without empty values."""
     return {str(name): value for name, value in metadata.items() if value not in (None, "", [], {})}
 
 
 DEFINITIONS = ("tools", "functions")
-"""Names under which a request to a model has the definitions of its tools."""
+"""Fields of a request to a model that define its tools."""
 
 
 def named(row: Any) -> str:
-    """A name for a row without one, made from its content."""
+    """Return a name for a row without one, made from a hash of its content."""
     return f"row-{sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
 class TraceSet:
-    """The spans by trace, and what was said of them."""
+    """Spans, scores and references by trace."""
 
     traces: Mapping[str, Sequence[TracedSpan]]
     scores: Mapping[str, Sequence[GivenScore]]
-    """Scores by trace, each once."""
+    """Scores by trace, without repetitions."""
     references: Mapping[tuple[str, str | None], str]
-    """References by trace and span; a span of None is the trace."""
+    """References by trace and span; a span of None stands for the trace."""
     strays: int
-    """Scores on spans that are in no file."""
+    """Number of scores on spans that are in no file."""
     unlike: Sequence[str]
-    """Traces with two different texts for one span; the first one was taken."""
+    """Traces with two different texts for one span; the first text is used."""
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> TraceSet:
-        """Put the parts together. Parts of one span become one span, and repeated scores one score."""
+        """Combine the parts: parts of one span into one span, and repeated scores into one score."""
         unlike: dict[str, None] = {}
         spans: dict[tuple[str, str], TracedSpan] = {}
         scores: list[GivenScore] = []
@@ -202,7 +202,7 @@ class TraceSet:
         trace_of = {span.id: span.trace for span in spans.values()}
 
         def placed_in(score: GivenScore) -> str | None:
-            """The trace of the score's span; a span's id may be there in several traces."""
+            """Return the trace of the score's span; several traces may have a span with this id."""
             there = (score.trace, score.span) in spans
             return score.trace if there else trace_of.get(score.span or "", score.trace)
 
@@ -216,13 +216,14 @@ class TraceSet:
         return cls(traces, by_trace, references, len(kept) - len(known), list(unlike))
 
     def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
-        """The scores and comments on a span; on a trace's only root also those on the whole trace."""
+        """Return the scores and comments on a span; for a trace's only root also those on the whole trace."""
         alone = as_root and len(roots_of(self.traces[span.trace])) == 1
         given = self.scores.get(span.trace, ())
         return [each for each in given if each.span == span.id or (each.span is None and alone)]
 
     def chosen(self, span: str | None) -> tuple[list[TracedSpan], Counter[str]]:
-        """The spans that become examples, and the number of traces without one."""
+        """Return the spans that become examples, and the number of traces without one. Raises InputError for an unknown
+        name."""
         if span is None:
             return [candidate for spans in self.traces.values() for candidate in roots_of(spans)], Counter()
         taken = [candidate for spans in self.traces.values() for candidate in spans if candidate.name == span]
@@ -235,14 +236,14 @@ class TraceSet:
         return taken, Counter({f"trace without a span '{span}'": without} if without else {})
 
     def outputs_elsewhere(self, taken: Sequence[TracedSpan]) -> str:
-        """Names of other spans that have an output, as a hint."""
+        """Return a hint with the names of other spans that have an output."""
         others = (each for spans in self.traces.values() for each in spans if each not in taken)
         names = dict.fromkeys(each.name for each in others if each.name and text_of(each.output))
         return f" Spans with an output: {', '.join(islice(names, 8))}; --span NAME takes one." if names else ""
 
 
 def _itself(score: GivenScore) -> object:
-    """Key of a score: itself if it has an id, as it may be in a trace's file and in a file of scores; else unique."""
+    """Return a key of a score that finds repetitions: a score with an id may be in two files; any other is unique."""
     return object() if score.id is None else score
 
 
@@ -268,6 +269,6 @@ def _merged(one: TracedSpan, other: TracedSpan) -> TracedSpan:
 
 
 def roots_of(spans: Sequence[TracedSpan]) -> list[TracedSpan]:
-    """The spans of a trace whose parent is not there."""
+    """Return the spans of a trace whose parent is not among them."""
     ids = {each.id for each in spans}
     return [each for each in spans if each.parent is None or each.parent not in ids or each.parent == each.id]

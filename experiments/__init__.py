@@ -1,1 +1,1 @@
-"""Data sets, the papers' tables, IFBench, and what was measured."""
+"""Published data sets, the papers' tables, IFBench, and committed results."""

@@ -15,7 +15,7 @@ from ..prompts.errors import AskanceError
 
 
 def says_errors(main: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
-    """Print an error on standard error and return its exit code."""
+    """Wrap a command so that it prints an error on standard error and returns its exit code."""
 
     @wraps(main)
     def command(arguments: Sequence[str] | None = None) -> int:
@@ -46,8 +46,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write_result(path: Path | None, result: Mapping[str, Any]) -> None:
-    """Write a result as JSON, making the directory where it is missing; print it where no file is named. Raises
-    ValueError where a number in it is no number (NaN or infinite); an undefined one is None with a reason."""
+    """Write a result as JSON and create a missing directory; print it if no file is named. Raises ValueError for NaN or
+    an infinite number: an undefined number is None, with a reason."""
     text = json.dumps(result, indent=1, allow_nan=False)
     if path is None:
         print(text)

@@ -1,7 +1,7 @@
-"""Outputs that a language model writes to pass or to fail a question by degrees (contrastive responses, LMUnit §3.2).
+"""Outputs that a language model writes to pass or fail a question by degrees (contrastive responses, LMUnit §3.2).
 
-They are learned from as preferences about one question: in the paper synthetic data helped as pairs and did harm as
-scores (Table 3). ``askance questions`` writes the unit tests of the paper's first step.
+The scorer learns from them as preferences about one question. In the paper synthetic data helped as pairs and did harm
+as scores (Table 3). ``askance questions`` writes the unit tests of the paper's first step.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ GRADES = (
     "answers yes, though one small part of it speaks for no.",
     "must answer yes, without any doubt.",
 )
-"""The meaning of each score from 1 to 5: what a reader of the output does."""
-CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}  # the grades that are written, by their number
-APART = 0.1  # how much higher the judge's P(yes) has to be for the output that is to be better
-SHORTEST = 1 / 3  # least length beside the output shown: a shorter text answers the question, and is no output
+"""The meaning of each grade, from worst to best: how a reader of the output answers the question."""
+CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}  # number of grades: places in GRADES
+APART = 0.1  # least lead in the judge's P(yes) of the output that is meant to be better
+SHORTEST = 1 / 3  # least length as a share of the shown output: a shorter text is an answer to the question, no output
 MOST_TOKENS = 600  # tokens of each output; the longest has a few paragraphs
 _NO_WORDS = re.compile(r"\W+")
 
 
 @dataclass(frozen=True)
 class ContrastCase:
-    """A question and the example for whose input outputs are written."""
+    """A question, and the example whose output is rewritten."""
 
     question: Question
     example: Example
@@ -62,7 +62,7 @@ class ContrastCase:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """The pairs that are learned from, and an account of all that was written."""
+    """The pairs to learn from, and an account of everything that was written."""
 
     items: tuple[TrainingItem, ...]  # preferences between two outputs, the better one left
     found: Mapping[str, Any]  # the counts of outputs and pairs, as in ``train.json``
@@ -70,7 +70,7 @@ class Contrasts:
 
 @dataclass(frozen=True)
 class ContrastWriter:
-    """A model that rewrites outputs so that they answer a question by degrees: one call an output, in plain text."""
+    """A model that rewrites outputs so that they pass a question by degrees: one call an output, in plain text."""
 
     gateway: Gateway
     model: Model
@@ -78,8 +78,8 @@ class ContrastWriter:
     seed: int | None = None
 
     async def write(self, case: ContrastCase) -> list[str | None]:
-        """The outputs, the one that answers no first; None for one that is cut off, too short, or about the question.
-        Raises ModelError where there is no reply, and BudgetExceededError where a cap was reached."""
+        """Return one output a grade, from no to yes; None for an output that is cut off, too short, or about the
+        question. Raises ModelError without a reply, and BudgetExceededError at a cap."""
         return [await self._write(case, each) for each in CHOSEN[self.grades]]
 
     async def _write(self, case: ContrastCase, grade: int) -> str | None:
@@ -100,7 +100,7 @@ class ContrastWriter:
 
 @cache
 def _shown_examples() -> list[list[str]]:
-    """Examples that the writer is shown: an input, an output, a question, and an output of each grade."""
+    """Return the examples that the writer is shown: an input, an output, a question, and an output of each grade."""
     parts = template("contrast_examples").split("\n\n")
     size = 3 + len(GRADES)
     return [parts[begin : begin + size] for begin in range(0, len(parts), size)]
@@ -111,7 +111,8 @@ def _case(given: str, output: str, question: str, grade: int) -> str:
 
 
 def speaks_of(question: Question, text: str, shown: str) -> bool:
-    """Whether a text has half or more of the question's words, of four letters or more, that ``shown`` has not."""
+    """Whether a text speaks about the question: it has at least half, and two, of the question's words that ``shown``
+    does not have. Only words of four letters or more count."""
     asked, said, before = ({each for each in _words(of) if len(each) > 3} for of in (question.text, text, shown))
     new = asked - before
     return bool(new) and len(new & said) >= max(2, len(new) / 2)
@@ -124,7 +125,8 @@ def _words(text: str) -> list[str]:
 def chosen_cases(
     examples: Sequence[Example], checklist: Checklist, part_of: Mapping[str, str], count: int, seed: int
 ) -> list[ContrastCase]:
-    """``count`` questions, each about as often, with an example of training. Raises InputError for too many."""
+    """Choose ``count`` pairs of a question and a training example, each question about equally often. Raises InputError
+    if there are fewer such pairs."""
     trained = [each for each in examples if part_of[each.id] == "training" and each.output]
     most = len(trained) * len(checklist.questions)
     if count > most:
@@ -150,9 +152,9 @@ def buy_contrasts(
     watcher: Watcher,
     text_of: TextOf,
 ) -> Contrasts:
-    """Have outputs written and judged, and keep the pairs that ``judge`` orders as they were meant. Nothing is written
-    about ``examples`` of validation and test, and no output is kept that one of them has already. Raises InputError
-    where there are not so many questions and outputs, and what :meth:`TrainOptions.buy` raises."""
+    """Have outputs written and judged, and keep the pairs that ``judge`` orders as intended. Nothing is written for
+    ``examples`` of validation and test, and an output that an example already has is dropped. Raises InputError if
+    there are too few questions and outputs, and the errors of :meth:`TrainOptions.buy`."""
     cases = chosen_cases(examples, checklist, part_of, settings.contrasts, settings.seed)
 
     async def buy(models: Models, gateway: Gateway) -> Contrasts:
@@ -188,7 +190,7 @@ def _ordered(
     p_yes: Mapping[str, float | None],
     text_of: TextOf,
 ) -> tuple[list[TrainingItem], int]:
-    """Preferences of the pairs that the judge orders as they were meant, and the number of all pairs."""
+    """Return preferences from the pairs that the judge orders as intended, and the number of all pairs."""
     items: list[TrainingItem] = []
     pairs = 0
     for case, mine in zip(cases, outputs, strict=True):
@@ -205,7 +207,8 @@ def _ordered(
 def _not_there(
     cases: Sequence[ContrastCase], written: Sequence[Sequence[str | None]], examples: Sequence[Example]
 ) -> tuple[list[list[Example]], int]:
-    """The new outputs of each case as examples, worst first; and how many were there for the same input."""
+    """Return the new outputs of each case as examples, worst first; and how many outputs already existed for their
+    input."""
     there = {(each.input, each.context, _wording(each.output or "")) for each in examples}
     kept, repeated = [], 0
     for number, (case, texts) in enumerate(zip(cases, written, strict=True)):
@@ -228,7 +231,7 @@ def _not_there(
 async def _judged(
     cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
 ) -> dict[str, float | None]:
-    """The judge's P(yes) by the output's id, or None. Raises AskanceError where calls failed."""
+    """Return the judge's P(yes), or None, by the output's id. Raises AskanceError if calls failed."""
     about: dict[Question, list[Example]] = {}
     for case, mine in zip(cases, outputs, strict=True):
         about.setdefault(case.question, []).extend(mine)

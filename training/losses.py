@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 LOSSES = ("cross_entropy", "squared_error", "preference", "rationale")
 RATIONALE_TIMES = 5.0  # how much the loss on a rationale's words counts beside that on the score token (§4.1.1)
-BETA = 0.1  # Of DPO: how much leaving the reference costs (Rafailov et al. 2023, appendix B).
+BETA = 0.1  # DPO's penalty for leaving the reference (Rafailov et al. 2023, appendix B)
 SCALE = 6.0  # ŷ and y are in 0 to 6 in the paper, here in [0, 1]
-Parts = dict[str, tuple[float, float]]  # the sum of each loss over the items that have it, and of their weights
+Parts = dict[str, tuple[float, float]]  # for each loss: its sum over the items that have it, and their weights' sum
 
 
 def weight_of(weights: Sequence[float]) -> dict[str, float]:
-    """Map each of :data:`LOSSES` to its weight, from the three of eq. 6. The first also weighs a rationale's words."""
+    """Map each of :data:`LOSSES` to its weight, from the three weights of eq. 6. The first also weighs rationales."""
     return dict(zip(LOSSES, (*weights, RATIONALE_TIMES * weights[0]), strict=True))
 
 
 def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
-    """Log-probability of each level of an output, shape (levels,): its questions' ``levels``, (texts, levels), mixed by
-    their weights, those of a probe that looks for a fault reversed."""
+    """Return the log-probability of each level for an output, shape (levels,). It mixes the ``levels`` of the output's
+    questions, shape (texts, levels), by their weights. For a question about a fault the levels are reversed."""
     torch = torch_library()
     rows = torch.log_softmax(levels[[row_of[each.text] for each in side]], dim=-1)
     if any(each.is_fault for each in side):
@@ -46,21 +46,22 @@ def side_levels(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, 
 
 
 def side_mass(levels: Any, side: Sequence[Probe], row_of: Mapping[ScoredText, int]) -> Any:
-    """Log-probability that a network says any level: the weighted mean over an output's questions, 0 for an encoder."""
+    """Return the log-probability that a network says any level, as a weighted mean over an output's questions; 0 for
+    an encoder."""
     torch = torch_library()
     shares = torch.tensor([each.weight for each in side])
     return (levels[[row_of[each.text] for each in side]].logsumexp(-1) * shares).sum() / shares.sum()
 
 
 def expected(levels: Any) -> Any:
-    """ŷ = Σ k·P(k) / (K - 1), in [0, 1] (eq. 2), of log-probabilities of K levels along the last axis."""
+    """Return ŷ = Σ k·P(k) / (K - 1), in [0, 1] (eq. 2), from log-probabilities of K levels along the last axis."""
     torch = torch_library()
     count = levels.shape[-1]
     return (levels.exp() * torch.arange(count)).sum(-1) / (count - 1)
 
 
 def target_levels(target: float, count: int) -> list[float]:
-    """A wanted score in [0, 1] as shares of its two nearest levels, whose expectation it is; length ``count``."""
+    """Spread a wanted score in [0, 1] over its two nearest levels, so that the mean is the score; length ``count``."""
     place = target * (count - 1)
     below = min(int(place), count - 2)
     shares = [0.0] * count
@@ -71,12 +72,12 @@ def target_levels(target: float, count: int) -> list[float]:
 def item_losses(
     levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int], written: Mapping[ScoredText, Any] | None = None
 ) -> dict[str, Any]:
-    """Map each loss of an item to its value, a number of torch.
+    """Return the losses of an item by name, as torch numbers.
 
-    A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, of the score token alone; P is among all that the network
-    could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output first
-    (eq. 5), S being the sum of its questions' weighted ŷ; a tie has the square of the difference of the mean ŷ. A
-    rationale has the mean of -log P over its own tokens (eq. 3): ``written`` has the mean of log P, by text."""
+    A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, for the score token alone; P counts all tokens that the
+    network could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output
+    first (eq. 5); S is the sum of the questions' weighted ŷ. A tie has the squared difference of the mean ŷ. A
+    rationale has the mean of -log P over its own tokens (eq. 3); ``written`` has the mean of log P, by text."""
     torch = torch_library()
     if item.kind != "preference":
         left = side_levels(levels, item.left, row_of)
@@ -93,7 +94,7 @@ def item_losses(
 
 
 def _ahead(levels: Any, item: TrainingItem, row_of: Mapping[ScoredText, int]) -> Any:
-    """How far the output that is preferred is ahead in mean ŷ, from -6 to 6; of a tie the first one."""
+    """Return the lead of the preferred output in mean ŷ, from -6 to 6; for a tie the lead of the first output."""
     left, right = (SCALE * expected(side_levels(levels, side, row_of)) for side in (item.left, item.right))
     return (left - right) * (1.0 if item.target >= 0.5 else -1.0)
 
@@ -105,7 +106,7 @@ def mixed_loss(
     weights: Sequence[float],
     written: Mapping[ScoredText, Any] | None = None,
 ) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """The weighted sum (eq. 6) of the means of :func:`item_losses`; and by name their sums with weights."""
+    """Return the weighted sum (eq. 6) of the mean :func:`item_losses`; and for each loss its sum and total weight."""
     sums: dict[str, Any] = {}
     counts: dict[str, float] = {}
     for item in items:
@@ -117,7 +118,7 @@ def mixed_loss(
 
 
 def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredText, int]) -> list[tuple[float, float]]:
-    """S₁ - S₂ and weight of each pair that is no tie, with the better output first."""
+    """Return S₁ - S₂ and the weight of each preference that is no tie, with the better output first."""
     return [
         (len(item.left) * float(_ahead(levels, item, row_of)), item.weight)
         for item in items
@@ -126,8 +127,9 @@ def decided(levels: Any, items: Sequence[TrainingItem], row_of: Mapping[ScoredTe
 
 
 def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
-    """Reduction of Σ -log sigmoid(k·(S₁ - S₂)) of :func:`decided` pairs by the best k from 0 to 1, in place of 1: a
-    network that is too sure of a mostly right order is not worse than one without an order."""
+    """Return how much Σ -log sigmoid(k·(S₁ - S₂)) over :func:`decided` pairs falls when k is the best value from 0 to 1
+    instead of 1."""
+    # A network that is too sure of a mostly right order is not worse than a network without an order.
     if not pairs:
         return 0.0
     margins, weights = np.array(pairs).T
@@ -142,8 +144,9 @@ def forgiven(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, beta: float = BETA) -> Any:
-    """Direct preference optimisation (Rafailov et al. 2023, eq. 7): -log sigmoid(β·(log π(w)/π₀(w) - log π(l)/π₀(l))),
-    of the log-probabilities of better (w) and worse (l) texts, now (π) and before (π₀); shapes (pairs,)."""
+    """Return the loss of direct preference optimisation (Rafailov et al. 2023, eq. 7), -log sigmoid(β·(log π(w)/π₀(w) -
+    log π(l)/π₀(l))). Arguments: log-probabilities of better (w) and worse (l) texts, now (π) and before (π₀); shapes
+    (pairs,)."""
     margin = (better - better_before) - (worse - worse_before)
     return -torch_library().nn.functional.logsigmoid(beta * margin)
 
@@ -153,8 +156,8 @@ def dpo_loss(better: Any, worse: Any, better_before: Any, worse_before: Any, bet
 
 @dataclass
 class ScoreObjective:
-    """The mixed losses on score tokens, and on rationales that somebody gave. Each item of ``training`` has the
-    ``unit`` that it comes from and the ``texts`` that the network reads for it."""
+    """The mixed losses on score tokens and on given rationales. Each item of ``training`` has its ``unit`` and the
+    ``texts`` that the network reads for it."""
 
     network: Network
     training: Sequence[TrainingItem]
@@ -162,11 +165,11 @@ class ScoreObjective:
     options: TrainOptions
 
     def loss(self, batch: Sequence[TrainingItem]) -> tuple[Any, Parts]:
-        """The loss of a batch, with gradients, and its parts."""
+        """Return the loss of a batch, with gradients, and its parts."""
         return _mixed(self._read(batch), batch, self.options)
 
     def on_validation(self) -> dict[str, float]:
-        """The mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
+        """Return the mean of each loss on validation. The weights with the lowest ``loss`` are kept."""
         return _all_means(self.validation, self._read, self.options)
 
     def _read(self, batch: Sequence[TrainingItem]) -> _Reading:
@@ -198,7 +201,7 @@ class RationaleObjective:
     options: TrainOptions
 
     def __post_init__(self) -> None:
-        """Keep how likely the reference has each rationale."""
+        """Store the reference's log-probability of each rationale."""
         self.network.training(False)
         self._before: Mapping[RationalePair, Any] = {
             each: found
@@ -207,7 +210,7 @@ class RationaleObjective:
         }
 
     def loss(self, batch: Sequence[RationalePair]) -> tuple[Any, Parts]:
-        """The loss of a batch, with gradients, and its parts."""
+        """Return the loss of a batch, with gradients, and its parts."""
         torch = torch_library()
         now = self._likelihood(batch)
         (now, tokens), before = (now[..., 0], now[..., 1]), torch.stack([self._before[each] for each in batch])[..., 0]
@@ -220,7 +223,7 @@ class RationaleObjective:
         }
 
     def on_validation(self) -> dict[str, float]:
-        """The mean of each loss on validation, as of :class:`ScoreObjective`."""
+        """Return the mean of each loss of :class:`ScoreObjective` on validation."""
         items = [each for each in self.validation if each.kind != "rationale"]
         return _all_means(items, lambda batch: _read(self.network, batch, self._levels), self.options)
 
@@ -230,13 +233,13 @@ class RationaleObjective:
         return self.network.levels_after_rationales(texts, self.options.rationale_tokens)[0]
 
     def _likelihood(self, batch: Sequence[RationalePair]) -> Any:
-        """Log-probability and tokens of the better and of the worse rationale, shape (pairs, 2, 2)."""
+        """Return log-probability and number of tokens of the better and the worse rationale, shape (pairs, 2, 2)."""
         written = [(asked_why(each.text), why) for each in batch for why in (each.better, each.worse)]
         return self.network.likelihood(written).reshape(-1, 2, 2)
 
 
 def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
-    """Divide items, in their order, into batches of some ``texts`` different texts."""
+    """Divide items, in their order, into batches of about ``texts`` different texts."""
     chunk: list[Any] = []
     there: set[ScoredText] = set()
     for item in items:
@@ -255,7 +258,7 @@ class _Reading:
 
     levels: Any
     row_of: Mapping[ScoredText, int]
-    written: Mapping[ScoredText, Any]  # mean log-probability of the rationales that they have, by text
+    written: Mapping[ScoredText, Any]  # mean log-probability of a given rationale's tokens, by text
 
 
 def _read(
@@ -281,7 +284,8 @@ def _mixed(reading: _Reading, items: Sequence[TrainingItem], options: TrainOptio
 def _all_means(
     items: Sequence[TrainingItem], read: Callable[[Sequence[TrainingItem]], _Reading], options: TrainOptions
 ) -> dict[str, float]:
-    """The mean of each loss over all items and their weighted sum, less what is :func:`forgiven` of preferences."""
+    """Return the mean of each loss over all items, and their weighted sum as ``loss``. The :func:`forgiven` part of
+    the preference loss is subtracted."""
     sums = dict.fromkeys(LOSSES, (0.0, 0.0))
     pairs: list[tuple[float, float]] = []
     with torch_library().no_grad():

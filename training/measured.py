@@ -1,8 +1,8 @@
-"""A scorer's worth: on validation whether its teacher's verdicts help, and one look at test.
+"""A scorer's quality: on validation whether the teacher's verdicts help, and one measurement on test.
 
-A teacher that agrees with people a little has many verdicts, and people rated few outputs: the teacher's errors then
-outweigh what people say. In a simulated world a teacher that agreed with people by .37 took a scorer from .85 down to
-.56. So two scorers are trained, and validation decides by their agreement with people, as everywhere else here.
+A teacher gives many verdicts, and people rate few outputs. If the teacher agrees little with people, its errors
+outweigh people's labels. In a simulated world a teacher that agreed with people by .37 took a scorer from .85 down to
+.56. So two scorers are trained, with and without the teacher. Their agreement with people on validation decides.
 """
 
 from __future__ import annotations
@@ -43,32 +43,32 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 BINS = 10  # bins of P(yes), for the expected calibration error
-TIMED = 128  # texts whose time is taken
-FEWEST_RATED = 20  # outputs of validation with people's scores from which these can tell
-NOISE = 1.0  # standard errors by which people alone have to teach more, as both together have more data
-NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}  # the other scorer's name in figures on test
+TIMED = 128  # texts whose processor time is measured
+FEWEST_RATED = 20  # validation outputs with people's scores that the comparison needs
+NOISE = 1.0  # lead that people alone need, in standard errors: people and teacher together have more data
+NOT_KEPT = {"both": "people_alone", "people": "with_verdicts"}  # kept scorer: the other scorer's name in test figures
 
 
 @dataclass
 class ScorerReader:
-    """A trained network; each text is read once."""
+    """A trained network, with its answers kept: each text is read once."""
 
     network: Network
     text_of: TextOf = scored_text
-    rationale_tokens: int | None = None  # most tokens of one before each answer; None: it answers at once
+    rationale_tokens: int | None = None  # most tokens of a rationale before each answer; None: it answers at once
 
     def __post_init__(self) -> None:
-        """Begin with nothing read."""
+        """Start with no answers."""
         self._known: dict[ScoredText, float] = {}
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Log-probability of each score level, shape (texts, levels), after a rationale where it writes one."""
+        """Return the log-probability of each score level, shape (texts, levels), after a rationale if it writes one."""
         if self.rationale_tokens is None:
             return self.network.levels(texts)
         return cast("CausalNetwork", self.network).levels_after_rationales(texts, self.rationale_tokens)[0]
 
     def raw(self, texts: Sequence[ScoredText]) -> list[float]:
-        """ŷ of each text before calibration, in [0, 1]."""
+        """Return ŷ of each text before calibration, in [0, 1]."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         for begin in range(0, len(new), AT_ONCE):
             some = new[begin : begin + AT_ONCE]
@@ -76,14 +76,14 @@ class ScorerReader:
         return [self._known[text] for text in texts]
 
     def side(self, side: Sequence[Probe], file: ScorerFile) -> float:
-        """The score of an output, in [0, 1]."""
+        """Return the score of an output, in [0, 1]: the weighted mean of its questions' calibrated P(yes)."""
         said = [file.calibrated(p) for p in self.raw([each.text for each in side])]
         worth = [1.0 - p if each.is_fault else p for p, each in zip(said, side, strict=True)]
         return sum(each.weight * p for each, p in zip(side, worth, strict=True)) / sum(each.weight for each in side)
 
 
 def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) -> tuple[float, float, str | None]:
-    """Slope and shift of P(yes), fitted on the verdicts of validation; and the reason where they are not fitted."""
+    """Fit slope and shift of P(yes) on the verdicts of validation. Also return the reason if they are not fitted."""
     if reader.network.kind == "causal":
         return 1.0, 0.0, "a causal model's P(yes) is that of its own words, also where another program runs it"
     items = [each for each in validation if each.kind == "verdict"]
@@ -97,8 +97,8 @@ def fit_calibration(reader: ScorerReader, validation: Sequence[TrainingItem]) ->
 
 
 def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file: ScorerFile) -> dict[str, Any]:
-    """Brier score, expected calibration error and :func:`reliability` of P(yes) on the verdicts of test, ``before`` and
-    ``after`` calibration, with their number ``n``."""
+    """Return Brier score, expected calibration error and :func:`reliability` of P(yes) on the verdicts of test,
+    ``before`` and ``after`` calibration, and the number ``n`` of verdicts."""
     items = [each for each in test if each.kind == "verdict"]
     if not items:
         return {"n": 0, "reason": "test has no verdict"}
@@ -115,7 +115,7 @@ def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file
 
 
 def reliability(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> list[dict[str, Any]]:
-    """The tenths of P(yes) that are not empty: ``bin``, ``n``, and the means ``said`` and ``wanted``."""
+    """Return one row for each non-empty tenth of P(yes): ``bin``, ``n``, and the means ``said`` and ``wanted``."""
     bins = np.minimum((said * BINS).astype(int), BINS - 1)
     return [
         {
@@ -129,7 +129,7 @@ def reliability(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> lis
 
 
 def calibration_error(said: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    """Expected calibration error: |mean said - mean wanted| over the bins, weighted by their sizes."""
+    """Return the expected calibration error: the mean of |mean said - mean wanted| over the bins, weighted by size."""
     gaps = [each["n"] * abs(each["said"] - each["wanted"]) for each in reliability(said, wanted)]
     return float(sum(gaps) / len(said))
 
@@ -145,12 +145,13 @@ def figures_on_test(
     options: TrainOptions,
     group_of: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Figures on test of the scorer, its teacher and the ``others``, one of which is the untrained ``base``.
+    """Return figures on test of the scorer, its teacher and the ``others``, which include the untrained ``base``.
 
-    ``people``: correlations of each with people. ``beyond``: how far the scorer's Spearman is above each of theirs.
-    ``base``, ``teacher``: correlations of base and scorer with the teacher's scores, and of P(yes) on each of the
-    ``questions``. ``verdicts``: of the scorer's P(yes) with the wanted one. ``preferences``: share of the decided pairs
-    in which the preferred output has the higher score. ``group_of`` names documents, which are resampled whole."""
+    ``people``: correlation of each with people. ``beyond``: the scorer's Spearman less that of each other one.
+    ``base``, ``teacher``: correlations of base and scorer with the teacher's scores; for the scorer also of P(yes) on
+    each of the ``questions``. ``verdicts``: correlation of the scorer's P(yes) with the wanted P(yes).
+    ``preferences``: share of the decided pairs in which the preferred output has the higher score. ``group_of`` maps
+    units to documents, which are resampled whole."""
     found: dict[str, Any] = {"examples": len(examples)}
     sampling = {"resamples": options.resamples, "seed": options.seed}
     verdicts = verdicts_of(reader, examples, checklist, file)
@@ -192,10 +193,10 @@ def figures_on_test(
 
 
 def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
-    """Processor milliseconds of a verdict, asked in batches and alone."""
+    """Measure the processor milliseconds of a verdict, in batches and alone."""
     some = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
     alone = some[: max(1, len(some) // 8)]
-    reader.levels(some[:1])
+    reader.levels(some[:1])  # warm-up, not timed
     times = []
     for batches in (
         [some[begin : begin + AT_ONCE] for begin in range(0, len(some), AT_ONCE)],
@@ -214,7 +215,8 @@ def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
 
 
 def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str, Any]:
-    """The price of training, and after how many verdicts it has paid; those learned from cost nothing more."""
+    """Return the price of training, and the number of verdicts after which training has paid for itself. The verdicts
+    that the scorer learned from are not counted as a cost."""
     training, verdict = (seconds / 3600 * options.machine_price for seconds in (cpu_seconds, cpu_ms / 1000))
     found: dict[str, Any] = {"training_cpu_seconds": cpu_seconds, "training_usd": training, "verdict_usd": verdict}
     for name, begin, own, theirs in (
@@ -234,7 +236,7 @@ def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str,
 def verdicts_of(
     reader: ScorerReader, examples: Sequence[Example], checklist: Checklist, file: ScorerFile | None = None
 ) -> VerdictColumns:
-    """A network's answers to all questions on all examples; without a ``file`` as it says them, uncalibrated."""
+    """Return a network's answers to all questions on all examples; calibrated only if a ``file`` is given."""
     asked = [(example, question) for example in examples for question in checklist.questions]
     said = reader.raw([reader.text_of(question, example) for example, question in asked])
     if file is not None:
@@ -246,7 +248,7 @@ def verdicts_of(
 
 
 def with_measures(verdicts: VerdictColumns, judged: Checklist, examples: Sequence[Example]) -> VerdictColumns:
-    """The scorer's verdicts and its measures'. Raises as :func:`~askance.agents.checks.computed_verdicts`."""
+    """Add the measures' verdicts to the scorer's. Raises as :func:`~askance.agents.checks.computed_verdicts`."""
     if not judged.measures:
         return verdicts
     return VerdictColumns.of([*verdicts, *computed_verdicts(judged.measures, examples, "")])
@@ -255,14 +257,14 @@ def with_measures(verdicts: VerdictColumns, judged: Checklist, examples: Sequenc
 def figures_with_measures(
     verdicts: Iterable[Verdict], examples: Sequence[Example], judged: Checklist, options: TrainOptions
 ) -> dict[str, Any]:
-    """Correlations with people of the scorer together with its measures; ``verdicts`` are those of both."""
+    """Return the correlations with people of scorer and measures together; ``verdicts`` come from both."""
     people = human_targets(examples, judged, options.human_scale)
     sampling = {"resamples": options.resamples, "seed": options.seed}
     return measure(score_examples(examples, judged, verdicts), people, examples, **sampling).to_dict()
 
 
 def _credit(reader: ScorerReader, pair: TrainingItem, file: ScorerFile) -> float:
-    """1 where the preferred output has the higher score, 0 where the other one has it, 1/2 where they are the same."""
+    """Return 1 if the preferred output has the higher score, 0 if the other output has it, 1/2 for equal scores."""
     ahead = round(reader.side(pair.left, file) - reader.side(pair.right, file), DIGITS)
     return 0.5 if ahead == 0 else float((ahead > 0) == (pair.target > 0.5))
 
@@ -274,7 +276,7 @@ def _ahead(
     examples: Sequence[Example],
     sampling: Mapping[str, int],
 ) -> Difference:
-    """The scorer's Spearman with people less that of others, on the same examples."""
+    """Return the scorer's Spearman with people less the others' Spearman, on the same examples."""
     theirs, mine = ([people.score(each) for each in scores] for scores in (others, ours))
     wanted = [people.overall(each.id) for each in examples]
     return paired_difference(theirs, mine, wanted, Resampling(documents(examples), **sampling))
@@ -287,7 +289,7 @@ def _by_question(
     checklist: Checklist,
     sampling: Mapping[str, int],
 ) -> dict[str, dict[str, Any]]:
-    """Correlations of the scorer's P(yes) with the teacher's on each question."""
+    """Correlate the scorer's P(yes) with the teacher's on each question."""
     resampling = Resampling(documents(examples), **sampling)
     ours = {(each.example, each.question): each.p_yes for each in verdicts}
     wanted: dict[tuple[str, str], list[float | None]] = {}
@@ -301,12 +303,13 @@ def _by_question(
     return found
 
 
-# --- a scorer that learned from people alone beside one that learned from its teacher too ---
+# --- comparison of two scorers: one learned from people alone, the other also from the teacher ---
 
 
 def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture | None:
-    """The data without a teacher's verdicts; None where it has none, fewer than FEWEST_RATED outputs of validation are
-    ``rated``, or verdicts are trusted, as where rationales are drawn about them."""
+    """Return the data without the teacher's verdicts, for a second scorer. None if there are no verdicts, if fewer than
+    FEWEST_RATED outputs of validation are ``rated``, if too few items are left, or if verdicts are trusted. Verdicts
+    are also trusted when rationales are drawn about them."""
     taught = any(each.source == "verdicts" for each in mixture.training)
     parts = {part: tuple(each for each in mixture.part(part) if each.source != "verdicts") for part in PARTS}
     if options.trust_verdicts or options.rationales or not taught or rated < FEWEST_RATED:
@@ -317,7 +320,7 @@ def people_alone(mixture: Mixture, rated: int, options: TrainOptions) -> Mixture
 
 
 def rated_validation(examples: Sequence[Example], checklist: Checklist, mixture: Mixture) -> list[Example]:
-    """The outputs of validation that people scored on a dimension of the checklist."""
+    """Return the outputs of validation that people scored on a dimension of the checklist."""
     found = [each for each in examples if mixture.part_of[each.id] == "validation" and each.human]
     return found if found and human_dimensions(found, checklist) else []
 
@@ -329,14 +332,15 @@ def compared(
     checklist: Checklist,
     options: TrainOptions,
 ) -> dict[str, Any]:
-    """Decide by rated outputs of validation between the scorer of ``both`` people and teacher and that of people
-    ``alone``: ``kept``, each one's Spearman with people, how far people alone are ahead, and ``n``."""
+    """Choose on rated outputs of validation between the scorer from ``both`` people and teacher and the scorer from
+    people ``alone``. Return ``kept``, each scorer's Spearman with people, the lead of people alone, and ``n``."""
     people = human_targets(examples, checklist, options.human_scale)
     wanted = [people.overall(each.id) for each in examples]
     scores = [score_examples(examples, checklist, each) for each in (both, alone)]
     first, second = ([people.score(each) for each in some] for some in scores)
     resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
     ahead = paired_difference(first, second, wanted, resampling, undefined_as_zero=True)
+    # The standard error follows from the 95 % interval.
     error = None if ahead.low is None or ahead.high is None else (ahead.high - ahead.low) / (2 * 1.96)
     better = ahead.value is not None and error is not None and ahead.value > NOISE * error
     return {

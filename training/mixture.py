@@ -1,4 +1,4 @@
-"""What a scorer learns from: items of every source (LMUnit §3.1), gathered, deduplicated and divided by document."""
+"""Training items of every source (LMUnit §3.1): gathered, deduplicated and divided by document."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 ItemKind = Literal["verdict", "rating", "preference", "rationale"]
 Source = Literal["verdicts", "ratings", "preferences", "synthetic"]
-SAME = 1e-9  # scores in [0, 1] no further apart are the same: means of the same ratings differ in their last digits
+SAME = 1e-9  # scores in [0, 1] count as equal up to this difference: means of equal ratings differ in the last digits
 PARTS = ("training", "validation", "test")
-FEWEST = 8  # items for training without which nothing is trained
-FEW = 20  # ratings of a dimension, or verdicts on a question, below which it is said that they are few
+FEWEST = 8  # items that training needs at least
+FEW = 20  # with fewer ratings of a dimension, or verdicts on a question, a remark says so
 
 
 TextOf = Callable[["Question", Example], "ScoredText"]
-"""Gives the text that a network reads for a question about an example's output."""
+"""Function that returns the text a network reads for a question about an example's output."""
 
 
 def asked_with(prompt: Prompt | None) -> TextOf:
-    """Texts as a judge with this prompt is asked for one word, yes or no; without a prompt, plain texts."""
+    """Return a function for texts: a judge's request for yes or no with this prompt; without a prompt, plain texts."""
     if prompt is None:
         return lambda question, example: scored_text(question, in_view(example, question.sees))
 
@@ -56,42 +56,42 @@ def asked_with(prompt: Prompt | None) -> TextOf:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question about an output, and what its answer counts for."""
+    """A question about an output, with its weight and polarity."""
 
     text: ScoredText
     weight: float = 1.0
-    is_fault: bool = False  # whether yes speaks against the output: then 1 - ŷ counts
+    is_fault: bool = False  # whether yes speaks against the output; then 1 - ŷ counts
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingItem:
-    """One thing to learn. The score of a side is the weighted mean of its probes' ŷ, in [0, 1]."""
+    """One item to learn. The score of a side is the weighted mean of its probes' ŷ, in [0, 1]."""
 
     kind: ItemKind
     source: Source
-    unit: str  # id of the example or pair that it comes from, which decides its part
+    unit: str  # id of its example or pair, which decides its part
     about: str  # the question's id for a verdict, else the dimension
     left: tuple[Probe, ...]
-    target: float  # wanted score in [0, 1]; for a preference 1 where left is preferred, 0 where right is, 0.5 for a tie
+    target: float  # wanted score in [0, 1]; for a preference 1 if left is preferred, 0 if right is, 0.5 for a tie
     right: tuple[Probe, ...] = ()  # the other output of a preference
     weight: float = 1.0  # how much it counts in its losses
-    rationale: str | None = None  # the reason in words, of the kind ``rationale``; the text is read after it
+    rationale: str | None = None  # reason in words, only for the kind ``rationale``; the answer follows it
 
     @property
     def texts(self) -> list[ScoredText]:
-        """Everything that has to be read for it."""
+        """All texts that a network has to read for this item."""
         return [each.text for each in (*self.left, *self.right)]
 
 
 def verdict_item(
     question: Question, example: Example, p_yes: float, source: Source = "verdicts", *, text_of: TextOf = scored_text
 ) -> TrainingItem:
-    """An item by which a question about an output is answered with this P(yes), in [0, 1]."""
+    """Return an item that teaches this P(yes), in [0, 1], as the answer to a question about an output."""
     return TrainingItem("verdict", source, example.id, question.id, (Probe(text_of(question, example)),), p_yes)
 
 
 def reasoned(item: TrainingItem, why: str) -> TrainingItem:
-    """An item about one question, with a rationale that is learned too and after which the score is wanted."""
+    """Add a rationale to an item about one question. The rationale is learned too, and the score follows it."""
     (probe,) = item.left
     left = (replace(probe, text=after_rationale(probe.text, why)),)
     return replace(item, kind="rationale", left=left, rationale=why)
@@ -100,8 +100,8 @@ def reasoned(item: TrainingItem, why: str) -> TrainingItem:
 def commented_items(
     items: Iterable[TrainingItem], examples: Sequence[Example], checklist: Checklist
 ) -> Iterator[TrainingItem]:
-    """People's ratings of one question, each after the comments that go with it. A comment goes with a score of its
-    name; one on the whole output with an overall score, or where there is one question."""
+    """Yield a rationale item for each comment that explains a person's rating of one question. A comment belongs to the
+    score that it names. A comment on the whole output belongs to the overall score, or to the only question."""
     by_id = {each.id: each for each in examples}
     one = len(checklist.questions) == 1
     for item in items:
@@ -113,7 +113,7 @@ def commented_items(
 def probes(
     checklist: Checklist, example: Example, dimension: str | None = None, *, text_of: TextOf = scored_text
 ) -> tuple[Probe, ...]:
-    """The questions that a dimension's score is made of, with the example's weights; all for an unknown dimension."""
+    """Return the questions of a dimension, with the example's weights; all questions for an unknown dimension."""
     weights = checklist.weights(checklist.section_of(example.metadata))
     whole = dimension not in checklist.dimensions
     return tuple(
@@ -130,7 +130,7 @@ def rating_items(
     *,
     text_of: TextOf = scored_text,
 ) -> list[TrainingItem]:
-    """People's scores of dimensions; ``wanted`` has them in [0, 1] by example and dimension."""
+    """Return items from people's scores of dimensions; ``wanted`` has the scores in [0, 1] by example and dimension."""
     return [
         TrainingItem("rating", "ratings", example.id, dimension, asked, score)
         for example in examples
@@ -140,7 +140,8 @@ def rating_items(
 
 
 def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> list[TrainingItem]:
-    """Preferences between neighbouring outputs of a document that people rated differently, each in two."""
+    """Return preferences between neighbouring outputs of a document if their ratings differ. Each output is in two at
+    most."""
     found, last = [], dict[tuple[str, str], TrainingItem]()
     for item in items:
         place = (group_of[item.unit], item.about)
@@ -155,7 +156,7 @@ def rating_pairs(items: Iterable[TrainingItem], group_of: Mapping[str, str]) -> 
 def preference_items(
     pairs: Sequence[Preference], checklist: Checklist, *, text_of: TextOf = scored_text
 ) -> list[TrainingItem]:
-    """Preferences over the score on all questions."""
+    """Return an item for each preference, about the score on all questions."""
     found = []
     for pair in pairs:
         given = {name: value for name in ("section", "dataset") if (value := getattr(pair, name)) is not None}
@@ -169,7 +170,7 @@ def preference_items(
 
 
 def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int]:
-    """Merge items of one kind, source and texts, with the mean target; also the number merged away."""
+    """Merge items with the same kind, source and texts; the target is the mean. Also return the number merged away."""
     kept: dict[tuple[object, ...], list[TrainingItem]] = {}
     for item in items:
         kept.setdefault((item.kind, item.source, item.left, item.right), []).append(item)
@@ -182,16 +183,16 @@ def deduplicated(items: Iterable[TrainingItem]) -> tuple[list[TrainingItem], int
 
 @dataclass(frozen=True)
 class Mixture:
-    """All items in three parts; a document is in one of them."""
+    """All items in three parts; each document is in one part only."""
 
     training: tuple[TrainingItem, ...]
     validation: tuple[TrainingItem, ...]
     test: tuple[TrainingItem, ...]
     part_of: Mapping[str, str]  # the part of each example and pair, by its id
     groups: int  # documents, or texts that stand alone
-    kept_from_run: int  # examples that are in the part that they had in a run
+    kept_from_run: int  # examples that stay in the part they had in an earlier run
     duplicates: int  # items that were merged with another one
-    without_answer: int  # verdicts that failed or abstained, so that nothing can be learned from them
+    without_answer: int  # verdicts that failed or abstained, which teach nothing
     remarks: tuple[str, ...]  # sentences on what is odd about the data
 
     def part(self, name: str) -> tuple[TrainingItem, ...]:
@@ -200,7 +201,7 @@ class Mixture:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``train.json``: how many items of each source and about what, in each part."""
+        """Return the counts for ``train.json``: items by source, kind and topic in each part."""
         counts = Counter((each.source, each.kind, each.about, part) for part in PARTS for each in self.part(part))
         rows = [
             {"source": source, "kind": kind, "about": about}
@@ -229,11 +230,11 @@ def gather(
     text_of: TextOf = scored_text,
     further: Iterable[TrainingItem] = (),
 ) -> Mixture:
-    """Make items of all data and divide them by example, pair and document.
+    """Make items of all data and divide them into parts by document.
 
-    A run's (``earlier``) parts are kept, so that what it tested on is never trained on. ``text_of`` gives the network's
-    text of a question. ``further`` items were made elsewhere, each for the part of the example or pair that its
-    ``unit`` names. Raises InputError where there is too little to learn, or it cannot be divided."""
+    Examples keep the part they had in an ``earlier`` run, so that its test examples are never trained on. ``text_of``
+    returns the network's text for a question. ``further`` items were made elsewhere; each goes to the part of the
+    example or pair that its ``unit`` names. Raises InputError for too few data, or data that cannot be divided."""
     group_of, part_of, kept = divided(examples, preferences, earlier, options)
     wanted: Mapping[str, Mapping[str, float | None]] = {}
     if human_dimensions(examples, checklist):
@@ -276,16 +277,18 @@ def gather(
 def divided(
     examples: Sequence[Example], preferences: Sequence[Preference], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], dict[str, str], int]:
-    """The document and the part of each example and pair, and how many keep a run's. Raises InputError."""
+    """Return the document and the part of each example and pair, and how many examples keep an earlier run's part.
+    Raises InputError for data that cannot be divided."""
     group_of = groups_of(examples, preferences)
     return group_of, *_parts(examples, group_of, earlier, options)
 
 
 def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) -> dict[str, str]:
-    """The document of each example and pair: all of one document, group or input. Raises InputError for an id twice."""
+    """Map each example and pair to its document. Units with the same document, group, or input and context form one.
+    Raises InputError if an example and a pair have the same id."""
     leader: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def find(key: tuple[str, ...]) -> tuple[str, ...]:
+    def find(key: tuple[str, ...]) -> tuple[str, ...]:  # union-find: keys of one document have the same leader
         leader.setdefault(key, key)
         while leader[key] != key:
             leader[key] = leader[leader[key]]
@@ -312,8 +315,8 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
 
 
 def check_lengths(mixture: Mixture, network: Network, rationale_tokens: int | None = None) -> tuple[float, int]:
-    """The share of the texts that are longer than the network reads, and the tokens of the longest. Each text counts
-    with a rationale of ``rationale_tokens``, or without that number with its given one, if any."""
+    """Return the share of texts longer than the network reads, and the length of the longest in tokens. Each text is
+    counted with a rationale of ``rationale_tokens`` tokens; without this number, with its own rationale, if any."""
     all_items = [each for part in PARTS for each in mixture.part(part)]
     items = [each for each in all_items if rationale_tokens is None or each.kind != "rationale"]
     texts = list(dict.fromkeys(text for each in items for text in each.texts))
@@ -330,7 +333,7 @@ def _has_loss(item: TrainingItem, options: TrainOptions) -> bool:
 
 
 def _answers(examples: Sequence[Example], checklist: Checklist, text_of: TextOf) -> list[TrainingItem]:
-    """People's answers to single questions."""
+    """Return items from people's answers to single questions. Raises InputError for an answer outside [0, 1]."""
     questions = [checklist.question(name) for name in answered_questions(examples, checklist)]
     found = []
     for example in examples:
@@ -349,7 +352,7 @@ def _answers(examples: Sequence[Example], checklist: Checklist, text_of: TextOf)
 def _parts(
     examples: Sequence[Example], group_of: Mapping[str, str], earlier: Earlier | None, options: TrainOptions
 ) -> tuple[dict[str, str], int]:
-    """The part of each unit, and how many keep that of a run."""
+    """Return the part of each unit, and how many examples keep an earlier run's part."""
     names = dict(zip(("development", "validation", "test"), PARTS, strict=True))
     own = own_split(examples)
     brought = {} if own is None else {each: part for part in names for each in getattr(own, part)}
@@ -361,7 +364,7 @@ def _parts(
                 "--judge; what was tested on must not be learned from. Correct it, or leave metadata.split out."
             )
     of_group: dict[str, str] = {}
-    for part in ("test", "validation", "development"):  # a group of which anything was tested on is tested on
+    for part in ("test", "validation", "development"):  # in this order: one test example puts its whole group into test
         for each, before in {**known, **brought}.items():
             if before == part:
                 of_group.setdefault(group_of[each], part)
@@ -379,7 +382,7 @@ def _parts(
 
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
-    """Check that no output is in two parts for one input. Raises AskanceError, and InputError for too few items."""
+    """Check that no output of one input is in two parts. Raises AskanceError, and InputError for too few items."""
     for part in PARTS:
         least = FEWEST if part == "training" else 1
         there = sum(each.kind != "rationale" for each in parts[part])
@@ -396,7 +399,7 @@ def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
 
 
 def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> Iterable[str]:
-    """Sentences on what is odd about the examples and their labels. Raises InputError where all labels are the same."""
+    """Yield a sentence on each oddity of examples and labels. Raises InputError if all labels are the same."""
     if (unused := unused_split(examples)) is not None:
         yield unused
     targets: dict[tuple[str, str], list[float]] = {}

@@ -32,9 +32,9 @@ NOT_IN_FINGERPRINT = frozenset(
         *("given_rationales", *_BUYING),
     }
 )
-"""Settings that the weights do not depend on, beyond the data that they lead to."""
-RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})  # the weights depend on them where there are rationales
-FEWEST_SAMPLES = 2  # rationales of an item of which one can be right and one wrong
+"""Settings that do not change the weights, except through the data that they produce."""
+RATIONALE_SETTINGS = frozenset({"rationales", *_OF_RATIONALES})  # these change the weights only if rationales are drawn
+FEWEST_SAMPLES = 2  # rationales of an item that DPO needs: one right, one wrong
 
 
 class TrainOptions(GatewayOptions):
@@ -155,12 +155,13 @@ class TrainOptions(GatewayOptions):
 
     @property
     def learns_given(self) -> bool:
-        """Whether rationales that judges and people gave are learned."""
+        """Whether the scorer learns rationales given by judges and people."""
         return self.given_rationales or self.rationales > 0
 
     def buy(self, work: Callable[[Models, Gateway], Awaitable[Result]], watcher: Watcher) -> Result:
-        """What models write or judge, by ``work``; earlier answers are in the store. Raises InputError for a wrong
-        name, BudgetExceededError at a cap, and AskanceError where the endpoint is down, or did not answer all calls."""
+        """Run ``work``, in which models write or judge, and return its result; earlier answers come from the store.
+        Raises InputError for a wrong name, BudgetExceededError at a cap, and AskanceError if the endpoint is down or
+        did not answer all calls."""
 
         async def bought(store: SharedStore) -> Result:
             async with session(self, store, watcher.say) as (models, gateway):
@@ -205,7 +206,7 @@ class TrainOptions(GatewayOptions):
 
 
 def check_goes_with(base: Base, prompt: object, settings: TrainOptions) -> None:
-    """Check that the settings go with a base. Raises InputError, and MissingExtraError for what writes a file."""
+    """Check that the settings fit a base. Raises InputError, and MissingExtraError without the library for a file."""
     if not base.is_causal and prompt is not None:
         raise InputError(f"--prompt: the encoder {base.name} reads no prompt. Leave it out, or name a causal base.")
     if not base.is_causal and settings.learns_given:

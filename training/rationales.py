@@ -1,9 +1,9 @@
-"""Rationales: drawn from a scorer or a teacher, and those that score better preferred by DPO (LMUnit §3.4).
+"""Rationales: draw them, and teach the scorer by DPO to prefer those that score better (LMUnit §3.4).
 
-Teacher: a rationale that ends in the right score is preferred to one that does not. Refined: what the scorer wrote is
-revised by another model that knows the right answer (D'Oosterlinck et al. 2024). Harmonized: two that the scorer wrote
-on a preference pair are revised together by a model that knows the better output. A revision is preferred to what it
-was, if it scores better.
+Teacher: a rationale that ends in the right score is preferred to one that does not.
+Refined: another model, which knows the right answer, revises the scorer's rationale (D'Oosterlinck et al. 2024).
+Harmonized: another model, which knows the better output of a pair, revises the scorer's rationales of both together.
+A revision is preferred to the original if it scores better.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from .trainer import LossCurve
 
 RATIONALES_FILE = "rationales.jsonl"
-RATE_SHARE = 0.1  # share of the learning rate of the scores: DPO moves weights that can score already
-_BESIDE = 40  # tokens of a reply beside the rationales in it
+RATE_SHARE = 0.1  # DPO's learning rate as a share of the rate for scores: these weights can score already
+_BESIDE = 40  # tokens of a reply that are not part of its rationales
 
 
 class _Refined(BaseModel):
@@ -62,12 +62,12 @@ class _Harmonized(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RationaleCase:
-    """A question on an output of the training part whose right answer is known, or one side of a preference."""
+    """A question on a training output with a known right answer, or one side of a preference."""
 
     unit: str  # id of the example
-    about: str  # the question's id, or the dimension where that has one question
+    about: str  # the question's id, or the dimension if it has one question
     text: ScoredText
-    wanted: bool  # whether yes is right; of a side of a preference, whether its P(yes) should be the higher one
+    wanted: bool  # whether yes is right; for a side of a preference, whether its P(yes) should be the higher one
 
     def is_right(self, p_yes: float) -> bool:
         """Whether this P(yes) is on the right side of 1/2."""
@@ -76,21 +76,22 @@ class RationaleCase:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A rationale that was drawn, and the score in which it ends; None where it is empty or was cut off."""
+    """A rationale that was drawn, and the P(yes) after it; None if the rationale is empty or was cut off."""
 
     text: str
     p_yes: float | None
 
 
 class RationaleDraft(NamedTuple):
-    """A rationale of the scorer, or one on each output of a preference pair, that are revised together."""
+    """The scorer's rationales to revise in one call: one, or one for each output of a preference pair."""
 
     cases: Sequence[RationaleCase]
     before: Sequence[Drawn]
 
 
 def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Every text with a wanted score of its own, once; 1/2 has no right answer. Raises InputError without one."""
+    """Return one case for each text with a wanted score; a mean of 1/2 has no right answer and is left out. Raises
+    InputError if there is no case."""
     wanted: dict[ScoredText, list[float]] = {}
     first: dict[ScoredText, TrainingItem] = {}
     for each in items:
@@ -113,7 +114,8 @@ def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
 
 
 def preference_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
-    """Both outputs of each decided preference about one question, in turn. Raises InputError without one."""
+    """Return a case for each output of every decided preference about one question; the two of a pair are neighbours.
+    Raises InputError if there is none."""
     found = []
     for each in items:
         if each.kind == "preference" and each.target != 0.5 and len(each.left) == len(each.right) == 1:
@@ -129,7 +131,7 @@ def preference_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
 
 
 def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]:
-    """Pair each right rationale with a wrong one at most, the surest with the one that is furthest off."""
+    """Pair the surest right rationale with the most wrong one, and so on; each occurs in one pair at most."""
     usable = {each.text: each.p_yes for each in drawn if each.p_yes is not None}
     sureness = {text: p if case.wanted else 1.0 - p for text, p in usable.items()}
     right = sorted((text for text, p in usable.items() if case.is_right(p)), key=lambda text: -sureness[text])
@@ -138,7 +140,7 @@ def pairs_of(case: RationaleCase, drawn: Sequence[Drawn]) -> list[RationalePair]
 
 
 def drafts_of(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]], together: int) -> list[RationaleDraft]:
-    """Put ``together`` 1 or 2 neighbouring cases' rationales; unusable and repeated ones are left out."""
+    """Group the rationales of 1 or 2 neighbouring cases (``together``); leave out unusable and repeated ones."""
     return [
         RationaleDraft(cases[place : place + together], before)
         for place in range(0, len(cases), together)
@@ -150,7 +152,7 @@ def drafts_of(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]], 
 def buy_revisions(
     drafts: Sequence[RationaleDraft], reviser: str | Model, settings: TrainOptions, watcher: Watcher
 ) -> list[tuple[str, ...] | None]:
-    """Have a model revise each draft; None where its reply cannot be used. Raises as :meth:`TrainOptions.buy`."""
+    """Have a model revise each draft; None for an unusable reply. Raises as :meth:`TrainOptions.buy`."""
 
     async def buy(models: Models, gateway: Gateway) -> list[tuple[str, ...] | None]:
         by = models.get(reviser)
@@ -171,7 +173,7 @@ def buy_revisions(
 
 
 def _messages(draft: RationaleDraft) -> list[Message]:
-    """The scorer's own conversation, with its rationales, and the order to revise them."""
+    """Return the scorer's conversation with its rationales, followed by the instruction to revise them."""
     first = draft.cases[0]
     messages: list[Message] = [*asked_why(first.text), ("assistant", draft.before[0].text)]
     if len(draft.cases) == 1:
@@ -183,8 +185,8 @@ def _messages(draft: RationaleDraft) -> list[Message]:
 def revised_pairs(
     network: CausalNetwork, drafts: Sequence[RationaleDraft], revised: Sequence[tuple[str, ...] | None]
 ) -> list[RationalePair]:
-    """Pair each revision that scores better with what it was: one that ends in the right score, and nearer to it than
-    before, or two that put the output that should be ahead further ahead."""
+    """Pair each revision with its original, if P(yes) after it is on the right side and further from 1/2 than before.
+    Two rationales revised together must put the better output further ahead of the other one."""
     usable = [(draft, texts) for draft, texts in zip(drafts, revised, strict=True) if texts is not None]
     read = [
         after_rationale(case.text, text)
@@ -206,7 +208,7 @@ def revised_pairs(
 
 
 def _score(cases: Sequence[RationaleCase], p_yes: Sequence[float]) -> float:
-    """How far P(yes) is on the right side: of 1/2, or of the other output; below 0 on the wrong side."""
+    """Return how far P(yes) is on the right side of 1/2, or of the other output's P(yes); below 0 on the wrong side."""
     first, *other = p_yes
     ahead = first - (other[0] if other else 0.5)
     return ahead if cases[0].wanted else -ahead
@@ -214,10 +216,10 @@ def _score(cases: Sequence[RationaleCase], p_yes: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Writing:
-    """The cases about which rationales are drawn, and the rationales that another model wrote about them."""
+    """The cases for which rationales are drawn, and the rationales that another model wrote for them."""
 
     cases: Sequence[RationaleCase]
-    writer: str | None = None  # name of the other model; None where the scorer writes them itself
+    writer: str | None = None  # name of the other model; None if the scorer writes the rationales itself
     written: Sequence[Sequence[Rationale]] | None = None
     reviser: str | Model | None = None  # the other model that revises what the scorer wrote
 
@@ -230,8 +232,8 @@ class Writing:
 def rationales_to_draw(
     items: Sequence[TrainingItem], writer: str | Model | None, settings: TrainOptions, watcher: Watcher
 ) -> Writing:
-    """The cases of the training ``items`` about which rationales are drawn; where a ``writer`` writes these, they are
-    bought. Raises what :func:`rationale_cases`, :func:`preference_cases` and :func:`buy_rationales` raise."""
+    """Return the training cases for which rationales are drawn. If a ``writer`` writes the rationales, buy them. Raises
+    the errors of :func:`rationale_cases`, :func:`preference_cases` and :func:`buy_rationales`."""
     way = settings.rationales_from
     if way == "writer" and writer is not None:
         return buy_rationales(rationale_cases(items), writer, settings, watcher)
@@ -242,7 +244,7 @@ def rationales_to_draw(
 def buy_rationales(
     cases: Sequence[RationaleCase], writer: str | Model, settings: TrainOptions, watcher: Watcher
 ) -> Writing:
-    """Have a writer give several reasons for each case. Raises as :meth:`TrainOptions.buy`."""
+    """Have a model write several rationales for each case. Raises as :meth:`TrainOptions.buy`."""
 
     async def buy(models: Models, gateway: Gateway) -> Writing:
         by = models.get(writer)
@@ -270,16 +272,16 @@ def draw(
     file: Path,
     watcher: Watcher,
 ) -> tuple[list[list[Drawn]], float]:
-    """Draw rationales for every case and see in which score each ends; return them, and the processor seconds of all.
+    """Draw rationales for every case and read the score after each. Return them, and the processor seconds of all.
 
-    The network writes them, unless ``written`` has another writer's, and says yes or no after each. The ``file`` has
-    one JSON object a case: what is in it is not drawn again. Raises InputError where it is damaged, AskanceError where
-    it cannot be written."""
+    The network writes the rationales, unless ``written`` has those of another model. It answers yes or no after each.
+    The ``file`` has one JSON object a case; cases in it are not drawn again. Raises InputError if the file is damaged,
+    AskanceError if it cannot be written."""
     found, seconds = _read_drawn(file, cases)
     watcher.phase("drawing rationales", len(cases))
     try:
         if file.exists():
-            os.truncate(file, sum(len(line) for line, _ in found))
+            os.truncate(file, sum(len(line) for line, _ in found))  # removes an incomplete last line
         with file.open("a", encoding="ascii", newline="\n") as out:
             drawn = [each for _, each in found]
             for place, case in enumerate(cases[len(drawn) :], len(drawn)):
@@ -324,7 +326,7 @@ def _line(case: RationaleCase, drawn: Sequence[Drawn], seconds: float) -> str:
 
 
 def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[str, list[Drawn]]], float]:
-    """The whole lines of the file with their rationales, and their seconds; a last line that was broken off is left."""
+    """Read the file's complete lines with their rationales, and the total seconds; ignore an incomplete last line."""
     if not file.is_file():
         return [], 0.0
     found, seconds = [], 0.0
@@ -349,7 +351,8 @@ def _read_drawn(file: Path, cases: Sequence[RationaleCase]) -> tuple[list[tuple[
 def draw_pairs(
     network: CausalNetwork, writing: Writing, settings: TrainOptions, file: Path, watcher: Watcher
 ) -> tuple[dict[str, Any], list[RationalePair]]:
-    """:func:`draw` rationales; return their account for ``train.json``, a ``reason`` without pairs, and pairs."""
+    """:func:`draw` rationales. Return an account for ``train.json`` (with a ``reason`` if no pairs result) and the
+    pairs."""
     drawn, seconds = draw(network, writing.cases, writing.written, settings, file, watcher)
     harmonized, account = settings.rationales_from == "harmonized", {}
     if writing.reviser is None:
@@ -380,14 +383,15 @@ def draw_pairs(
 
 
 def _ends(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
-    """Whether each rationale ended in the right score."""
+    """Yield for each rationale ``right``, ``wrong`` or ``unusable``, by the score after it."""
     for case, mine in zip(cases, drawn, strict=True):
         for each in mine:
             yield "unusable" if each.p_yes is None else "right" if case.is_right(each.p_yes) else "wrong"
 
 
 def _ends_of_sides(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Drawn]]) -> Iterator[str]:
-    """Whether each rationale, with that on the other side of its preference, put the two outputs in the right order."""
+    """Yield for each rationale ``right``, ``wrong`` or ``unusable``: whether it and the one drawn with it on the other
+    output put the two outputs in the right order."""
     for place in range(0, len(cases), 2):
         for one, other in zip(drawn[place], drawn[place + 1], strict=True):
             if one.p_yes is None or other.p_yes is None:
@@ -407,7 +411,8 @@ def prefer(
     fingerprint: str,
     watcher: Watcher,
 ) -> LossCurve:
-    """DPO on pairs, as a :class:`~.trainer.Trainer`: the network then has the better weights of before and after."""
+    """Train on pairs by DPO with a :class:`~.trainer.Trainer`. The network keeps the weights that are best on
+    validation, which may be those from before DPO."""
     watcher.phase("reading rationales")
     objective = RationaleObjective(network, pairs, mixture.validation, settings)
     return Trainer(objective, groups, settings, folder, fingerprint, rate_share=RATE_SHARE).run(watcher)

@@ -1,4 +1,4 @@
-"""The files that ``train`` leaves in the scorer's folder: result, weights, judge, and copies for other programs."""
+"""The files that ``train`` writes into the scorer's folder: result, weights, judge, and copies for other programs."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _OTHERS = {
     "with_verdicts": "scorer with the verdicts",
     WITHOUT_DPO: "scorer before DPO",
 }
-"""Scorers that were not kept, by their names in the figures on test."""
+"""Display names of scorers that were not kept, by their keys in the figures on test."""
 _WHOSE = {"teacher": "its teacher's", "base": "its base's"} | {
     name: f"that of the {each}" for name, each in _OTHERS.items()
 }
 HEADS = re.compile(r"\.attention\.head_count(_kv)?$")
-CLOSE = 1e-3  # largest difference at which a matrix of transformers and one of the file are taken for the same
+CLOSE = 1e-3  # largest difference between a matrix of transformers and the same matrix in the file
 
 
 # --- train.json ---
@@ -59,7 +59,7 @@ CLOSE = 1e-3  # largest difference at which a matrix of transformers and one of 
 
 @dataclass(frozen=True, repr=False)
 class TrainResult(Shown):
-    """A trained scorer with what it is worth on test."""
+    """A trained scorer with its figures on test."""
 
     data: Mapping[str, Any]
     """The content of ``train.json``."""
@@ -70,7 +70,7 @@ class TrainResult(Shown):
 
     @property
     def kept_share(self) -> float | None:
-        """Spearman with people on test, as a share of the teacher's; None unless that is clearly above 0."""
+        """Spearman with people on test, as a share of the teacher's; None unless the teacher's is clearly above 0."""
         people = self.data["test"].get("people", {})
         ours, theirs = (people.get(name, {}) for name in ("scorer", "teacher"))
         if ours.get("spearman") is None or (theirs.get("low") or 0) <= 0:
@@ -162,12 +162,12 @@ class TrainResult(Shown):
 
 
 def dpo_left_out(reasons: Mapping[str, Any]) -> str:
-    """Say why nothing was learned from rationales that were drawn; ``reasons`` is ``rationales`` of ``train.json``."""
+    """Return a sentence on why nothing was learned from drawn rationales; ``reasons``: ``rationales`` of train.json."""
     return f"DPO on rationales was left out: {reasons['reason']}"
 
 
 def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences on the rationales that were given and drawn, if any."""
+    """Yield sentences on the given and the drawn rationales, if any."""
     people_alone = data.get("trust", {}).get("kept") == "people"
     learned = [row for row in data["mixture"]["rows"] if not (people_alone and row["source"] == "verdicts")]
     if given := sum(row["training"] for row in learned if row["kind"] == "rationale"):
@@ -193,7 +193,7 @@ def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rows_otherwise(reasons: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of the scorer as it answers the other way, with or without a rationale."""
+    """Yield rows of the scorer for the way it does not answer by default: with or without a rationale."""
     way = "without a rationale" if reasons["answers_with"] == "rationale" else "with a rationale"
     found = reasons["otherwise"]
     if "people" in found:
@@ -205,7 +205,8 @@ def _rows_otherwise(reasons: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _rows_of(what: str, found: Mapping[str, Any], raters: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
-    """One row over all dimensions, and one for each where there are several; ``raters`` are shown beside people."""
+    """Yield one row over all dimensions, and one a dimension if there are several. ``raters`` adds the agreement of
+    people with each other."""
     raters = raters or {}
     several = found["dimensions"] if len(found["dimensions"]) > 1 else {}
     for name, row in {"all": found, **several}.items():
@@ -229,8 +230,8 @@ def write_scorer(
     rationale_tokens: int | None,
     calibration: tuple[float, float],
 ) -> ScorerFile:
-    """Write the weights and ``scorer.json``: the ids of the ``questions`` that it learned, the most tokens of a
-    rationale before each answer, if any, and slope and shift of P(yes)."""
+    """Write the weights and ``scorer.json``, with the ids of the learned ``questions``, the most tokens of a rationale
+    before each answer (None: no rationale), and slope and shift of P(yes)."""
     network.save(folder)
     slope, shift = calibration
     file = ScorerFile(
@@ -258,8 +259,9 @@ def scorer_judge(
     test: Sequence[Example],
     options: TrainOptions,
 ) -> KeptJudge:
-    """``judge.yaml`` of the scorer, whose verdicts ``said`` gives: its questions and, where people rated outputs, its
-    agreement with them; for pass or fail a threshold fitted on ``validation``. An encoder reads no ``prompt``."""
+    """Return ``judge.yaml`` of the scorer; ``said`` returns its verdicts. The file has the questions and, if people
+    rated outputs, the agreement with people. For pass or fail it has a threshold fitted on ``validation``. An encoder
+    does not read the ``prompt``."""
     judge: dict[str, Any] = {"model": THIS_FOLDER, "prompt": prompt, "checklist": checklist}
     examples = [*validation, *test]
     if not human_dimensions(examples, checklist):
@@ -285,15 +287,15 @@ def scorer_judge(
 
 
 def has_onnx(folder: Path) -> bool:
-    """Whether a scorer's folder has ``model.onnx``, of its weights and undamaged."""
+    """Whether a scorer's folder has an undamaged ``model.onnx`` that belongs to its weights."""
     file = read_scorer(folder)
     place = file.onnx_file(folder)
     return place is not None and sha256_of_file(place) == file.onnx
 
 
 def write_onnx(network: SharedEncoder, folder: Path) -> None:
-    """Write an encoder as a graph of ONNX, and its hash into ``scorer.json``. Raises InputError where the weights are
-    not those of ``scorer.json``, AskanceError where it cannot be written, and MissingExtraError."""
+    """Write an encoder as an ONNX graph, and the graph's hash into ``scorer.json``. Raises InputError if the weights do
+    not belong to ``scorer.json``, AskanceError if the file cannot be written, and MissingExtraError without onnx."""
     file = read_scorer(folder)
     file.check_weights(folder)
     graph = network.as_onnx()
@@ -303,12 +305,11 @@ def write_onnx(network: SharedEncoder, folder: Path) -> None:
 
 
 def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any]]], target: Path) -> None:
-    """Copy a GGUF file with some of its matrices changed; all else, the tokenizer too, stays as it is.
+    """Copy a GGUF file with some matrices changed; everything else stays, including the tokenizer.
 
-    A changed matrix is written in 16 bits (F16), as the steps of 4 bits are wider than what LoRA changes. So is the one
-    that yes and no are read from, as llama.cpp rounds what it multiplies with a coarser one to 8 bits. ``merged`` names
-    each changed matrix as transformers does, with its numbers before and after. Raises InputError where a matrix is not
-    in the file, AskanceError where the new file cannot be written, and MissingExtraError without gguf."""
+    Changed matrices, and the output matrix, are written in 16 bits (F16). ``merged`` has for each changed matrix its
+    name in transformers and its numbers before and after. Raises InputError if a matrix is not in the file,
+    AskanceError if the new file cannot be written, and MissingExtraError without gguf."""
     gguf = import_optional("gguf", "train", "gguf")
     reader = gguf.GGUFReader(base)
     fields = {name: each.contents() for name, each in reader.fields.items() if not name.startswith("tokenizer.")}
@@ -324,7 +325,8 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
             raise InputError(
                 f"{base}: {tensor.name} is kept in an order that is not known here, so it cannot be written anew."
             )
-        changed[tensor.name] = turned.astype(np.float16)
+        changed[tensor.name] = turned.astype(np.float16)  # the steps of 4 bits are wider than LoRA's changes
+    # Yes and no are read from this matrix. If it is coarser than 16 bits, llama.cpp rounds its factors to 8 bits.
     last = there.get("output.weight", there["token_embd.weight"])
     changed[last.name] = gguf.dequantize(last.data, last.tensor_type).astype(np.float16)
     partial = target.with_suffix(".part")
@@ -339,7 +341,7 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
 
 
 def _names(gguf: Any, fields: dict[str, Any]) -> Any:
-    """The map of transformers' names to those of the file."""
+    """Return the map from transformers' names to the file's names."""
     wanted = fields["general.architecture"]
     kind = next(each for each, name in gguf.MODEL_ARCH_NAMES.items() if name == wanted)
     return gguf.get_tensor_name_map(kind, int(fields[f"{wanted}.block_count"]))
@@ -348,7 +350,7 @@ def _names(gguf: Any, fields: dict[str, Any]) -> Any:
 def _arranged_as(
     there: NDArray[Any], before: NDArray[Any], after: NDArray[Any], fields: dict[str, Any]
 ) -> NDArray[Any] | None:
-    """``after`` in the order in which the file has ``before``; None where that is not known."""
+    """Return ``after`` in the row order that the file has for ``before``; None if the order is unknown."""
     for order in _orders(len(before), fields):
         if np.abs(before[order] - there).max() < CLOSE:
             turned: NDArray[Any] = after[order]
@@ -357,7 +359,7 @@ def _arranged_as(
 
 
 def _orders(rows: int, fields: dict[str, Any]) -> Iterator[NDArray[Any]]:
-    """Orders of the rows: as they are, or with the halves of each head interleaved, as Llama's files have them."""
+    """Yield possible row orders: unchanged, or with the halves of each head interleaved, as in Llama's files."""
     yield np.arange(rows)
     for heads in {each for name, each in fields.items() if HEADS.search(name) and isinstance(each, int)}:
         if rows % (2 * heads) == 0:

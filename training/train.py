@@ -1,4 +1,4 @@
-"""``train``: a scorer of one's own from verdicts, ratings, preferences and rationales (LMUnit §3.2 to §3.4)."""
+"""``train``: train a scorer from verdicts, ratings, preferences and rationales (LMUnit §3.2 to §3.4)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from .mixture import Mixture
     from .trainer import LossCurve
 
-CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"  # within the scorer's folder until it is done
+CHECKPOINTS, DPO, PEOPLE = "checkpoints", "dpo", "people"  # folders within the scorer's folder during training
 DEFAULT_BASE = "minilm"
 
 
@@ -98,29 +98,29 @@ def train(
     progress: bool | None = None,
     **options: Unpack[TrainSettings],
 ) -> TrainResult:
-    """Train a scorer and look at test once.
+    """Train a scorer and measure it once on the test part.
 
     Args:
         data: Files of examples, or examples.
-        checklist: The questions that the scorer is to answer; by default those of ``judge``.
-        output: The scorer's folder. If the same training was broken off there, it goes on.
-        base: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
-        prompt: The judge's prompt that a causal base is to answer; by default askance's own for such data.
-        verdicts: Verdicts of one judge, the teacher, or a file of them (``askance evaluate -o``).
+        checklist: Questions that the scorer learns to answer; default: the questions of ``judge``.
+        output: The scorer's folder. If the same training was interrupted there, it continues.
+        base: Model to start from: ``minilm``, an embedded model, a GGUF file, a folder, or a name on the hub.
+        prompt: Judge's prompt for a causal base; default: askance's own prompt for such data.
+        verdicts: Verdicts of one judge (the teacher), or a file with them (``askance evaluate -o``).
         preferences: Pairs of outputs.
-        judge: A run of ``align`` or ``migrate`` whose parts are kept, so that its test examples are not trained on.
-        writer: Model that writes outputs to tell apart (``contrasts``), or writes or revises rationales
+        judge: Run of ``align`` or ``migrate``. Its parts are kept, so that its test examples are not trained on.
+        writer: Model that writes contrasting outputs (``contrasts``), or writes or revises rationales
             (``rationales_from``).
-        judge_model: Model that sees whether outputs came out as meant; by default the teacher, else the writer.
-        watcher: Told how the work goes on.
-        progress: Show how the work goes on; by default in notebooks only.
+        judge_model: Model that checks whether written outputs are as intended; default: the teacher, else the writer.
+        watcher: Receives the progress.
+        progress: Show the progress; default: in notebooks only.
         options: Settings of :class:`~.options.TrainOptions`.
 
     Raises:
-        InputError: Bad data or settings, too little or nothing to learn, a base that is not there, or a folder with
-            something else in it; names file, line and field.
-        BudgetExceededError: A cap on what is bought was reached; the answers so far are kept.
-        AskanceError: The disk is full, or a model that is asked is down.
+        InputError: Bad data or settings, too little to learn from, an unknown base, or a folder that holds something
+            else. The message names file, line and field.
+        BudgetExceededError: A cap on model calls was reached; the answers so far are kept.
+        AskanceError: The disk is full, or a model does not answer.
         MissingExtraError: torch or transformers is not installed.
     """
     by, sees, given = named_models(options, writer, judge_model)
@@ -146,7 +146,7 @@ def prepare(
     options: Mapping[str, Any],
     watcher: Watcher,
 ) -> TrainJob:
-    """Load and check what :func:`train` is given, and buy what a model is to write."""
+    """Load and check the arguments of :func:`train`, and have models write outputs or rationales if asked for."""
     settings = parse_options(TrainOptions, options)
     found = find_base(base)
     check_goes_with(found, prompt, settings)
@@ -198,7 +198,7 @@ def _check_models(writer: Any, judge_model: Any, settings: TrainOptions, writes_
 
 
 def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) -> Checklist:
-    """The questions that the scorer is to answer, and its measures. Raises InputError without, or with checks."""
+    """Return the questions to learn and the measures. Raises InputError for checks or if there is no question."""
     if checklist is not None:
         asked = load_checklist(checklist)
     elif earlier is None:
@@ -213,7 +213,7 @@ def asked_of(checklist: str | Path | Checklist | None, earlier: Earlier | None) 
 
 
 def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
-    """All examples of one source or of several files; ids are unique over all of them."""
+    """Load the examples of one source or of several files. Raises InputError if an id occurs twice."""
     several = isinstance(data, (list, tuple)) and data and all(isinstance(each, (str, Path)) for each in data)
     examples: list[Example] = []
     seen: dict[str, object] = {}
@@ -231,8 +231,8 @@ def _load_all(data: Any, settings: TrainOptions) -> list[Example]:
 def _load_teacher(
     verdicts: Any, whole: Sequence[Example], checklist: Checklist, limit: int | None
 ) -> VerdictColumns | None:
-    """The teacher's answers on the examples that ``limit`` leaves; they may be about the ``whole``. Measures are left
-    out. Raises InputError where one is about no example or question there is, or they are of several judges."""
+    """Load the teacher's verdicts and keep those on the first ``limit`` examples, without measures. Raises InputError
+    if a verdict names an unknown example or question, or if the verdicts come from several judges."""
     if verdicts is None:
         return None
     ids, asked = {each.id for each in whole}, {each.id for each in checklist.questions}
@@ -262,17 +262,17 @@ class TrainJob:
     preferences: Sequence[Preference]
     teacher: VerdictColumns | None
     mixture: Mixture
-    contrasts: Mapping[str, Any] | None  # what became of the outputs that a model wrote, as in ``train.json``
-    writing: Writing | None  # the cases about which rationales are drawn
+    contrasts: Mapping[str, Any] | None  # counts of the outputs that a model wrote, as in ``train.json``
+    writing: Writing | None  # the cases for which rationales are drawn
     output: Path
     base: Base
-    prompt: Prompt | None  # the judge's prompt that a causal base is to answer
+    prompt: Prompt | None  # the judge's prompt, for a causal base
     settings: TrainOptions
-    judged: Checklist  # the questions, and the measures that are computed beside the scorer
+    judged: Checklist  # the questions, and the measures that are computed without the scorer
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that the scorer depends on: data, questions, base and settings."""
+        """Hash of everything that determines the scorer: data, questions, base and settings."""
         without = NOT_IN_FINGERPRINT | (RATIONALE_SETTINGS if self.writing is None else set())
         settings = self.settings.model_dump_json(exclude=set(without))
         items = [repr(each) for part in PARTS for each in self.mixture.part(part)]
@@ -284,7 +284,7 @@ class TrainJob:
         return sha256(json.dumps(whole).encode("utf-8", "surrogatepass")).hexdigest()
 
     def run(self, shown: Watcher) -> TrainResult:
-        """Train, measure and write; a training that is finished already is read."""
+        """Train, measure and write the scorer. If this training has already finished, read its result."""
         done = self._finished()
         to_export = self._to_export(done)
         if done is not None and to_export is None:
@@ -303,7 +303,8 @@ class TrainJob:
         return done
 
     def _finished(self) -> TrainResult | None:
-        """The result of this very training, or None. Raises InputError where something else is in the folder."""
+        """Return the result of this training if it has finished, else None. Raises InputError if the folder holds
+        something else."""
         place = self.output
         if (place / RESULT_FILE).is_file():
             found = read_object(place / RESULT_FILE, "record of a training")
@@ -319,7 +320,7 @@ class TrainJob:
         return None
 
     def _to_export(self, done: TrainResult | None) -> str | None:
-        """Name of the file for another program that was asked for, if it is not there."""
+        """Return the name of the requested export file (GGUF or ONNX) if it has to be written, else None."""
         if self.settings.gguf and (done is None or not (self.output / GGUF_FILE).is_file()):
             return GGUF_FILE
         if self.settings.onnx and (done is None or not has_onnx(self.output)):
@@ -357,13 +358,13 @@ class TrainJob:
         return network, result
 
     def _started(self) -> Network:
-        """The base, as it is before training."""
+        """Load the base before training."""
         settings = self.settings
         how: dict[str, Any] = {"seed": settings.seed, "rank": settings.lora_rank, "precision": settings.precision}
         return start_network(self.base, levels=settings.levels, longest=settings.longest, **how)
 
     def _learned(self, network: Network, mixture: Mixture, shown: Watcher, within: str = "") -> LossCurve:
-        """Train a network; ``within`` the checkpoints is the folder of its own."""
+        """Train a network; ``within`` is its subfolder of the checkpoints."""
         objective = ScoreObjective(network, mixture.training, mixture.validation, self.settings)
         folder = self.output / CHECKPOINTS / within
         return Trainer(objective, self._groups, self.settings, folder, self.fingerprint).run(shown)
@@ -371,7 +372,8 @@ class TrainJob:
     def _held_against_people(
         self, network: Network, curve: LossCurve, alone: Mixture, rated: Sequence[Example], shown: Watcher
     ) -> tuple[Network, LossCurve, Mixture, dict[str, Any], Network]:
-        """Train a second network from people alone; what is kept of the two, why, and the other network."""
+        """Train a second network from people's labels alone. Return the better network with its curve, data and the
+        comparison, and the other network."""
         shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
         other = self._started()
         learned = self._learned(other, alone, shown, PEOPLE)
@@ -385,7 +387,8 @@ class TrainJob:
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
     ) -> tuple[dict[str, Any], dict[str, VerdictColumns]]:
-        """Draw rationales and learn from pairs; their account, and verdicts on test from before a kept DPO."""
+        """Draw rationales and learn from their pairs. Return an account, and the verdicts on test before DPO if the
+        weights after DPO are kept."""
         found, pairs = draw_pairs(network, writing, self.settings, self.output / RATIONALES_FILE, shown)
         if not pairs:
             shown.say(f"Note: {dpo_left_out(found)}.")
@@ -404,7 +407,7 @@ class TrainJob:
         return groups_of(self.examples, self.preferences)
 
     def _examples_of(self, part: str) -> list[Example]:
-        """The examples of a part; those that must not be divided are one document."""
+        """Return the examples of a part. Their ``document`` is the group that must stay in one part."""
         return [
             each.model_copy(update={"metadata": {**each.metadata, "document": self._groups[each.id]}})
             for each in self.examples
@@ -413,19 +416,19 @@ class TrainJob:
 
     @property
     def _rationale_room(self) -> int | None:
-        """Tokens that a rationale takes of what is read at most."""
+        """Most tokens that a rationale takes from the text that is read."""
         return self.settings.rationale_tokens if self.settings.rationales else None
 
     @property
     def _answers(self) -> int | None:
-        """Most tokens of the rationale that the scorer writes before each answer; None where it answers at once."""
+        """Most tokens of the rationale that the scorer writes before each answer; None if it answers at once."""
         return self._rationale_room if self.settings.answer_with == "rationale" else None
 
     def _reader(self, network: Network, answers: int | None) -> ScorerReader:
         return ScorerReader(network, asked_with(self.prompt), answers)
 
     def _said(self, network: Network, examples: Sequence[Example], answers: int | None = None) -> VerdictColumns:
-        """A network's verdicts, before calibration."""
+        """Return a network's verdicts, before calibration."""
         return verdicts_of(self._reader(network, answers), examples, self.checklist)
 
     def _measured(
@@ -436,8 +439,8 @@ class TrainJob:
         reasons: Mapping[str, Any] | None,
         others: Mapping[str, VerdictColumns],
     ) -> dict[str, Any]:
-        """Write the scorer down, look at test, and return ``train.json``, with ``facts`` known before test and
-        ``reasons`` on rationales; ``others`` are other networks' verdicts on test, by name."""
+        """Write the scorer, measure it on test, and return the content of ``train.json``. ``facts`` are known before
+        test, ``reasons`` is the account of rationales, ``others`` has other networks' verdicts on test, by name."""
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)
         slope, shift, why = fit_calibration(reader, learned.validation)

@@ -1,6 +1,6 @@
 """The training loop: batches, schedule, checkpoints, early stopping.
 
-The same data and settings give the same weights, also after a training was killed and went on.
+The same data and settings give the same weights, even if the training was interrupted and continued.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ EVERY = 60.0  # seconds between two checkpoints; one is also written after every
 WARMUP = 0.1  # share of the steps in which the learning rate rises
 CLIP_NORM = 1.0
 WEIGHT_DECAY = 0.01
-ROOM = 6  # times the network's size: checkpoint, optimiser and best weights, each while it is replaced
-RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}  # highest learning rates where none is given
+ROOM = 6  # needed disk space, in network sizes: checkpoint, optimiser and best weights, old and new file of each
+RATES = {"cross-encoder": 5e-5, "shared-encoder": 5e-5, "causal": 2e-4}  # default highest learning rates
 
 
 @dataclass
@@ -42,20 +42,20 @@ class LossCurve:
 
     training: list[dict[str, float]] = field(default_factory=list)  # ``step``, ``epoch``, ``loss`` and each loss
     validation: list[dict[str, float]] = field(default_factory=list)
-    """After each epoch ``epoch``, ``loss`` and each loss over all of validation; epoch 0 is before the first step."""
+    """``epoch``, ``loss`` and each loss over all of validation after each epoch; epoch 0 is before the first step."""
     best_epoch: int = 0
-    steps: int = 0  # steps of all epochs, if it is not ended early
+    steps: int = 0  # steps of all epochs, without early stopping
     stopped_early: bool = False
     cpu_seconds: float = 0.0  # processor time of training and validation
 
     def to_dict(self) -> dict[str, Any]:
-        """As in ``train.json``."""
+        """Return the curve as it stands in ``train.json``."""
         return asdict(self)
 
 
 @dataclass
 class _Place:
-    """The place of the loop in its epochs."""
+    """The loop's position: epoch, batch, and the best loss so far."""
 
     epoch: int = 1
     batch: int = 0
@@ -64,7 +64,7 @@ class _Place:
 
 
 class Trainer:
-    """Trains a network; what it needs to go on is in the folder of its checkpoints."""
+    """Trains a network. Its folder has the checkpoints from which an interrupted training continues."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Trainer:
         *,
         rate_share: float = 1.0,
     ) -> None:
-        """Begin at the first step. ``group_of`` names each unit's document, ``fingerprint`` the data, base and settings
-        of checkpoints in ``folder``; ``rate_share`` is the share of the learning rate in ``options``."""
+        """Begin at the first step. ``group_of`` maps each unit to its document. Checkpoints in ``folder`` carry the
+        ``fingerprint`` of data, base and settings. ``rate_share`` multiplies the learning rate of ``options``."""
         torch, network = torch_library(), objective.network
         self._network, self._options, self._folder, self._fingerprint = network, options, folder, fingerprint
         self._objective, self._group_of = objective, group_of
@@ -90,7 +90,7 @@ class Trainer:
 
     def run(self, watcher: Watcher) -> LossCurve:
         """Train to the end; the network then has the weights that did best on validation. Raises InputError for a
-        checkpoint of other data or settings, and AskanceError where one cannot be written, or the loss is no number."""
+        checkpoint of other data or settings, AskanceError if one cannot be written or the loss is no number."""
         options = self._options
         epochs = [self._batches(epoch) for epoch in range(1, options.epochs + 1)]
         self.curve.steps = sum(map(len, epochs))
@@ -124,7 +124,8 @@ class Trainer:
         return self.curve
 
     def _batches(self, epoch: int) -> list[list[Any]]:
-        """An epoch's items, documents together, in batches of some different texts, each read once in a batch."""
+        """Return an epoch's batches: documents in random order, the items of each together. A batch reads each of its
+        texts once."""
         chance = random.Random(f"{self._options.seed}/{epoch}")
         groups: dict[str, list[Any]] = {}
         for item in self._objective.training:
@@ -135,7 +136,7 @@ class Trainer:
 
     def _step(self, batch: Sequence[Any], step: int) -> None:
         torch, options = self._torch, self._options
-        torch.manual_seed(zlib.crc32(f"{options.seed}/{step}".encode()))  # of dropout
+        torch.manual_seed(zlib.crc32(f"{options.seed}/{step}".encode()))  # dropout's, the same after an interruption
         self._network.training(True)
         for group in self._optimiser.param_groups:
             group["lr"] = self._rate * schedule(step, self.curve.steps)
@@ -153,7 +154,7 @@ class Trainer:
         self.curve.training.append({"step": step + 1, "epoch": self._place.epoch, "loss": value, **means})
 
     def _validate(self, epoch: int) -> None:
-        """Take the losses on validation; keep the weights where they are the lowest so far."""
+        """Compute the losses on validation. Keep the weights if the loss is the lowest so far."""
         self._network.training(False)
         means = self._objective.on_validation()
         loss = means["loss"]
@@ -178,7 +179,7 @@ class Trainer:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._torch.save({**what, "fingerprint": self._fingerprint}, partial)
             os.replace(partial, file)
-        except (OSError, RuntimeError) as error:  # torch says of a full disk that it was written to an unexpected place
+        except (OSError, RuntimeError) as error:  # for a full disk torch raises RuntimeError ("unexpected pos")
             partial.unlink(missing_ok=True)
             raise AskanceError(
                 f"{file}: cannot be written ({str(error).splitlines()[0][:120]}). Make room, and run the same command "
@@ -201,7 +202,7 @@ class Trainer:
         return found
 
     def _restore(self) -> bool:
-        """Go on from a checkpoint; whether there is one."""
+        """Load the checkpoint and return True, or return False if there is none."""
         if not (self._folder / CHECKPOINT).is_file():
             return False
         found = self._load(CHECKPOINT)
@@ -213,7 +214,8 @@ class Trainer:
 
 
 def schedule(step: int, steps: int) -> float:
-    """Share of the highest learning rate at a step, from 0 on: it rises in a tenth of them, then falls as a cosine."""
+    """Return the learning rate at a step (from 0) as a share of the highest. The share rises during the first tenth of
+    the steps, then falls as a cosine."""
     rise = max(1, round(WARMUP * steps))
     if step < rise:
         return (step + 1) / rise
@@ -221,7 +223,7 @@ def schedule(step: int, steps: int) -> float:
 
 
 def check_room(place: Path, network: Network, trainings: int) -> None:
-    """Check that the disk has room for the checkpoints of so many trainings. Raises AskanceError."""
+    """Check that the disk has room for the checkpoints of ``trainings`` trainings. Raises AskanceError."""
     there = next(each for each in (place.absolute(), *place.absolute().parents) if each.exists())
     need = ROOM * trainings * sum(each.numel() * each.element_size() for each in network.state().values())
     free = shutil.disk_usage(there).free

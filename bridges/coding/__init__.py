@@ -1,1 +1,1 @@
-"""For coding agents: a server of the Model Context Protocol, and the skill that tells them how to work."""
+"""Support for coding agents: a server of the Model Context Protocol, and a skill with instructions for them."""

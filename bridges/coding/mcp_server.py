@@ -1,7 +1,7 @@
-"""askance as a server of the Model Context Protocol, which coding agents speak (``askance mcp``, extra ``mcp``).
+"""askance as a server of the Model Context Protocol for coding agents (``askance mcp``, extra ``mcp``).
 
-It only reads, unless the person who starts it says otherwise. A cap lets its tools buy answers; all of them together
-stay under it. A folder for runs lets ``align`` write there. Every tool that could buy says first what that would take.
+By default the server only reads. If it is started with a cap, its tools may buy answers, together up to the cap. If it
+is started with a folder for runs, ``align`` may write there. Every tool that can buy gives an estimate first.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ INSTRUCTIONS = (
 
 
 class SpendingWatcher(Silent):
-    """Watches a piece of work in silence, and knows what it bought."""
+    """Watches a piece of work without output, and counts what it buys."""
 
     def __init__(self) -> None:
-        """Nothing was bought yet."""
+        """Start without any purchase."""
         super().__init__()
         self.budgets: list[Budget] = []
 
     def watch(self, budget: Budget) -> None:
-        """Count calls and money from now on."""
+        """Count the calls and money of this budget, too."""
         super().watch(budget)
         self.budgets.append(budget)
 
     @property
     def calls(self) -> int:
-        """Calls that were bought."""
+        """Number of calls that were bought."""
         return sum(each.calls for each in self.budgets)
 
 
@@ -65,20 +65,20 @@ class Allowance:
     """Limits of all tools together: money, calls, and places to write."""
 
     call_budget: int | None = None
-    """Calls; None where no call may be bought unless ``cost_budget`` allows it."""
+    """Most calls; None: no limit on calls. Without this and ``cost_budget`` nothing may be bought."""
     cost_budget: float | None = None
-    """US dollars."""
+    """Most US dollars; None: no limit on money."""
     runs: Path | None = None
-    """Folder in which runs may be made; None: nothing is written."""
+    """Folder for new runs; None: nothing is written."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of a configuration file, for every tool that knows them."""
     calls: int = field(default=0, init=False)
     cost_usd: float = field(default=0.0, init=False)
     lock: Lock = field(default_factory=Lock, init=False)
-    """Held while a tool buys, so that two of them do not spend the same rest."""
+    """Lock held while a tool buys, so that two tools do not spend the same rest."""
 
     def caps(self) -> dict[str, Any]:
-        """The rest of the caps, as settings. Raises InputError where nothing may be bought, or nothing is left."""
+        """Return the rest of the caps, as settings. Raises InputError if nothing may be bought, or nothing is left."""
         if self.call_budget is None and self.cost_budget is None:
             raise InputError(
                 "This server only reads. To let it buy answers, a person starts it with a cap: askance mcp --call-budget 500"
@@ -91,8 +91,8 @@ class Allowance:
 
     @contextmanager
     def buying(self) -> Iterator[tuple[dict[str, Any], SpendingWatcher]]:
-        """The caps of one piece of work, and its watcher; what it bought is counted however it ends. Raises InputError
-        as :meth:`caps`."""
+        """Yield the caps and the watcher of one piece of work. Purchases are counted even if the work fails. Raises
+        InputError as :meth:`caps`."""
         with self.lock:
             caps, spent = self.caps(), SpendingWatcher()
             try:
@@ -102,12 +102,12 @@ class Allowance:
                 self.cost_usd += sum(each.known_cost for each in spent.budgets)
 
     def of(self, options: type[Any], **given: Any) -> dict[str, Any]:
-        """The settings that a tool runs with: the file's that it knows, and those that were given."""
+        """Return the settings of a tool: the known ones of the file, and those that were given."""
         known = {name: value for name, value in self.settings.items() if name in options.model_fields}
         return known | {name: value for name, value in given.items() if value is not None}
 
     def run(self, name: str) -> Path:
-        """The directory of a run. Raises InputError where nothing may be written, or the name leads elsewhere."""
+        """Return the directory of a run. Raises InputError if nothing may be written, or the name is no plain name."""
         if self.runs is None:
             raise InputError("This server writes nothing. To let it make runs, a person starts it with --runs FOLDER.")
         if Path(name).name != name or name in ("", ".", ".."):
@@ -116,7 +116,7 @@ class Allowance:
 
 
 def make_server(allowed: Allowance) -> MCPServer:
-    """The server with its tools. Raises MissingExtraError where the SDK is not installed."""
+    """Return the server with its tools. Raises MissingExtraError if the SDK is not installed."""
     sdk = import_optional("mcp.server.mcpserver", "mcp", "mcp")
     types = import_optional("mcp.types", "mcp", "mcp")
     server: MCPServer = sdk.MCPServer("askance", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
@@ -125,7 +125,7 @@ def make_server(allowed: Allowance) -> MCPServer:
     tool_error = import_optional("mcp.server.mcpserver.exceptions", "mcp", "mcp").ToolError
 
     def tool(annotations: Any) -> Callable[[Tool], Tool]:
-        """Add a function as a tool, whose errors are told to the agent as our sentences."""
+        """Return a decorator that adds a function as a tool. The agent gets the sentences of askance's errors."""
 
         def add(function: Tool) -> Tool:
             @wraps(function)

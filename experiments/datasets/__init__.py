@@ -1,5 +1,5 @@
-"""Published data sets by name: rated examples, preference pairs, or prompts. Each loader raises what
-:func:`load_rated` raises."""
+"""Published data sets by name: rated examples, preference pairs, or prompts. Each loader raises the errors of
+:func:`load_rated`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNIT_TESTED: Mapping[str, Callable[[Source], list[Example]]] = {
     "biggen": load_biggen,
     "infobench": load_infobench,
 }
-"""Data sets of rated examples that have a unit test each."""
+"""Data sets whose rated examples have a unit test each."""
 
 RATED: Mapping[str, Callable[[Source], list[Example]]] = {
     "summeval": load_summeval,
@@ -62,19 +62,19 @@ _KINDS: Mapping[str, Iterable[str]] = {
 
 
 def load_rated(name: str, source: Source = None) -> list[Example]:
-    """Rated examples of a data set, from a local file or, without one, from the hub. Raises InputError where there is
-    no such data set, a row is of none of the known forms, or an id stands there twice. Raises AskanceError where the
-    hub cannot be reached, or ``datasets`` is missing."""
+    """Load the rated examples of a data set, from a local file or, without a file, from the hub. Raises InputError if
+    there is no such data set, a row has none of the known forms, or an id occurs twice. Raises AskanceError if the hub
+    cannot be reached, or ``datasets`` is missing."""
     return _load(name, source, RATED)
 
 
 def load_pairs_of(name: str, source: Source = None) -> list[Preference]:
-    """Preference pairs of a data set, as :func:`load_rated`."""
+    """Load the preference pairs of a data set, as :func:`load_rated`."""
     return _load(name, source, PAIRS)
 
 
 def load_prompts(name: str, source: Source = None) -> list[Example]:
-    """Prompts for generators of a data set, as :func:`load_rated`."""
+    """Load a data set's prompts for generators, as :func:`load_rated`."""
     return _load(name, source, PROMPTS)
 
 

@@ -17,7 +17,7 @@ LFQA = Hub(
     "experts_pairwise_human_preferences.jsonl",
 )
 _LFQA_LABELS = {1: "a", 2: "b", 0: "b", -1: "b"}
-"""LMUnit's metric counts every label but 1 as the second response's."""
+"""Preferred response by label. As in LMUnit's metric, every label but 1 counts for the second response."""
 _LFQA_OVERALL = {-1: "a", 0: "tie", 1: "b"}
 LLMBAR_PARTS = ("Natural", "Adversarial_Neighbor", "Adversarial_GPTInst", "Adversarial_GPTOut", "Adversarial_Manual")
 MT_BENCH = Hub(
@@ -53,8 +53,8 @@ _SECTION = {subset: section for section, subsets in SECTIONS.items() for subset 
 def load_lfqa(source: Source = None) -> list[Preference]:
     """Load the experts' preferences between long answers (LFQA, Xu et al. 2023), in the order of the file.
 
-    Read are the data set that LMUnit's authors published on the hub, the authors' ``preference_data`` (``question``,
-    ``answer_a``, ``answer_b``, ``overall_preference``), and askance's own format.
+    Known forms: the data set that LMUnit's authors published on the hub, the authors' ``preference_data``
+    (``question``, ``answer_a``, ``answer_b``, ``overall_preference``), and askance's own format.
     """
     return [_lfqa(row, number) for number, row in enumerate(rows_of(source, LFQA))]
 
@@ -78,8 +78,8 @@ def _lfqa(row: Row, number: int) -> Preference:
 def load_llmbar(source: Source = None, *, part: str = "Natural") -> list[Preference]:
     """Load LLMBar (Zeng et al. 2024), in the order of the file: one output of a pair follows its instruction.
 
-    Read are the authors' ``dataset.json`` of one part (``input``, ``output_1``, ``output_2``, ``label``), the data set
-    on the hub, and askance's own format. ``part`` names the pairs and says which part is taken from the hub.
+    Known forms: the authors' ``dataset.json`` of one part (``input``, ``output_1``, ``output_2``, ``label``), the data
+    set on the hub, and askance's own format. ``part`` is used in the ids and selects the part on the hub.
     """
     file = "the authors' dataset.json of one part, with input, output_1, output_2, label"
     hub = Hub("princeton-nlp/LLMBar", part, "LLMBar", file)
@@ -105,11 +105,11 @@ def _llmbar(row: Row, number: int, part: str) -> Preference:
 
 
 def load_mt_bench(source: Source = None) -> list[Preference]:
-    """Load MT-Bench's human judgements (Zheng et al. 2023), in the order of the file, a pair each.
+    """Load MT-Bench's human judgements (Zheng et al. 2023), one pair each, in the order of the file.
 
-    Read are the data set on the hub (split ``human``), a file with the same columns, and askance's own format. The
-    input is what the user asked; a judgement of the second turn is about both replies of a model, with the user's
-    second question between them. Judgements of one question are one group (``metadata.group``).
+    Known forms: the data set on the hub (split ``human``), a file with the same columns, and askance's own format. The
+    input is the user's first question. For a judgement of the second turn, an output is both replies of a model, with
+    the user's second question between them. Judgements of one question are one group (``metadata.group``).
     """
     return [_mt_bench(row, number) for number, row in enumerate(rows_of(source, MT_BENCH))]
 
@@ -141,7 +141,7 @@ def _mt_bench(row: Row, number: int) -> Preference:
 
 
 def _turns(row: Row, side: str, turn: int) -> list[Any]:
-    """The messages of the first ``turn`` turns, user and model in turn."""
+    """Return the messages of the first ``turn`` turns. Raises InputError unless user and model alternate."""
     messages = row.items(side)[: 2 * turn]
     roles = [each.get("role") if isinstance(each, Mapping) else None for each in messages]
     if len(messages) < 2 * turn or roles != ["user", "assistant"] * turn:
@@ -156,8 +156,8 @@ def _output(messages: list[Any]) -> str:
 def load_reward_bench(source: Source = None) -> list[Preference]:
     """Load RewardBench (Lambert et al. 2024), in the order of the file; ``dataset`` is the subset.
 
-    Read are the data set on the hub (split ``filtered``), a file with the same columns, and askance's own format. Which
-    of the two replies stands first is drawn by the id, so that a judge that favours one place gains nothing.
+    Known forms: the data set on the hub (split ``filtered``), a file with the same columns, and askance's own format.
+    The id decides at random which reply comes first, so that a judge that favours one place gains nothing.
     """
     return [_reward_bench(row) for row in rows_of(source, REWARD_BENCH)]
 

@@ -1,7 +1,7 @@
 """Data sets of single outputs or prompts, in every published form.
 
-People rated those of SummEval, QAGS, Topical-Chat and HelpSteer2 on dimensions. FLASK, BiGGen-Bench and InFoBench have
-a unit test for each output, with people's score by it (LMUnit A.2). IFBench has prompts alone.
+People rated the outputs of SummEval, QAGS, Topical-Chat and HelpSteer2 on dimensions. In FLASK, BiGGen-Bench and
+InFoBench each output has a unit test, by which people scored it (LMUnit A.2). IFBench has only prompts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIMENSIONS = {
     "summeval": ("coherence", "consistency", "fluency", "relevance"),
     "helpsteer2": ("helpfulness", "correctness", "coherence", "complexity", "verbosity"),
 }
-"""The dimensions in the papers' tables."""
+"""Dimensions in the papers' tables."""
 OTHER_DIMENSIONS = ("understandability", "overall")
 """Further dimensions of Topical-Chat."""
 SUMMEVAL = Hub("mteb/summeval", "test", file="the authors' model_annotations.aligned.paired.jsonl")
@@ -45,25 +45,24 @@ _USR = {
     "understandability": "Understandable",
     "overall": "Overall",
 }
-"""Our names and the authors' ones; their scales differ (1 to 3, 0 to 1, 1 to 5)."""
+"""Our names of the dimensions and the authors' names. Their scales differ (1 to 3, 0 to 1, 1 to 5)."""
 
 
 def load_summeval(source: Source = None) -> list[Example]:
     """Load SummEval (Fabbri et al. 2021), in the order of the file: CNN/DM summaries of 16 systems, rated 1 to 5.
 
-    Read are the authors' ``model_annotations.aligned.paired.jsonl`` (every expert's rating is kept), UniEval's
-    ``summeval.json``, ``mteb/summeval`` of the hub (means of the experts; systems are numbered) and askance's own
+    Known forms: the authors' ``model_annotations.aligned.paired.jsonl`` (every expert's rating is kept), UniEval's
+    ``summeval.json``, ``mteb/summeval`` on the hub (means of the experts; systems are numbered) and askance's own
     format.
     """
     return [each for row in rows_of(source, SUMMEVAL) for each in _summeval(row)]
 
 
 def split_summeval(examples: Sequence[Example], *, seed: int = 42) -> tuple[list[Example], list[Example]]:
-    """Divide as in BinEval (App. B): 10 examples of each system at random are development, the rest is test.
+    """Divide as in BinEval (App. B): 10 random examples of each system are development, the rest is test.
 
-    With all 16 systems that is 160 and 1,440. The paper does not say which generator its seed 42 belongs to, so the
-    same numbers do not mean the same examples. Raises InputError where an example names no system, or a system has no
-    more than 10 examples.
+    With all 16 systems this gives 160 and 1,440. The paper does not say for which random generator its seed 42 is, so
+    the examples may differ. Raises InputError if an example names no system, or a system has 10 examples or fewer.
     """
     by_system: dict[str, list[Example]] = {}
     for rated in examples:
@@ -122,9 +121,9 @@ def _of_one_document(row: Row) -> Iterator[Example]:
 def load_qags(source: Source = None) -> list[Example]:
     """Load QAGS (Wang et al. 2020): 235 summaries of CNN/DM or 239 of XSum, rated for consistency.
 
-    Read are the authors' ``mturk_cnndm.jsonl`` and ``mturk_xsum.jsonl``, UniEval's ``qags_cnndm.json`` and
-    ``qags_xsum.json``, and askance's own format. From the authors' files the score of a summary is the mean over its
-    sentences of what most of the three workers said, as QAGS computes it.
+    Known forms: the authors' ``mturk_cnndm.jsonl`` and ``mturk_xsum.jsonl``, UniEval's ``qags_cnndm.json`` and
+    ``qags_xsum.json``, and askance's own format. In the authors' files a summary's score is the share of its sentences
+    that most of the three workers found supported, as QAGS computes it.
     """
     return [_qags(row, number) for number, row in enumerate(rows_of(source, QAGS))]
 
@@ -155,9 +154,9 @@ def _supported(row: Row, sentence: Mapping[str, Any]) -> bool:
 def load_topical_chat(source: Source = None) -> list[Example]:
     """Load Topical-Chat as rated for USR (Mehri and Eskenazi 2020), in the order of the file.
 
-    There are 60 contexts with replies of 6 systems; those to one context share ``metadata.document``. Read are the
-    authors' ``tc_usr_data.json`` (every annotator's rating is kept), UniEval's ``topical_chat.json`` and askance's own
-    format. The four dimensions of UniEval and BinEval come first; the others are kept where they are.
+    There are 60 contexts with replies of 6 systems; replies to one context share ``metadata.document``. Known forms:
+    the authors' ``tc_usr_data.json`` (every annotator's rating is kept), UniEval's ``topical_chat.json`` and askance's
+    own format. The four dimensions of UniEval and BinEval come first; further dimensions are kept if the row has them.
     """
     return [each for number, row in enumerate(rows_of(source, TOPICAL_CHAT)) for each in _topical_chat(row, number)]
 
@@ -204,8 +203,8 @@ def _usr(row: Row, reply: Any, number: int) -> Example:
 def load_helpsteer2(source: Source = None) -> list[Example]:
     """Load HelpSteer2 (Wang et al. 2024), in the order of the file; the responses to a prompt are one document.
 
-    People rated five attributes from 0 to 4. Read are the data set on the hub (split ``train``), a file with its
-    columns, and askance's own format.
+    People rated five attributes from 0 to 4. Known forms: the data set on the hub (split ``train``), a file with the
+    same columns, and askance's own format.
     """
     return [_helpsteer2(row, number) for number, row in enumerate(rows_of(source, HELPSTEER2))]
 
@@ -223,9 +222,9 @@ def _document(history: str) -> str:
 
 
 SCORE = "score"
-"""The dimension that people scored, by the example's own test."""
+"""Dimension that people scored by the example's own test."""
 TEST, RUBRIC, REFERENCE = "natural_unit_test", "rubric", "reference_answer"
-"""Columns of the test, and fields of the metadata."""
+"""Columns with the test, which are also fields of the metadata."""
 _FILE = "JSON or JSONL with query, response, natural_unit_test, "
 FLASK = Hub("ContextualAI/Flask", "test", file=f"{_FILE}rubric, reference_answer, human_score")
 BIGGEN = Hub(
@@ -244,21 +243,21 @@ def load_flask(source: Source = None) -> list[Example]:
 def load_biggen(source: Source = None) -> list[Example]:
     """Load BiGGen-Bench (Kim et al. 2024), rated from 1 to 5 by people, in the order of the file.
 
-    Also read is the authors' own form (``prometheus-eval/BiGGen-Bench-Results``, split ``human_eval``), with
-    ``system_prompt``, ``input`` and a ``score_rubric`` whose ``criteria`` are the test. A score of -1 is of nobody, so
-    its row is left out.
+    The authors' own form (``prometheus-eval/BiGGen-Bench-Results``, split ``human_eval``) is known too; it has
+    ``system_prompt``, ``input`` and a ``score_rubric`` whose ``criteria`` are the test. A score of -1 means that nobody
+    rated the row, which is left out.
     """
     return _load(source, BIGGEN, "biggen", "human_score")
 
 
 def load_infobench(source: Source = None) -> list[Example]:
-    """Load the expert split of InFoBench (Qin et al. 2024): whether experts found a decomposed question fulfilled."""
+    """Load the expert split of InFoBench (Qin et al. 2024): experts' labels whether an output fulfils a question."""
     return _load(source, INFOBENCH, "infobench", "label")
 
 
 def own_test(tested: Example, *fields: str) -> Checklist:
-    """The checklist of an example's own test, with these of its ``fields`` (:data:`RUBRIC`, :data:`REFERENCE`). Raises
-    InputError where one is missing."""
+    """Return the checklist of an example's own test, with these ``fields`` (:data:`RUBRIC`, :data:`REFERENCE`). Raises
+    InputError if the test or a field is missing."""
     for field in (TEST, *fields):
         if not tested.metadata.get(field):
             raise InputError(f"Example '{tested.id}': its metadata have no '{field}'.")
@@ -308,8 +307,8 @@ IFBENCH = Hub("allenai/IFBench_test", "train", file="the authors' IFBench_test.j
 def load_ifbench(source: Source = None) -> list[Example]:
     """Load IFBench (Pyatkin et al. 2025), in the order of the file: prompts without outputs, constraints as metadata.
 
-    Read are the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the data
-    set on the hub, and the file from ``python -m askance.experiments.ifbench.run``, which has the official checkers.
+    Known forms: the authors' ``IFBench_test.jsonl`` (``key``, ``prompt``, ``instruction_id_list``, ``kwargs``), the
+    data set on the hub, and the file that ``python -m askance.experiments.ifbench.run`` writes.
     """
     return [_prompt(row) for row in rows_of(source, IFBENCH)]
 
@@ -324,7 +323,7 @@ def _prompt(row: Row) -> Example:
 
 
 def _constraints(row: Row) -> dict[str, Any]:
-    """The constraints with the arguments that are given; whole numbers are integers: tables write them as 3.0."""
+    """Return the constraints with their given arguments. Whole numbers, which tables write as 3.0, become integers."""
     types, arguments = row.items("instruction_id_list"), row.items("kwargs")
     if len(types) != len(arguments) or not all(each is None or isinstance(each, Mapping) for each in arguments):
         raise InputError(f"{row.where}: 'kwargs' must have one object for each of 'instruction_id_list'.")

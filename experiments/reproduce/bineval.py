@@ -2,8 +2,8 @@
 
 python -m askance.experiments.reproduce.bineval qags --data mturk_cnndm.jsonl --model anthropic/claude-sonnet-4-5
 
-As in the paper everything is judged twice at temperature 0, and ``runs`` has the mean of the two runs' correlations;
-the intervals and differences elsewhere in the result are those of the first. ``--repeat 1`` halves the calls.
+As in the paper everything is judged twice at temperature 0, and ``runs`` has the mean of the two runs' correlations.
+All other intervals and differences in the result are from the first run. ``--repeat 1`` halves the calls.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PAPER: dict[str, dict[str, Any]] = {
         "binary, Claude Sonnet 4, consistency": {"spearman": 0.655, "kendall": 0.615},
     },
 }
-"""Figures of the paper, as far as its text has them."""
+"""Figures of the paper that its text gives."""
 
 
 def mean_of_runs(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The correlations with people of every run and their mean, as the paper reports them (§4: two runs): by judge,
-    dimension and kind (``pooled``, ``per_document``). A mean is None where one of its values is undefined."""
+    """Return the correlations with people in every run and their mean, as in the paper (§4: two runs), by judge,
+    dimension and kind (``pooled``, ``per_document``). A mean is None if one of its values is undefined."""
     examples, documents = result["common"], result.get("documents", {})
     groups = [documents.get(name) for name in examples] if documents else None
     by_judge: dict[str, Any] = {}

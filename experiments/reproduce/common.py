@@ -29,16 +29,16 @@ from ..datasets.rated import DIMENSIONS, split_summeval
 
 CHECKLISTS = Path(__file__).parent / "checklists"
 PUBLISHED = "unieval"
-"""Field of some files with the scores that UniEval's authors published."""
+"""Metadata field of some files, with the scores published by UniEval's authors."""
 Further = Callable[[Mapping[str, Any]], dict[str, Any]]
 COMPARED = ("temperature", "repeat", "resamples", "limit")
-"""Options that are settings of the comparison."""
+"""Options that are passed to the comparison."""
 _LONG = ("ratings", "human", "common", "systems", "documents", "published")
-"""Fields that are in the file only, not on standard output."""
+"""Fields that are written to a file, but not to standard output."""
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """The options of every command: the seed, where results go, which model is asked, how, and for how much."""
+    """Add the options of every command: seed, output, model, and its server, limits and budgets."""
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("-o", "--output", type=Path, help="JSON file; default: standard output")
     parser.add_argument("--model", default="local/qwen2.5-coder-1.5b-instruct", help="provider/model")
@@ -56,7 +56,7 @@ def endpoint_options(given: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 
 def parser(doc: str, judges: str, *, temperature: float, repeat: int) -> argparse.ArgumentParser:
-    """The options of every command that compares judges."""
+    """Return a parser with the options of every command that compares judges."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     made.add_argument("dataset", choices=list(DIMENSIONS))
     made.add_argument("--data", help="the file, as its authors publish it; without one: from the Hugging Face hub")
@@ -84,11 +84,11 @@ def run(
     further: Further | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Judge, compare, and put the paper's figures and the published scores beside ours; ``further`` computes more of
-    the comparison.
+    """Judge and compare, and add the paper's figures and the published scores; ``further`` computes more from the
+    comparison.
 
-    Raises InputError for bad data or settings, AskanceError where the data cannot be had, the endpoint is down or a cap
-    was reached, and CoverageError where the judges have no scored example in common; the result is written.
+    Raises InputError for bad data or settings, AskanceError if the data cannot be loaded, the endpoint is down or a cap
+    was reached, and CoverageError if the judges have no scored example in common; the result is written all the same.
     """
     examples = load_rated(given.dataset, given.data)
     if given.part != "all":
@@ -139,7 +139,7 @@ def _checklist(given: argparse.Namespace) -> str:
 
 
 def _phi(given: argparse.Namespace, examples: Sequence[Example], model: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Phi of the judge `binary`, question by question, from the answers that the comparison left in the store."""
+    """Return phi of the judge `binary`, question by question, from the comparison's answers in the store."""
     checklist = load_checklist(_checklist(given))
     options = endpoint_options(given, *COMPARED) | {"call_budget": 0}
     options.pop("cost_budget", None)
@@ -163,7 +163,7 @@ def _people_only(given: argparse.Namespace, examples: Sequence[Example]) -> dict
 
 
 def published(examples: Sequence[Example], dimensions: Sequence[str]) -> dict[str, Any]:
-    """The UniEval scores that some files carry: by example and dimension, or nothing."""
+    """Return the UniEval scores of a file by example and dimension; nothing if the file has none."""
     scores_by_example = {
         example.id: {name: scores[name] for name in dimensions if scores.get(name) is not None}
         for example in examples
@@ -173,7 +173,7 @@ def published(examples: Sequence[Example], dimensions: Sequence[str]) -> dict[st
 
 
 def published_scores(examples: Sequence[Example], dimensions: Sequence[str], seed: int = 42) -> dict[str, Any]:
-    """Correlations of the UniEval scores that some files carry: a check of the statistics that needs no model."""
+    """Return the correlations of a file's UniEval scores with people: a check of the statistics without a model."""
     by_dimension = {}
     for dimension in dimensions:
         scores = [(example.metadata.get(PUBLISHED) or {}).get(dimension) for example in examples]
@@ -187,7 +187,7 @@ def published_scores(examples: Sequence[Example], dimensions: Sequence[str], see
 
 
 def phi_by_dimension(examples: Sequence[Example], verdicts: Sequence[Verdict], checklist: Checklist) -> dict[str, Any]:
-    """Yes-rates, phi of each pair of questions (None where undefined), mean phi, share of weak pairs, by dimension."""
+    """Return by dimension: yes-rates, phi of each pair of questions (None: undefined), mean phi, weak pairs' share."""
     ids = [question.id for question in checklist.questions]
     answers = tabulate(examples, checklist, verdicts).answers.reshape(-1, len(ids))
     columns = {question: place for place, question in enumerate(ids)}
@@ -250,13 +250,13 @@ def train_scorer(
         preferences=pairs,
         seed=seed,
         loss_weights=weights,
-        trust_verdicts=True,  # with and without them is compared here
+        trust_verdicts=True,  # the experiments compare scorers with and without verdicts themselves
         **settings,
     )
 
 
 def training_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarise the cost of a training and its course on validation."""
+    """Summarise the cost of a training and its losses on validation."""
     curve, items = found["curve"], Counter[str]()
     for row in found["mixture"]["rows"]:
         items[row["kind"]] += row["training"]
@@ -272,5 +272,5 @@ def training_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def by_document(examples: Sequence[Example]) -> Resampling:
-    """Documents drawn anew, each with all of its outputs."""
+    """Return a resampling that draws whole documents, each with all of its outputs."""
     return Resampling([each.metadata["document"] for each in examples])

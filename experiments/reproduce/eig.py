@@ -1,8 +1,8 @@
-"""The EIG paper's Tables 1, 7, 9, 10 and 11 on data that can be had: κ_self, agreement, its differences, QWK and cost.
+"""The EIG paper's Tables 1, 7, 9, 10 and 11 on public data: κ_self, agreement, its differences, QWK and cost.
 
     python -m askance.experiments.reproduce.eig topical_chat --data tc_usr_data.json --model openai/gpt-4.1
 
-The questionnaire of the paper is the checklist that `askance select` writes, given with --checklist; `binary` asks it.
+The paper's questionnaire is the checklist that `askance select` writes. Give it with --checklist; `binary` asks it.
 The temperature is 1, since at 0 a judge repeats itself and every κ_self is 1.
 """
 
@@ -31,8 +31,8 @@ PAPER: dict[str, Any] = {
 
 
 def agreement_gains(result: Mapping[str, Any], seed: int = 42) -> list[dict[str, Any]]:
-    """Table 9: gain of the first judge over each other one in agreement with people, on the same examples, by judge and
-    dimension: difference in shares, with interval and p-value."""
+    """Return Table 9: the first judge's gain in agreement with people over each other judge, on the same examples, by
+    judge and dimension. Each gain is a difference in shares, with interval and p-value."""
     examples = result["common"]
     names = [name for name in result["ratings"] if name not in result.get("left_out", ())]
     documents = [result.get("documents", {}).get(name, name) for name in examples]

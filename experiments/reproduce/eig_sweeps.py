@@ -1,14 +1,13 @@
-"""The EIG paper's sweeps: the size k, who proposes and who judges, the kind of answers, and how questionnaires are
-filled.
+"""The EIG paper's sweeps: size k, proposing and judging models, kinds of answers, and ways to fill questionnaires.
 
     python -m askance.experiments.reproduce.eig_sweeps k topical_chat --data tc_usr_data.json -o k.json
 
-``k`` (Appendix A.4): κ_self and agreement with people by the number of questions. ``grid`` (Table 8): the same for each
-model that proposes and estimates beside each that judges. ``levels`` (Appendix A.2): how stable the ranking of
-questions is with yes/no answers and with scales. ``filling`` (Figure 10): a call an answer beside all of an example in
-one reply. ``convergence`` (Figure 4(b)): how the information of each question and their ranking settle as examples are
-added, with people's ratings; with --verdicts or --no-model nothing is asked, and with the latter each question is "is
-the published score on this dimension above this quantile?".
+``k`` (Appendix A.4): κ_self and agreement with people by the number of questions. ``grid`` (Table 8): both figures for
+each pair of a proposing and estimating model with a judging model. ``levels`` (Appendix A.2): stability of the ranking
+of questions with yes/no answers and with scales. ``filling`` (Figure 10): one call an answer, compared with all answers
+on an example in one reply. ``convergence`` (Figure 4(b)): how each question's information and the ranking settle as
+examples are added, with people's ratings. With --verdicts or --no-model it asks no model. With --no-model each question
+is "is the published score on this dimension above this quantile?".
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from .common import CHECKLISTS, add_common, endpoint_options, published
 
 Row = dict[str, Any]
 GROUPS = 5
-"""Groups of people's ratings."""
+"""Number of groups of people's ratings."""
 QUANTILES = (0.2, 0.4, 0.6, 0.8)
 STEPS, FEWEST = 12, 10
-"""Numbers of examples that are looked at, and the first of them."""
+"""How many sample sizes m are measured, and the smallest."""
 PAPER: Mapping[str, Any] = {
     "k": "Appendix A.4: κ_self is level up to five questions and falls beyond, agreement rises and falls; k = 5",
     "grid": "Table 8, GPT-4.1 judges: κ_self .7786 and agreement .6810 where it proposes, .7695 to .7804 and .6728 to "
@@ -51,7 +50,7 @@ PAPER: Mapping[str, Any] = {
     "filling": "Figure 10: all answers and the overall score in one reply",
     "convergence": "Figure 4(b): the information of each question by the number of examples",
 }
-"""Figures that the paper gives."""
+"""Figures of the paper."""
 
 
 @says_errors
@@ -63,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, models: Mapping[str, Any], **more: Any) -> Row:
-    """Run the sweep and write it; ``models`` may hold objects in place of their names. Raises InputError for bad data,
-    candidates or settings, and AskanceError where the endpoint is down or a cap was reached."""
+    """Run the sweep and write it; ``models`` maps names to model objects, if any. Raises InputError for bad data,
+    candidates or settings, and AskanceError if the endpoint is down or a cap was reached."""
     examples = rated_as_a_whole(load_rated(given.dataset, given.data)[: given.limit])
 
     def by(name: str) -> Any:
@@ -77,7 +76,7 @@ def run(given: argparse.Namespace, models: Mapping[str, Any], **more: Any) -> Ro
 
 
 def rated_as_a_whole(examples: Sequence[Example]) -> list[Example]:
-    """Examples with one score of the whole, the mean over the dimensions that people rated; without unrated ones."""
+    """Return the rated examples with one overall score: the mean over the dimensions that people rated."""
     _, scores = human_scores(examples)
     return [
         example.model_copy(update={"human": {"overall": (float(score),)}})
@@ -89,7 +88,7 @@ def rated_as_a_whole(examples: Sequence[Example]) -> list[Example]:
 def sweep_k(
     given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
 ) -> list[Row]:
-    """One row for each size and judge; the questions are those with most information one by one, as in the paper."""
+    """Return a row for each size and judge. As in the paper, questions are ranked one by one, by their information."""
     chosen = _chosen(given, examples, by(given.model), options, candidates=_candidates(given), k=1)
     order = [each.id for each in sorted(chosen.questions, key=lambda each: each.rank_top)]
     rows = []
@@ -103,7 +102,7 @@ def sweep_k(
 def sweep_models(
     given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
 ) -> list[Row]:
-    """One row for each proposing model, judging model and judge."""
+    """Return a row for each proposing model, judging model and judge."""
     rows = []
     for proposer in given.proposers:
         chosen = _chosen(given, examples, by(proposer), options, k=given.k)
@@ -116,7 +115,8 @@ def sweep_models(
 def sweep_levels(
     given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
 ) -> list[Row]:
-    """One row for each number of answers: bits, and Kendall's tau of rankings from m examples with that from all."""
+    """Return a row for each number of answers: bits, and Kendall's tau of the ranking from m examples with the full
+    ranking."""
     rows = []
     for levels in given.levels:
         more = {"candidates": _candidates(given), "answer_levels": levels, "k": given.k}
@@ -131,7 +131,7 @@ def sweep_levels(
 def sweep_filling(
     given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
 ) -> list[Row]:
-    """One row for each way to fill; ``tau`` and ``same`` hold the second beside the first."""
+    """Return a row for each way to fill; ``tau`` and ``same`` compare the second way with the first."""
     ways = ("apart", "together")
     chosen = {
         way: _chosen(given, examples, by(given.model), options, candidates=_candidates(given), filling=way, k=given.k)
@@ -141,9 +141,9 @@ def sweep_filling(
 
 
 def filling_rows(apart: Selection, together: Selection) -> list[Row]:
-    """Calls, tokens and bits of both ways, Spearman of the kept questions with people, and how alike the rankings are.
+    """Return calls and bits of both ways, Spearman of the kept questions with people, and likeness of the rankings.
 
-    ``tau`` is Kendall's, of the two rankings of all candidates; ``same`` is the share of kept questions in common.
+    ``tau`` is Kendall's tau of the two rankings of all candidates; ``same`` is the share of kept questions in common.
     """
     first, second = ([each.bits or 0.0 for each in found.questions] for found in (apart, together))
     kept = [{each.id for each in found.checklist.questions} for found in (apart, together)]
@@ -164,7 +164,7 @@ def filling_rows(apart: Selection, together: Selection) -> list[Row]:
 def sweep_convergence(
     given: argparse.Namespace, examples: Sequence[Example], by: Callable[[str], Any], options: Row
 ) -> list[Row]:
-    """One row: the bits of each question for growing m, and the agreement of the rankings with the full one."""
+    """Return one row: bits of each question for growing m, and the agreement of the rankings with the full ranking."""
     if given.no_model:
         questions, answers = _thresholds(given, examples)
     else:
@@ -177,7 +177,7 @@ def sweep_convergence(
 
 
 def information_over(answers: Floats, ratings: Floats, questions: Sequence[str], seed: int) -> dict[str, Any]:
-    """Bits of each question on the first m examples of one random order, for growing m; None where undefined."""
+    """Return the bits of each question on the first m examples of one random order, for growing m; None: undefined."""
     order = np.random.default_rng(seed).permutation(len(answers))
     first = min(FEWEST, len(answers))
     sizes = sorted({round(float(m)) for m in np.geomspace(first, len(answers), STEPS)})
@@ -232,7 +232,7 @@ SWEEPS: Mapping[str, Callable[..., list[Row]]] = {
 
 
 def _chosen(given: argparse.Namespace, examples: Sequence[Example], model: Any, options: Row, **more: Any) -> Selection:
-    """Questions by the judge's own ratings, one by one, as in the paper."""
+    """Choose questions one by one by the judge's own ratings, as in the paper."""
     how = {"choice": "top", "rated_by": "judge", "sample": max(len(examples), 4)}
     return select(examples, model=model, progress=False, **options | how | more)
 
@@ -240,7 +240,7 @@ def _chosen(given: argparse.Namespace, examples: Sequence[Example], model: Any, 
 def _agreement(
     given: argparse.Namespace, examples: Sequence[Example], model: Any, options: Row, checklist: Checklist, about: Row
 ) -> list[Row]:
-    """κ_self and agreement with people of each judge, both with intervals, and its calls."""
+    """Return a row for each judge: κ_self and agreement with people, both with intervals, and the cost."""
     found = compare(
         examples,
         model=model,

@@ -1,9 +1,9 @@
-"""The LMUnit paper's tables that prompted judges can run, on preference pairs or on human-rated examples.
+"""The LMUnit paper's tables for prompted judges, on preference pairs or on human-rated examples.
 
     python -m askance.experiments.reproduce.lmunit scores llmbar --data llmbar_natural.jsonl --limit 30
     python -m askance.experiments.reproduce.lmunit weights reward_bench --model openai/gpt-4.1-mini
 
-scores    Tables 1, 9 and 12: expected against greedy scores, with P(yes) and yes/no beside
+scores    Tables 1, 9 and 12: expected against greedy scores, and P(yes) and yes/no
 weights   Tables 14 and 15, upper half: one test, equal weights, learned weights, learned weights by section
 query     Table 15, lower half: tests that a model writes for each input
 rubric    Table 10: the question alone, with a rubric, with a reference answer
@@ -109,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
-    """Judge and write the table; with ``--dry-run`` print the number of calls and return nothing. Raises InputError for
-    bad data or settings, and AskanceError where the endpoint is down, or a cap was reached."""
+    """Judge and write the table; with ``--dry-run`` print the number of calls and return None. Raises InputError for
+    bad data or settings, and AskanceError if the endpoint is down or a cap was reached."""
     by = judge_access(model, scale=tuple(given.scale), store=given.cache, **endpoint_options(given))
     figures = _rated(given, by) if given.dataset in RATED else _pairs(given, by)
     if figures is None:
@@ -123,7 +123,7 @@ def run(given: argparse.Namespace, model: Any) -> dict[str, Any] | None:
 
 
 def as_text(result: Mapping[str, Any]) -> str:
-    """The rows in a few lines."""
+    """Return the rows as a few lines of text."""
     lines = [f"{result['n']} {result['of']}, judged by {result['model']}"]
     for row in result["rows"]:
         cell = row["all"]
@@ -247,9 +247,9 @@ def _shown(checklist: Checklist) -> list[dict[str, str]]:
 
 
 def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: int) -> list[Row]:
-    """Table 12: each kind of score, all tests with equal weights and the first test by itself, on all pairs. ``scores``
-    are by kind, of the same tests; only pairs that have every kind are compared. ``first_test`` is what the paper's
-    single test is called here."""
+    """Return Table 12: for each kind of score, all tests with equal weights, and ``first_test`` alone, which stands for
+    the paper's single test. ``scores`` maps each kind to scores of the same tests. Only pairs with scores of every kind
+    are compared."""
     common = set.intersection(*({*each.ids} for each in scores.values())) if scores else set()
     rows = []
     for kind, prefs in scores.items():
@@ -265,7 +265,7 @@ def scores_table(scores: Mapping[str, PreferenceScores], first_test: str, seed: 
 
 
 def _decided(prefs: PreferenceScores, among: set[str]) -> tuple[Floats, list[int]]:
-    """Score differences of the decided pairs among these, and their rows."""
+    """Return the score differences of the decided pairs ``among`` these ids, and their rows."""
     pairs = prefs.differences()
     rows = [row for row, name in enumerate(prefs.ids) if name in among and not pairs.is_tie[row]]
     return pairs.differences[rows], rows
@@ -287,13 +287,13 @@ def gain(better: PreferenceScores, than: PreferenceScores, seed: int) -> Row:
 def weights_table(
     prefs: PreferenceScores, first_test: str, learners: Sequence[str], *, splits: int, seed: int
 ) -> list[Row]:
-    """Table 14 and the upper half of Table 15: single test, equal weights, and learned ones, on held-out halves.
+    """Return Table 14 and the upper half of Table 15: single test, equal and learned weights, on held-out halves.
 
-    The paper learns with ``bayes``, which takes minutes a fit, and keeps sections apart. Other learners stand beside it
-    on the same pairs, and quick ones also with pooled weights, which lean a small section on the whole. ``first_test``
-    is what the paper's single test is called here. ``splits`` are random halves, the first one by ``seed``; with
-    several every row is about all held-out pairs of all of them. Raises InputError for an unknown learner, and for too
-    few pairs to hold half of them out.
+    The paper learns with ``bayes``, which takes minutes a fit, and learns each section apart. Other learners use the
+    same pairs. Quick learners are also run with pooled weights, which draw a small section towards the whole.
+    ``first_test`` stands for the paper's single test. ``splits`` is the number of random halves, the first by ``seed``;
+    a row is about the held-out pairs of all halves. Raises InputError for an unknown learner, and for too few pairs to
+    hold out half of them.
     """
     alike = prefs.differences()
     halves = [each for number in range(splits) for each in single_split(alike.groups, 0.5, seed + number)]
@@ -337,10 +337,10 @@ def query_table(
     cells: Mapping[tuple[str, str], float | None],
     seed: int,
 ) -> tuple[list[Row], list[str]]:
-    """The lower half of Table 15: tests written for each input; the first, all alike, and decaying weights.
+    """Return the lower half of Table 15, for tests written for each input: the first test, equal and decaying weights.
 
-    ``tests`` are by the pair's id, ``cells`` scores by example (``PAIR/a``, ``PAIR/b``) and test. Returns the rows, and
-    the ids of decided pairs that were left out.
+    ``tests`` maps a pair's id to its tests; ``cells`` maps example (``PAIR/a``, ``PAIR/b``) and test to a score. Return
+    the rows, and the ids of decided pairs that were left out.
     """
     techniques: tuple[tuple[str, float | None], ...] = (
         ("single test (the first)", None),
@@ -382,7 +382,7 @@ def _learned(name: str, trial: HeldOutTrial, sections: Sequence[str], groups: Se
 
 
 def _row(name: str, credits: Floats, sections: Sequence[str], groups: Sequence[str], seed: int) -> Row:
-    """Accuracy of a technique on all pairs, in each section, and the mean over the sections, which the paper gives."""
+    """Return a technique's accuracy on all pairs and in each section, and the sections' mean, as in the paper."""
     by_section = {}
     for section in dict.fromkeys(sections):
         rows = [place for place, each in enumerate(sections) if each == section]

@@ -1,12 +1,12 @@
-"""LMUnit's Table 4 on a base of 135 million numbers: does it score better with rationales, and after DPO?
+"""LMUnit's Table 4 on a base of 135 million parameters: does it score better with rationales, and after DPO?
 
     python -m askance.experiments.reproduce.lmunit_rationales --folder DIR -o rationales.json
 
-The data are made up: orders of three to five goods and answers that confirm them, some with one thing missing or
-another in its place. The question is whether everything is confirmed. A clerk who makes no mistake answers it and says
-of each thing whether it is there. One scorer learns from the clerk's answers, another from the reasons, too. The second
-is asked at once and after a rationale of its own, before and after DPO on its own sampled rationales (some two hours of
-one core).
+The data are made up: orders of three to five goods, and answers that confirm them. Half of the answers leave one thing
+out; half have one thing that was not ordered. The question is whether everything is confirmed. A clerk without mistakes
+answers it, with a reason that lists for each thing whether it is there. One scorer learns from the clerk's answers,
+another also from the reasons. The second scorer answers at once, or after its own rationale, before and after DPO on
+its own sampled rationales (about two hours on one core).
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _WORDS = (
 )
 GOODS = _WORDS.split()
 FEWEST, MOST = 3, 5
-"""Goods of an order."""
+"""Fewest and most goods of an order."""
 QUESTION = Question(id="all", text="Does the answer confirm everything that was ordered?")
 CHECKLIST = Checklist(questions=(QUESTION,))
 PROMPT = Prompt("Read an order and the answer to it.")
 VALIDATION, TEST = 60, 80
 TOKENS = 40
-"""Most tokens of a rationale; one on five goods has some 25."""
+"""Most tokens of a rationale; a rationale on five goods has about 25."""
 ANSWERS = "answers alone"
 REASONS = "answers and reasons"
 
 
 def order(number: int, part: str) -> tuple[Example, Verdict]:
-    """Make an order with its answer, and the clerk's verdict. Half of the answers leave something out."""
+    """Make an order with its answer, and the clerk's verdict. Half of the answers leave one thing out."""
     chance = random.Random(f"0/{number}")
     wanted = chance.sample(GOODS, chance.randint(FEWEST, MOST))
     sent, is_right = list(wanted), chance.random() < 0.5
@@ -81,7 +81,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def made(size: int) -> tuple[list[Example], list[Verdict]]:
-    """Make ``size`` examples for training, some for validation and test, and the clerk's verdicts."""
+    """Make ``size`` examples for training, further ones for validation and test, and the clerk's verdicts."""
     parts = [*size * ["development"], *VALIDATION * ["validation"], *TEST * ["test"]]
     examples, verdicts = zip(*(order(number, part) for number, part in enumerate(parts)), strict=True)
     return [*examples], [*verdicts]
@@ -89,7 +89,7 @@ def made(size: int) -> tuple[list[Example], list[Verdict]]:
 
 @says_errors
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train both and ask them in every way."""
+    """Train both scorers and ask them in every way."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="of the scorers; what is there is not trained again")
     parser.add_argument("--base", default="smollm2-135m-instruct")
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def table(given: argparse.Namespace) -> dict[str, Any]:
-    """The rows: training data, form of the question, and agreement with the right answers on test."""
+    """Return the table. A row has training data, way of asking, and agreement with the right answers on test."""
     examples, verdicts = made(given.size)
     test = [example for example in examples if example.metadata["split"] == "test"]
     trainings = {}

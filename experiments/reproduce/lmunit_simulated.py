@@ -1,19 +1,18 @@
-"""A judge of the simulated world distilled into a scorer, by losses and by data; nothing in it is real.
+"""A judge of a simulated world distilled into a scorer, by losses and by data; nothing in it is real.
 
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
     python -m askance.experiments.reproduce.lmunit_training simulated --size 1000 --errors 2 0 \
         --pairs 300 --contrasts 400 --mixes -o mixes.json
 
 The judge (:class:`askance.testing.SimulatedJudge`) answers four questions on each of many outputs. People rated some of
-the training outputs, from which alone a scorer learns, too. With ``--errors`` the judge does not see some faults and
-takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also said
-which of two outputs for one article is better, for articles that nobody judged: as in LMUnit, each loss then has data
-of its own. With ``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge says
-whether they do.
+the training outputs. One scorer learns from people's ratings alone. With ``--errors`` the judge misses some faults and
+takes harmless things for faults, so that its verdicts alone teach the wrong thing. With ``--pairs`` people also
+compared two outputs each for articles that nobody judged; as in LMUnit, each loss then has its own data. With
+``--contrasts`` an author rewrote outputs so that they fail or pass a question, and the judge decides whether they do.
 
-Without ``--mixes`` each loss is used alone and all three together (Table 2); with it each kind of data and mixes of
-them (Table 3). The paper mixes other people's data sets. Its kinds are direct scores and preferences, with and without
-made-up outputs.
+Without ``--mixes`` each loss is used alone and all three together (Table 2). With ``--mixes`` the scorers differ by the
+kinds of data they learn from (Table 3). The paper mixes published data sets. Its kinds are direct scores and
+preferences, with and without made-up outputs.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ from ...training.measured import ScorerReader, verdicts_of
 from .common import ALL, ARMS, by_document, train_scorer, training_of
 
 RATED = 0.2
-"""Share of the simulated outputs for training that people rated."""
+"""Share of the simulated training outputs that people rated."""
 TO_A_DOCUMENT = 3
 """Simulated outputs for one article."""
 PAIRED = "p"
 """First letter of the ids of compared pairs and of their outputs."""
 ERRORS = (4, 2)
-"""Kinds of faults that a judge with errors does not see, and kinds of harmless things that it takes for faults."""
+"""Kinds of faults that a judge with errors misses, and kinds of harmless things that it takes for faults."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +78,19 @@ MIXES = {
     "ratings, verdicts and pairs": Mix(synthetic=False),
     FULL: Mix(),
 }
-"""The rows of Table 3 that such a world has."""
+"""The rows of Table 3 for which a simulated world has data."""
 
 
 class SimulatedAuthor:
     """Rewrites outputs of a simulated world, and judges texts without an id as its judge would."""
 
     def __init__(self, judge: SimulatedJudge) -> None:
-        """Its world is the judge's."""
+        """Take the judge, whose world the author shares."""
         self.judge = judge
         self.name, self.identity, self.slots = judge.name, judge.identity, judge.slots
 
     async def answer(self, request: Request) -> Answer:
-        """An output for a grade, or a verdict. Raises ValueError where it is asked for something else."""
+        """Return an output for a grade, or a verdict. Raises ValueError for any other request."""
         *before, (role, text) = request.messages
         if (asked := _REWRITE.search(text)) is not None:
             return as_answer(_rewritten(asked["output"], text), request)
@@ -104,7 +103,7 @@ _REWRITE = re.compile(r"\nThe output:\n<\w+>\n(?P<output>[\w ]+)\.\n")
 
 
 def _rewritten(output: str, asked: str) -> str:
-    """Replace an output's sign of the asked topic by a fault, by a harmless likeness of one, or by nothing."""
+    """Replace an output's sign of the asked topic: by a fault, by a harmless sign, or by nothing for the best grade."""
     topic = next(topic for topic in TOPICS if topic.question in asked)
     own = {kind.sign for kind in topic.kinds}
     signs = [sign for sign in output.split() if sign not in own and sign != "plain"]
@@ -116,8 +115,8 @@ def _rewritten(output: str, asked: str) -> str:
 
 
 def simulated(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth; of several
-    worlds also the mean of what the whole is ahead by. Raises InputError for bad settings."""
+    """Distil a simulated judge, and correlate scorers and teacher with simulated people and with the truth. For several
+    worlds also return the mean lead of the full scorer. Raises InputError for bad settings."""
     if given.seeds < 1:
         raise InputError(f"--seeds {given.seeds}: at least 1 world is needed.")
     worlds = [_of_world(given, place, seed) for seed in range(given.seed, given.seed + given.seeds)]
@@ -138,7 +137,7 @@ def _beyond(given: argparse.Namespace) -> str:
 def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
     """Pool differences of independent worlds: mean, normal interval and one-sided p-value.
 
-    There is no p-value where scorers order every world alike, and no mean where one of them scores all outputs of a
+    There is no p-value if the scorers order every world alike. There is no mean if a scorer scores all outputs of a
     world alike.
     """
     values = [each.value for each in differences if each.value is not None]
@@ -156,7 +155,7 @@ def _pooled(differences: Sequence[Difference]) -> dict[str, float | str | None]:
 def _of_world(
     given: argparse.Namespace, place: Path, seed: int
 ) -> tuple[dict[str, Any], dict[str, dict[str, Difference]]]:
-    """The figures of one world, and the lead of the whole over each other one there."""
+    """Return the figures of one world, and the lead of the full scorer over each other scorer."""
     errors = (0, 0) if given.errors is None else tuple(given.errors) or ERRORS
     if len(errors) != len(ERRORS):
         raise InputError("--errors takes two numbers, or none.")
@@ -228,7 +227,7 @@ def _of_world(
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
-    """Make ``count`` pairs of outputs for further articles. People prefer the one that they would score higher."""
+    """Make ``count`` pairs of outputs for further articles. People prefer the output that they would score higher."""
     made, rows = world.make_rows(2 * count, PAIRED), []
     for number in range(count):
         one, other = made[2 * number : 2 * number + 2]
@@ -246,7 +245,8 @@ def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
 
 
 def _part_rated(example: Example, document: int) -> Example:
-    """Take the id out of the text and name the part: a sixth validation, a sixth test. Some of the rest are rated."""
+    """Remove the id from the text and set the part: a sixth validation, a sixth test. Of the rest only some keep
+    people's ratings."""
     part = ("validation", "test", *4 * ("development",))[document % 6]
     unrated = part == "development" and document // 6 % round(1 / RATED) != 0
     shown = {"output": _said(example.output or ""), "metadata": {**example.metadata, "split": part}}
@@ -254,7 +254,7 @@ def _part_rated(example: Example, document: int) -> Example:
 
 
 def _unrated(example: Example) -> Example:
-    """Take people's scores away from an example to learn from."""
+    """Remove people's scores from an example to learn from."""
     return example.model_copy(update={"human": {}}) if example.metadata["split"] == "development" else example
 
 

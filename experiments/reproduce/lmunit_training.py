@@ -1,17 +1,16 @@
-"""LMUnit's Table 2 as far as two cores carry it: a scorer trained with each loss alone and with all three together.
+"""LMUnit's Table 2 on a small machine: a scorer trained with each loss alone and with all three together.
 
     python -m askance.experiments.reproduce.lmunit_training topical_chat --data topical_chat.jsonl -o topical_chat.json
     python -m askance.experiments.reproduce.lmunit_training simulated --size 3000 -o simulated.json
 
-On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once: the
-data are dealt into ``--folds`` by document, and each fold has a scorer that learned from the others, with the fold's
-number as its seed. Scores are standardised within their fold before they are put together, as each fold has its own
-scorer. Beside the scorers stand the base before training, the length of the output, and UniEval's published scores
-where the file has them.
+On people's scores (``topical_chat``, ``qags``, ``summeval``, ``helpsteer2``) every document is tested on once. The data
+are divided into ``--folds`` by document. Each fold has its own scorer, which learned from the other folds with the
+fold's number as its seed. So scores are standardised within a fold before they are pooled. The scorers are compared
+with the base before training, the length of the output, and UniEval's published scores if the file has them.
 
-With ``--teacher MODEL`` a judge is distilled in the same folds: it answers the questions on everything, with all of its
-input, and the scorers learn from its verdicts alone, from people alone, and from both. What is kept of its correlation
-with people, and what a verdict takes of the processor, is said.
+With ``--teacher MODEL`` a judge is distilled in the same folds. It answers the questions on all outputs, with the whole
+input. The scorers learn from its verdicts alone, from people alone, and from both. The result has the share of the
+judge's correlation with people that each scorer keeps, and the processor time of a verdict.
 
 ``simulated`` is in ``lmunit_simulated.py``.
 """
@@ -54,7 +53,7 @@ from .common import ALL, ARMS, CHECKLISTS, PUBLISHED, by_document, train_scorer,
 from .lmunit_simulated import ERRORS, simulated
 
 TAUGHT, RATED_ALONE, BOTH = "the judge's verdicts", "people's scores", "both"
-"""Sources that scorers learn from beside a teacher, with all three losses."""
+"""Sources that the scorers learn from if there is a teacher, with all three losses."""
 THE_TEACHER = "the judge"
 ASKED = {
     "topical_chat": {
@@ -71,13 +70,13 @@ ASKED = {
         "relevance": "Does the summary hold what matters most in the article?",
     },
 }
-"""One question a dimension, its unit test; HelpSteer2's are in its checklist."""
+"""One question for each dimension, its unit test; HelpSteer2's are in its checklist."""
 TURN, FACT, ARTICLE = 15, 15, 30
-"""Words that are kept of the last turn, the fact and the article. Else --longest cuts off turn and fact."""
+"""Words to keep of the last turn, the fact and the article; otherwise --longest would cut off turn and fact."""
 SHORT, NEWS = 64, 192
-"""Tokens that are read. A news summary with its question and some of the article has some 130."""
+"""Most tokens that are read. A news summary with its question and part of the article has about 130."""
 WHOLE = "mean"
-"""The mean over the dimensions."""
+"""Name for the mean over the dimensions."""
 
 
 @says_errors
@@ -99,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    """Held-out agreement with people, pooled over the folds. Raises InputError for bad data or settings."""
+    """Return the held-out agreement with people, pooled over the folds. Raises InputError for bad data or settings."""
     names = DIMENSIONS[given.dataset]
     checklist = _checklist(given.dataset)
     examples = [_short(example, names, given.dataset) for example in load_rated(given.dataset, given.data)]
@@ -150,13 +149,13 @@ class Teacher:
 
     verdicts: Sequence[Verdict]
     said: dict[str, dict[str, float]]
-    """P(yes) by example and question's dimension."""
+    """P(yes) by example and the question's dimension."""
     took: Mapping[str, Any]
     """Processor time of its verdicts."""
 
 
 def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checklist) -> Teacher:
-    """Return the verdicts of a judge that runs in this process on all examples. Raises AskanceError where a verdict is
+    """Return the verdicts on all examples by a judge that runs in this process. Raises AskanceError if a verdict is
     missing."""
     began = process_time()
     judged = evaluate(examples, checklist=checklist, model=model, progress=False)
@@ -196,7 +195,7 @@ def read_apart(
 
 
 def nearest(given: str, output: str, words: int) -> str:
-    """The sentences of a text that share most words with an output, in their order, some ``words`` in all."""
+    """Return the sentences of a text that share most words with an output, in their order, about ``words`` words."""
     sentences = [each for each in re.split(r"(?<=[.!?])\s+|\n+", given) if each.strip()]
     own = _words(output)
     best = sorted(
@@ -214,8 +213,8 @@ def _words(text: str) -> set[str]:
 
 
 def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
-    """Shorten an example for a small base: to the last turn and the fact, or to the article near the output. One of
-    HelpSteer2, which is for large bases, stays whole."""
+    """Shorten an example for a small base: to the last turn and the fact, or to the article's sentences near the
+    output. Examples of HelpSteer2, which is for large bases, stay whole."""
     output, given = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
         last = [line for line in given[0].split("\n") if line.strip()][-1]
@@ -234,13 +233,13 @@ def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
 
 
 def _placed(example: Example, number: int, fold: int, folds: int) -> Example:
-    """Put an example into its part: one fold is the test, a sixth of the other documents is validation."""
+    """Assign an example to its part: one fold is the test, a sixth of the other documents is validation."""
     part = "test" if number % folds == fold else "validation" if number // folds % 6 == 0 else "development"
     return example.model_copy(update={"metadata": {**example.metadata, "split": part}})
 
 
 def _unrated(example: Example) -> Example:
-    """Take people's scores away from an example to learn from."""
+    """Remove people's scores from an example to learn from."""
     return example if example.metadata["split"] == "test" else example.model_copy(update={"human": {}})
 
 
@@ -250,7 +249,8 @@ def _beside_people(
     names: Sequence[str],
     ours: str | None,
 ) -> dict[str, Any]:
-    """Correlations of each with people, by dimension and of the means; and how far ``ours`` is ahead of others."""
+    """Return the correlations of each scorer with people, by dimension and for the mean; and the lead of ``ours`` over
+    the others."""
     resampling = by_document(examples)
     columns = [WHOLE, *names] if len(names) > 1 else list(names)
     wanted = _wanted(examples, names)
@@ -283,7 +283,7 @@ def _kept(
     examples: Sequence[Example],
     names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return each scorer's Spearman with people over the teacher's, and its Spearman with the teacher."""
+    """Return each scorer's Spearman with people divided by the teacher's, and its correlations with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
     people, theirs = (
         np.array(_column(scores, whole, examples, names)) for scores in (_wanted(examples, names), said[THE_TEACHER])
@@ -301,7 +301,7 @@ def _kept(
 
 
 def ratio_of(above: Kernel, below: Kernel) -> Kernel:
-    """One statistic over another of the same resample."""
+    """Return a statistic that divides one statistic by another on the same resample."""
     return lambda drawn: above(drawn) / below(drawn)
 
 
@@ -312,7 +312,7 @@ def _wanted(examples: Sequence[Example], names: Sequence[str]) -> dict[str, dict
 def _column(
     scores: Mapping[str, Mapping[str, float]], name: str, examples: Sequence[Example], names: Sequence[str]
 ) -> list[float]:
-    """Scores on a dimension, or the mean of all dimensions, each standardised."""
+    """Return scores on a dimension, or the mean over all dimensions, each standardised first."""
     if name != WHOLE:
         return [scores[each.id][name] for each in examples]
     table = np.array([[scores[each.id][name] for name in names] for each in examples])

@@ -1,7 +1,7 @@
-"""Unit tests (LMUnit): their data, their rubrics, and the judge that is asked in several forms at once.
+"""Unit tests (LMUnit): their data, their rubrics, and a judge that answers them in several forms at once.
 
-Preference pairs come from files or the hub, in sections, a few of each. All forms share one session and one store, and
-are asked output by output.
+Preference pairs come from files or the hub, a few from each section. All forms share one session and one store, and are
+asked output by output.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ KINDS: Mapping[Kind, str] = {
 SCALE = (0, 6)
 """Scores of the paper (LMUnit §3.3, eq. 1)."""
 TESTS_PER_INPUT = 8
-"""Query-level tests written for an input at most (LMUnit, Table 15)."""
+"""Most query-level tests that are written for an input (LMUnit, Table 15)."""
 _FEW_SLOTS = 4
 _RUBRICS = Path(__file__).parent / "rubrics.yaml"
 
 
 def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = None) -> list[Preference]:
-    """All pairs of a data set; a file whose pairs name no section is a section of its own. Without files they are from
-    the hub. With ``limit`` there are so many pairs, spread evenly over the sections, the first of each: a higher limit
-    only adds pairs. Raises InputError where a file or row is bad, or an id stands in two files."""
+    """Load the pairs of a data set, from files or, without files, from the hub. A file whose pairs name no section is a
+    section of its own. ``limit`` takes this number of pairs, the first of each section in turn, so that a higher limit
+    only adds pairs. Raises InputError for a bad file or row, or if an id is in two files."""
     if files:
         read = ((Path(file).stem, pair) for file in files for pair in load_pairs_of(dataset, file))
         pairs = [pair if pair.section is not None else pair.model_copy(update={"section": name}) for name, pair in read]
@@ -81,7 +81,7 @@ def load_sections(dataset: str, files: Sequence[str], *, limit: int | None = Non
 
 
 def spread(pairs: Sequence[Preference], limit: int) -> list[Preference]:
-    """``limit`` pairs in their order, taken from the sections in turn."""
+    """Choose ``limit`` pairs from the sections in turn, and return them in their order."""
     places: dict[str | None, int] = {}
     turns = []
     for number, pair in enumerate(pairs):
@@ -93,10 +93,10 @@ def spread(pairs: Sequence[Preference], limit: int) -> list[Preference]:
 
 
 def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
-    """The compositions of Table 10 that the checklist allows: question, with rubric, with reference, with both.
+    """Return the compositions of Table 10 that a checklist allows: question, with rubric, with reference, with both.
 
-    Rubrics and references are the checklist's own. Where it has no rubric, it takes ours of ``rubrics.yaml`` by
-    ``name``: ``global`` or a data set. Raises InputError where there is neither a rubric nor a reference answer, so
+    Rubrics and references are the checklist's own. A checklist without rubrics takes ours from ``rubrics.yaml`` by
+    ``name``: ``global`` or a data set. Raises InputError if there is neither a rubric nor a reference answer, so that
     there is nothing to compare.
     """
     full = with_rubrics(checklist, name)
@@ -120,8 +120,8 @@ def variants(checklist: Checklist, name: str) -> dict[str, Checklist]:
 def own_forms(
     dataset: str, examples: Sequence[Example], *, with_all: bool
 ) -> dict[str, list[tuple[Sequence[Example], Checklist]]]:
-    """The compositions of Table 10 for examples with a unit test each, those that share a test together; ``with_all``
-    gives the last alone, by an empty name. Raises InputError where a test, rubric or reference answer is missing."""
+    """Return the compositions of Table 10 for examples that have a unit test each, grouped by test. ``with_all`` gives
+    only the full composition, under an empty name. Raises InputError if a test, rubric or reference is missing."""
     fields: tuple[str, ...] = () if dataset == "infobench" else (RUBRIC, REFERENCE)
     ways: dict[str, tuple[str, ...]]
     if with_all:
@@ -142,7 +142,7 @@ def own_forms(
 
 
 def with_rubrics(checklist: Checklist, name: str) -> Checklist:
-    """The checklist with our rubrics, by question id, where no question has one of its own."""
+    """Add our rubrics, by question id, to a checklist in which no question has a rubric."""
     rubrics = yaml.safe_load(_RUBRICS.read_text(encoding="utf-8")).get(name, {})
     if any(each.rubric for each in checklist.questions):
         return checklist
@@ -158,7 +158,7 @@ def _only(checklist: Checklist, *fields: str) -> Checklist:
 
 @dataclass(frozen=True)
 class TestForm:
-    """Examples, the tests put to them, and in what form."""
+    """Examples, their tests, and the kind of score."""
 
     examples: Sequence[Example]
     checklist: Checklist
@@ -167,17 +167,17 @@ class TestForm:
 
 @dataclass(frozen=True)
 class JudgeAccess:
-    """The judge, and how it is reached and paid."""
+    """The judge, with the settings of its endpoint and budget."""
 
     model: str | Model
     options: GatewayOptions
     scale: tuple[int, int] = SCALE
-    """Lowest and highest score, where a number is asked for."""
+    """Lowest and highest score, for kinds that ask for a number."""
 
 
 def judge_access(model: str | Model, *, scale: tuple[int, int] = SCALE, **options: Any) -> JudgeAccess:
-    """A judge with settings as in :class:`~askance.evaluation.options.GatewayOptions`. Raises InputError where a
-    setting is unknown or out of range, or the scale is none from 0 or more to 10 or less."""
+    """Return a judge with settings of :class:`~askance.evaluation.options.GatewayOptions`. Raises InputError for an
+    unknown or wrong setting, or a scale that does not rise within 0 to 10."""
     if not 0 <= scale[0] < scale[1] <= 10:
         raise InputError(
             f"--scale {scale[0]} {scale[1]}: two whole numbers from 0 to 10 are needed, the lower one first."
@@ -186,9 +186,9 @@ def judge_access(model: str | Model, *, scale: tuple[int, int] = SCALE, **option
 
 
 def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict]], Budget]:
-    """Put all tests to the judge; everything about one output is asked close together. Returns a list of verdicts for
-    each form, and what was paid. Raises AskanceError where a cap was reached, the endpoint is down, or gives no
-    log-probabilities for scores; the answers so far are kept."""
+    """Ask the judge all tests, everything about one output close together. Return a list of verdicts for each form, and
+    the budget. Raises AskanceError if a cap was reached, or if the endpoint is down or gives no log-probabilities for
+    scores; the answers so far are kept."""
 
     async def work(store: AnswerStore) -> tuple[list[list[Verdict]], Budget]:
         async with session(by.options, store) as (models, gateway):
@@ -197,7 +197,7 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
             slots = gateway.concurrency(models.get(by.model))
             block = slots if slots < _FEW_SLOTS else _FEW_SLOTS * slots
             most = max(len(form.examples) for form in asked)
-            # Forms of a kind are asked together; those of another kind may find their calls in the store.
+            # Forms of one kind are asked together. The next kind may then find its calls in the store.
             kinds = [[*places] for _, places in groupby(range(len(asked)), key=lambda place: asked[place].kind)]
             for start in range(0, most, block):
 
@@ -216,7 +216,7 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
 
 
 def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
-    """Calls that :func:`judge` would buy now; two forms that read the same calls count once."""
+    """Return the number of calls that :func:`judge` would buy now; forms that read the same calls count once."""
     once: dict[tuple[str, str, str], TestForm] = {}
     for test in asked:
         form = "number" if test.kind in ("expected", "said") else "yes or no"
@@ -237,7 +237,8 @@ def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
 def write_tests(
     examples: Sequence[Example], by: JudgeAccess, writer: str | Model
 ) -> tuple[dict[str, Checklist], list[str]]:
-    """Tests for each input by itself (LMUnit §4.3.4), and in words what could not be had. Raises AskanceError."""
+    """Have a model write tests for each input (LMUnit §4.3.4). Also return a sentence for each failure. Raises
+    AskanceError."""
     failed: list[str] = []
 
     async def work(store: AnswerStore) -> dict[str, Checklist]:
@@ -260,7 +261,7 @@ class SaidScoreAsking(ExpectedScoreAsking):
     """Asks as for expected scores, and reads the likeliest number of the scale, mapped to [0, 1]."""
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
-        """The likeliest number."""
+        """Return the likeliest number of the scale as a reading. Raises ValueError if the answer is no such number."""
         low, high = self.scale
         masses = number_masses(answer.logprobs or (), low, high)
         if sum(masses) < LEAST_MASS:
@@ -270,7 +271,7 @@ class SaidScoreAsking(ExpectedScoreAsking):
 
 
 class SaidScoreEvaluator(Evaluator):
-    """The evaluator with :class:`SaidScoreAsking`; after expected scores from the same store it buys nothing."""
+    """An evaluator with :class:`SaidScoreAsking`. If the store has the calls for expected scores, it buys nothing."""
 
     def _asking_for_scores(self, questions: tuple[Question, ...], *, explained: bool) -> SaidScoreAsking:
         usual = super()._asking_for_scores(questions, explained=explained)
@@ -281,10 +282,10 @@ class SaidScoreEvaluator(Evaluator):
 def direct_row(
     name: str, asked: TestForm, verdicts: Sequence[Verdict], dimensions: Sequence[str], seed: int, metric: Metric
 ) -> dict[str, Any]:
-    """Agreement of the mean test score with the human score, by dimension.
+    """Return a row with the agreement of the mean test score with the human score, by dimension.
 
-    It is Pearson's correlation, or the share of examples whose score is on the side of 1/2 that people's label is on.
-    ``all`` is the mean over the dimensions where there are several (without interval), else the one.
+    Agreement is Pearson's correlation, or the share of examples whose score and label are on the same side of 1/2.
+    ``all`` is the mean over several dimensions (without interval), or the agreement on the only one.
     """
     examples = asked.examples
     scores = score_examples(examples, asked.checklist, verdicts, soft=asked.kind != "hard")
