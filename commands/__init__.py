@@ -1,1 +1,1 @@
-"""One file a command: parses, calls one function, prints."""
+"""One file for each command: it parses arguments, calls one function and prints."""

@@ -1,4 +1,4 @@
-"""Command-line options made from the settings records, so that names are the same everywhere."""
+"""Command-line options, made from the settings records, so that names are the same everywhere."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ FIRST = {
     "train": "checklist verdicts preferences judge_run base output epochs loss_weights longest config",
     "weigh": "ratings checklist model prompt output method level pairwise dry_run config",
 }
-"""Options that stand first in ``--help``, ten at most, for each command with many options."""
+"""Options that come first in ``--help``, at most ten for each command with many options."""
 NO_SETTINGS: dict[str, Under] = {
     "candidates": Under(Heading.COMPARED),
     "panel": Under(Heading.COMPARED, 2),
@@ -86,14 +86,14 @@ NO_SETTINGS: dict[str, Under] = {
     "as_json": Under(Heading.OUTPUT, 1),
     "help": Under(Heading.OUTPUT, 2),
 }
-"""Options that are no settings, with their headings; a setting's heading is on its field."""
+"""Headings of the options that are no settings. A setting has its heading on its field."""
 
 
 class GroupedCommand(click.Command):
-    """A command with many options: the ones that matter most first, the others under headings."""
+    """A command with many options: the most important options come first, the others under headings."""
 
     def grouped(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """Options of the command by heading: the chosen ones first, in the end any without a heading."""
+        """Group the command's options by heading: options from :data:`FIRST` first, options without a heading last."""
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         unplaced = {
             "help" if "--help" in option.opts else option.name: option for option in options if not option.hidden
@@ -116,7 +116,7 @@ class GroupedCommand(click.Command):
 
 
 def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
-    """Refuse an option under a former name, or one that is gone. Raises UsageError with its new name or replacement."""
+    """Refuse renamed and removed options. Raises UsageError with the new name or the replacement."""
     known = {form for option in command.params for form in option.opts}
     used = {argument.partition("=")[0] for argument in arguments}
     for old, new in RENAMED.items():
@@ -130,7 +130,7 @@ def refuse_old_names(command: click.Command, arguments: Sequence[str]) -> None:
 def settings_options(
     record: type[BaseModel], *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
-    """Give a command one option for each setting; those not given are absent, so the file's values show through."""
+    """Give a command one option for each setting. An option that is not given leaves the file's value in force."""
 
     def decorate(function: Function) -> Function:
         for name, info in reversed(record.model_fields.items()):
@@ -144,7 +144,7 @@ def settings_options(
 
 
 def common_options(function: Function) -> Function:
-    """``--json`` and ``--quiet``."""
+    """Add ``--json`` and ``--quiet``."""
     quiet = click.option("--quiet", is_flag=True, callback=hush, help="No progress and no messages, only errors.")
     function = quiet(function)
     return click.option("--json", "as_json", is_flag=True, help="Machine-readable result on standard output.")(function)
@@ -171,7 +171,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Say what it would
 
 
 def store_options(function: Function) -> Function:
-    """``--store`` and ``--no-cache``."""
+    """Add ``--store`` and ``--no-cache``."""
     help_text = str(Where.model_fields["store"].description)
     function = click.option("--no-cache", is_flag=True, default=None, help="Reuse no earlier answer and keep none.")(
         function
@@ -180,7 +180,7 @@ def store_options(function: Function) -> Function:
 
 
 def buying_options(function: Function) -> Function:
-    """``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
+    """Add ``--store``, ``--no-cache``, ``--dry-run``, ``--config``, ``--json`` and ``--quiet``."""
     return store_options(dry_run_option(config_option(common_options(function))))
 
 
@@ -192,9 +192,9 @@ INPUTS = {
     **dict.fromkeys(("prompt", "source_prompt", "judge_prompt", "schema", "requirements"), FILE),
     **dict.fromkeys(("dimensions", "judges", "criteria", "panel", "checker", "base", "kind"), ""),
 }
-"""Arguments of the commands that are no settings, by the thing that they name."""
+"""Arguments of the commands that are no settings, with the kind of thing that each names."""
 SEVERAL = ("dimensions", "judges", "panel", "target", "targets")
-"""Arguments that may be a list; ``compare`` also takes lists for ``SIDE_BY_SIDE``."""
+"""Arguments that may be lists; for ``compare``, those in ``SIDE_BY_SIDE`` may be lists, too."""
 SIDE_BY_SIDE = ("model", "prompt")
 RECORDS: tuple[type[BaseModel], ...] = (
     *(EvaluateOptions, DiagnoseOptions, SelectOptions, CompareOptions, WeighOptions, WriterOptions),
@@ -204,13 +204,13 @@ RECORDS: tuple[type[BaseModel], ...] = (
 
 
 def naming(what: str) -> list[str]:
-    """Every argument and setting that names a ``MODEL`` or a ``FILE``."""
+    """List every argument and setting whose value names a ``MODEL`` or a ``FILE``."""
     settings = (name for record in RECORDS for name in settings_naming(what, record))
     return list(dict.fromkeys([*(name for name, kind in INPUTS.items() if kind == what), *settings]))
 
 
 def names_of(given: Any) -> list[str]:
-    """Names from a text with commas, or from a list in the configuration file."""
+    """Split names from a text with commas, or take them from a list in the configuration file."""
     if given is None:
         return []
     parts = given.split(",") if isinstance(given, str) else [str(each) for each in given]
@@ -223,9 +223,9 @@ _TRUTHS = {"yes": True, "on": True, "no": False, "off": False}
 def settings(
     record: type[BaseModel], config: Path | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Merge the file and the command line into (settings of the record, other arguments); None or () means not given.
-    Raises InputError where the file has a name that no command knows. A name of another command is passed over, and one
-    that is idle beside this command's other settings, so that one file serves a project."""
+    """Merge the file and the command line into (settings of the record, other arguments). None or () means that a value
+    was not given. One file can serve a whole project: settings of other commands are ignored, and so are settings that
+    have no effect beside the command's others. Raises InputError if the file has a name that no command knows."""
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:
@@ -238,7 +238,7 @@ def settings(
             raise InputError(f"{config}: {name}: a text{more} is needed, not {values[name]!r:.60}.")
     if config:
         _paths_beside(config, values)
-    for name, info in record.model_fields.items():  # where a setting is on or off, these words are that
+    for name, info in record.model_fields.items():  # words in place of true and false
         if _without_none(info.annotation) is bool and isinstance(values.get(name), str):
             values[name] = _TRUTHS.get(values[name].lower(), values[name])
     merged = {name: values[name] for name in record.model_fields if name in values}
@@ -255,12 +255,12 @@ def settings(
             merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
-    if given.get("reads") is not None and given.get("checklist") is None:  # the file's is for the other commands
+    if given.get("reads") is not None and given.get("checklist") is None:  # the file's checklist is for other commands
         rest |= {"checklist": None} if "checklist" in rest else {}
     elif given.get("checklist") is not None and given.get("reads") is None:
         merged.pop("reads", None)
     for name in idle_settings(record, {**merged, **rest}):
-        if given.get(name) in (None, ()):  # it is the file's, which serves other commands, too
+        if given.get(name) in (None, ()):  # from the file, which serves other commands, too
             del merged[name]
     if given.get("api_base") is not None:
         _check_asked_there({**merged, **rest})
@@ -278,7 +278,7 @@ def settings(
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
-    """Check that arguments were given on the command line or in the file. Raises InputError where one was not given."""
+    """Check that arguments were given on the command line or in the file. Raises InputError if one is missing."""
     for name in names:
         if values.get(name) is None:
             option = name.upper() if name == "data" else flag(name)
@@ -288,9 +288,9 @@ def need(values: Mapping[str, Any], *names: str) -> None:
 def beside_judge(
     option: str, options: Mapping[str, Any], given: Mapping[str, Any], theirs: Sequence[str]
 ) -> dict[str, Any]:
-    """The settings beside an option that brings a judge with its own checklist and prompt; UsageError where the command
-    line gives one as well. A project's file says how other judges are used: of the settings named ``theirs`` only those
-    on the command line go beyond this judge."""
+    """Return the settings beside an option that brings a judge with its own checklist and prompt. Settings named in
+    ``theirs`` count only if the command line gives them, because a project's file is about other judges. Raises
+    UsageError if the command line gives a checklist or prompt, too."""
     for name in ("checklist", "prompt"):
         if given[name] is not None:
             raise click.UsageError(f"{option} brings its own {name}; leave out --{name}, or {option}.")
@@ -298,7 +298,7 @@ def beside_judge(
 
 
 def read_task(path: str | Path) -> str:
-    """Read the text that describes a task. Raises InputError where there is no such file, or it is no UTF-8 text."""
+    """Read the text that describes a task. Raises InputError if there is no such file, or it is no UTF-8 text."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -308,8 +308,8 @@ def read_task(path: str | Path) -> str:
 
 
 def load_dotenv() -> None:
-    """Set the variables of a ``.env`` here that are not set yet. Raises InputError where it cannot be read, or a line
-    has no name."""
+    """Set those variables from ``.env`` in the working directory that are not set yet. Raises InputError if the file
+    cannot be read, or a line is not of the form NAME=value."""
     file = Path(".env")
     if not file.is_file():
         return
@@ -324,9 +324,10 @@ def load_dotenv() -> None:
 
 
 def _check_asked_there(values: Mapping[str, Any]) -> None:
-    """Refuse an ``--api-base`` at which no model is asked; a judge's file or an earlier run may name one that is."""
+    """Refuse an ``--api-base`` that no named model uses. Raises InputError."""
     names = [each for name in (*naming(MODEL), "panel") for each in names_of(values.get(name))]
     elsewhere = [each for each in names if "/" in each and not each.startswith("openai/")]
+    # A judge's file or an earlier run may name a model that uses the address.
     is_kept = any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
     if elsewhere and elsewhere == names and not is_kept:
         raise InputError(
@@ -342,7 +343,7 @@ def _is_text(value: Any, *, several: bool) -> bool:
 
 
 def _paths_beside(config: Path, values: dict[str, Any]) -> None:
-    """Take the file names in a configuration relative to the configuration file."""
+    """Make the file names in a configuration relative to the configuration file's directory."""
 
     def beside(name: str, value: Any) -> Any:
         ready = name == "checklist" and value in READY and not (config.parent / value).is_file()

@@ -108,7 +108,7 @@ def _print_estimates(estimates: Mapping[str, Estimate], *, as_json: bool) -> Non
 
 
 def _check_coverage(found: Comparison, least: float) -> None:
-    """Name the errors of each judge, and raise CoverageError where too little is there to compare."""
+    """Print the errors of each judge. Raises CoverageError if there are too few scores to compare."""
     for row in found.rows:
         tell_errors(rating.error and f"{row.name}: {rating.error}" for rating in found.ratings[row.name])
         require_share(

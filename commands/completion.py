@@ -19,7 +19,7 @@ WHERE = {
 
 
 def complete_values(command: click.Command) -> None:
-    """Have a command's options for files complete to files, and those for models to the embedded ones."""
+    """Complete a command's options for files to files, and its options for models to the embedded models."""
     models, named = {*naming(MODEL), "models"}, naming(FILE)
     for param in command.params:
         if param.name in models:

@@ -1,4 +1,4 @@
-"""``askance doctor``: whether packages, models, disk and store let askance work here; nothing is bought."""
+"""``askance doctor``: check whether packages, models, disk and store let askance work here; nothing is bought."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ from .terminal import echo
 
 State = Literal["ok", "missing", "broken"]
 NOT_SHOWN = ("all", "dev", "docs")
-"""Extras that only join others, or serve those who work on askance itself."""
+"""Extras that only combine others, or that only developers of askance need."""
 SECONDS = 5.0
-"""Seconds for a server to list its models."""
+"""Most seconds for a server to list its models."""
 LEAST_FREE = 200e6
 """Bytes below which a disk counts as full."""
 CHECKED_WHOLE = 200e6
-"""Most bytes of a store that is read whole to find damage."""
+"""Most bytes of a store that is read as a whole to find damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One thing, how it is, and what to do."""
+    """One checked thing: its state and the advice."""
 
     area: str
-    """The group of lines that it belongs to: ``python``, ``extras``, ``models``, ``embedded models``, ``files``."""
+    """Group of lines: ``python``, ``extras``, ``models``, ``embedded models`` or ``files``."""
     name: str
     state: State
     said: str
     """The finding, as a sentence without a full stop. Never holds a key."""
     do: str | None = None
-    """Advice; None where there is nothing to do."""
+    """Advice; None if there is nothing to do."""
     needed: bool = True
-    """Whether what was asked for cannot work without it."""
+    """Whether the requested work needs this thing."""
 
     @property
     def fails(self) -> bool:
-        """Whether the failure keeps something that was asked for from working."""
+        """Whether the thing is needed and does not work."""
         return self.needed and self.state != "ok"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the line as in JSON."""
+        """Return the line as JSON."""
         return asdict(self)
 
 
@@ -89,7 +89,7 @@ def check_packages() -> list[Checked]:
 
 @cache
 def declared_requirements() -> dict[str, list[Requirement]] | None:
-    """Required packages by extra (``""``: always), as declared; None where nothing says it."""
+    """Return the declared requirements by extra (``""``: always needed); None if no file declares them."""
     source = Path(__file__).resolve().parents[1] / "pyproject.toml"
     if source.is_file():
         project = tomllib.loads(source.read_text(encoding="utf-8"))["project"]
@@ -109,7 +109,7 @@ def declared_requirements() -> dict[str, list[Requirement]] | None:
 
 
 def _problem(needed: Requirement) -> tuple[str, bool] | None:
-    """The problem of a package, and whether it is installed at all; None where all is well."""
+    """Return a package's problem, and whether the package is installed at all; None if there is no problem."""
     try:
         version = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
@@ -129,7 +129,7 @@ def _extra(name: str) -> Checked:
 
 
 def _expanded(extra: str) -> Iterator[Requirement]:
-    """The packages of an extra, and of the extras that it names in turn."""
+    """Yield the packages of an extra, and of the extras that it names in turn."""
     for requirement in (declared_requirements() or {}).get(extra, []):
         if requirement.name == "askance":
             for other in requirement.extras:
@@ -145,7 +145,7 @@ def _join(problems: Sequence[tuple[str, bool]]) -> str:
 
 
 def models_of_config(values: Mapping[str, Any]) -> list[str]:
-    """The models that a configuration names, each once."""
+    """List the models that a configuration names, each once."""
     named: list[Any] = []
     for name in naming(MODEL):
         value = values.get(name)
@@ -162,8 +162,8 @@ def check_models(
     connect: bool = True,
     named: Mapping[str, NamedModel] | None = None,
 ) -> list[Checked]:
-    """Check models (``provider/model``, or names of ``named``), and the servers of ``openai/`` names, at ``api_base``.
-    ``connect`` asks these for their lists of models."""
+    """Check models (``provider/model``, or names in ``named``). With ``connect``, also ask the servers of ``openai/``
+    models, by default at ``api_base``, for their lists of models."""
     return run_sync(_check(list(dict.fromkeys(names)), api_base, connect, named or {}))
 
 
@@ -191,7 +191,7 @@ async def _check(
 
 
 def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
-    """Check whether a model with a known name can be reached as well. ``variable`` holds its key."""
+    """Check whether a model with a known name is ready for use. The environment ``variable`` has its key."""
     provider, checked = what.partition("/")[0], partial(Checked, "models", name)
     if provider in EMBEDDED:
         if (extra := _extra(provider)).state != "ok":
@@ -212,7 +212,7 @@ def _resolved(name: str, model: Model, what: str, variable: str) -> Checked:
 
 
 async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_KEY") -> list[Checked]:
-    """Whether the server is there, takes the key that a variable holds, and lists the models."""
+    """Check whether the server answers, accepts the key in the environment ``variable``, and lists the models."""
     import aiohttp
 
     key = os.environ.get(variable, "").strip()
@@ -257,13 +257,13 @@ async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_
 
 
 def _listed(reply: Any) -> list[str]:
-    """Names in a list of models; none where the reply has another form."""
+    """Return the names in a server's list of models; none if the reply has another form."""
     rows = reply.get("data") if isinstance(reply, dict) else None
     return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []
 
 
 def check_files() -> list[Checked]:
-    """Everything on disk."""
+    """Check the folders, the store and the embedded models on disk."""
     cache = cache_directory()
     return [
         _folder("cache", cache, "set ASKANCE_CACHE to another folder"),
@@ -274,7 +274,7 @@ def check_files() -> list[Checked]:
 
 
 def check_store(path: Place) -> Checked:
-    """Whether the answers that were bought before can be read; nothing is written."""
+    """Check whether the store of bought answers can be read; nothing is written."""
     checked, bad = partial(Checked, "files", "verdict cache"), "move it away; answers are then bought again"
     if isinstance(path, PostgresAddress):
         try:
@@ -303,7 +303,7 @@ def check_store(path: Place) -> Checked:
 
 
 def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
-    """Check an embedded model's file: its size and, where it was hashed before, its hash."""
+    """Check an embedded model's file: its size and, if it was hashed before, its hash."""
     path = cache / "models" / model.file
     checked = partial(Checked, "embedded models", model.name, needed=False)
     again = f"fetch it: askance models pull {model.name}"
@@ -322,7 +322,7 @@ def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
 
 
 def _folder(name: str, folder: Path, do: str) -> Checked:
-    """Whether files can be made in a folder (or in the one it will be made in), and how much room there is."""
+    """Check whether files can be made in a folder (or in the folder above a missing one), and the free space."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     try:
         with tempfile.TemporaryFile(dir=there) as file:

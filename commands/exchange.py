@@ -30,11 +30,11 @@ from .output import check_apart, check_output, echo_json
 from .terminal import echo
 
 ANY_FIELDS = tuple(dict.fromkeys([*FIELDS, RATER, *KNOWN_FIELDS]))
-"""Fields of examples and of pairs."""
+"""Fields of examples and of preference pairs."""
 
 
 def _mapping_options(command: Function) -> Function:
-    """Add the options that say how a file is read, by the names that they have in every command."""
+    """Add the options for reading a file, under the names that every command has for them."""
     field = click.option(
         "--field",
         multiple=True,
@@ -102,8 +102,8 @@ def import_command(
 def _of_table(
     files: Sequence[Path], given: Mapping[str, Any], mapping: Mapping[str, Any], *, yes: bool, quiet: bool
 ) -> Iterator[str]:
-    """The examples in a table, by the mapping that was agreed to. Raises InputError where it cannot be read so, or
-    nobody agreed."""
+    """Return the examples in a table, read with the mapping that a person agreed to. Raises InputError if the table
+    cannot be read so, or if nobody agreed."""
     for name in ("span", "scores"):
         if given[name]:
             raise InputError(f"--{name.removesuffix('s')}: {files[0]} holds no traces; --field takes a column.")
@@ -126,13 +126,13 @@ def _of_table(
 
 
 def _show(table: Table) -> None:
-    """Say what is in a file, and how it would be read."""
+    """Print the contents of a file, and how it would be read."""
     for line in (*table.described(), *([] if table.proposal.lacks else [f"Read by: {table.line()}"])):
         echo(line, err=True)
 
 
 def _agreed(table: Table) -> Table:
-    """Return the table with the mapping that the person at the terminal wants."""
+    """Ask the person at the terminal for changes of the mapping, and return the table with the agreed mapping."""
     while True:
         _show(table)
         if problem := problem_of(table):
@@ -163,7 +163,7 @@ def _edit(**_: Any) -> None:
 def _changes(
     field: Sequence[str], labels: Sequence[str], label_scale: str | None, human_scale: tuple[float, float] | None
 ) -> dict[str, Any]:
-    """The settings that the options give; ``name=`` takes a field away."""
+    """Return the settings that the options give; ``name=`` removes a field."""
     gone = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
     fields = parse_field_map(each for each in field if not each.endswith("="))
     check_field_map(fields, ANY_FIELDS)
@@ -211,7 +211,7 @@ def export_command(
 
 
 def _use(made: ExportedJudge, file: Path) -> str:
-    """Instructions for the file. If Python cannot import it under its name, they propose a name."""
+    """Return instructions for the file. If Python cannot import it under its name, they propose a name."""
     usual = Path(made.name).stem
     use = made.use.replace(made.name, file.name)
     instructions = use.replace(f"from {usual} ", f"from {file.stem} ")
@@ -223,8 +223,9 @@ def _use(made: ExportedJudge, file: Path) -> str:
 
 
 def _check_suffix(output: str | None, made: ExportedJudge) -> None:
-    """Refuse a file whose name the tool would not know for one of Python; a pipe or a device is never read by it."""
+    """Refuse a name without ``.py`` for a Python file, which the tool knows by its suffix. Raises InputError."""
     suffix = Path(made.name).suffix
+    # The tool never reads a pipe or a device, so these may have any name.
     if output is None or suffix != ".py" or (os.path.exists(output) and not os.path.isfile(output)):
         return
     if Path(output).suffix != suffix:

@@ -1,4 +1,4 @@
-"""``askance demo`` and ``init``: see it work on the embedded model; make a starter project."""
+"""``askance demo`` and ``init``: show askance at work on an embedded model; make a starter project."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ ALIGN_SETTINGS: dict[str, Any] = {
     "learn_from": "development",
     "max_questions": 5,
 }
-"""Less than the defaults, so that two cores are done in some minutes."""
+"""Settings smaller than the defaults, so that two processor cores finish in a few minutes."""
 MIGRATE_SETTINGS: dict[str, Any] = {"max_iterations": 1, "max_output_tokens": 100}
 DEMO_MODELS = {"align": "qwen2.5-coder-1.5b-instruct", "migrate": "qwen2.5-coder-0.5b-instruct"}
 DEMO_RUNS = {"align": "demo-run", "migrate": "demo-migrate"}
 READERS: dict[str, ModuleType] = {"openvino": openvino_reader, "onnx": onnx_reader}
-"""Readers that may be faster than llama.cpp, the fastest first."""
+"""Readers of verdicts that may be faster than llama.cpp, the fastest first."""
 
 
 @click.command(name="demo")
@@ -89,7 +89,7 @@ def demo_command(what: str, model: str | None, run: str | None, quiet: bool) -> 
 
 
 def _move(folder: Path, model: str, run: str, watcher: Watcher) -> MigrationResult:
-    """Move the prompt that sorts the post to ``model``."""
+    """Migrate the prompt that sorts the post to ``model``."""
     data, prompt = folder / "messages.jsonl", folder / "writer.md"
     migration = prepare_writer(data, prompt, RECORDED, [model], options=MIGRATE_SETTINGS)
     watcher.say(
@@ -100,7 +100,7 @@ def _move(folder: Path, model: str, run: str, watcher: Watcher) -> MigrationResu
 
 
 def _learn(folder: Path, model: str, run: str, watcher: Watcher) -> RunResult:
-    """Teach the judge, ``model``, what the reviewers' comments say."""
+    """Teach the judge ``model`` from the reviewers' comments."""
     data, checklist, prompt = folder / "examples.jsonl", folder / "checklist.yaml", folder / "prompt.md"
     job = align.prepare(data, checklist, model, prompt, ALIGN_SETTINGS)
     commented = sum(bool(each.comment) for each in job.examples)
@@ -112,8 +112,8 @@ def _learn(folder: Path, model: str, run: str, watcher: Watcher) -> RunResult:
 
 
 def made_ready(provider: str, model: RegisteredModel, path: Path) -> str:
-    """Make a model's file ready for its reader; return the ``provider``, or where that is "" the fastest one here.
-    Raises InputError where the provider cannot read it."""
+    """Prepare a model's file for its reader. Return the ``provider``; if that is "", the fastest provider on this
+    machine. Raises InputError if the provider cannot read the file."""
     fastest = (name for name, reader in READERS.items() if reader.reads_faster_here())
     for candidate in [provider] if provider else fastest:
         try:

@@ -180,11 +180,11 @@ def diagnose_command(
 
 
 OF_RATERS = ("data", "field", "labels", "label_scale", "limit", "seed")
-"""Settings that ``diagnose --raters`` takes."""
+"""Settings that ``diagnose --raters`` accepts."""
 
 
 def _tell_raters(data: str, options: Mapping[str, Any], given: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the agreement of raters. Raises UsageError where an option is given that is about judges."""
+    """Print the agreement of raters. Raises UsageError if an option about judges is given."""
     for name, value in given.items():
         if name not in OF_RATERS and value not in (None, (), False):
             raise click.UsageError(f"--raters looks at people alone; leave out {flag(name)}, or --raters.")

@@ -64,7 +64,7 @@ def label_command(
 
 
 def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_run: str | None = None) -> None:
-    """Say how much was labelled, and what to run next; ``of_run`` is the run whose outputs they are."""
+    """Print how much was labelled, and the next command. ``of_run`` is the run that wrote the outputs, if any."""
     if not found.labelled:
         echo("Nothing was labelled.")
         return
@@ -89,13 +89,13 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_ru
 
 
 def _ends(found: Labelled) -> str:
-    """Ends of the steps, as the labelled data have them: words count from 1."""
+    """Return the worst and the best step as in the labelled data, where steps in words are numbered from 1."""
     numbers = found.steps[0].lstrip("-").isdigit()
     return f"{found.steps[0]} {found.steps[-1]}" if numbers else f"1 {len(found.steps)}"
 
 
 def _is_of_run(judge: Path) -> bool:
-    """Whether a judge is in the directory of its run, where ``align`` can go on; a trained scorer has no run."""
+    """Whether a judge is in the directory of its run, from which ``align`` can go on. A trained scorer has no run."""
     folder = judge if judge.is_dir() else judge.parent
     return (judge.is_dir() or judge.name == JUDGE_FILE) and RunDirectory(folder).config_file.is_file()
 

@@ -1,4 +1,4 @@
-"""``askance lessons``: a memory's or a run's lessons, found by meaning, and removed where they are wrong."""
+"""``askance lessons``: list the lessons of a memory or a run, search them by meaning, and remove wrong ones."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _tell_found(text: str, found: Sequence[tuple[Entry, float]], *, as_json: boo
 
 
 def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
-    """Report what was removed, what went with it, and where it stays as it was written."""
+    """Print what was removed, what went with it, and which runs keep text that they wrote because of it."""
     wordings = [*gone.wordings]
     notes = sum(len(run.evidence) for run in gone.runs if isinstance(run, LessonInRun))
     stays = [place for place in map(_stays, gone.runs) if place]
@@ -117,7 +117,7 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:
-    """The text that a run has written because of an entry; None where there is none."""
+    """Return the text that a run wrote because of an entry; None if there is none."""
     where = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
     if isinstance(run, LessonInRun):
         edits = [{"old": each.old, "new": each.new} for each in run.edits]
@@ -149,7 +149,7 @@ def _said(entry: Entry) -> str:
 
 
 def _fate(entry: Entry) -> str:
-    """Fate of an entry in all runs together."""
+    """Say what became of an entry, over all runs."""
     if isinstance(entry, RememberedLesson):
         who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
         fates = Counter(
@@ -163,7 +163,7 @@ def _fate(entry: Entry) -> str:
 
 
 def _from(run: InRun) -> str:
-    """Origin of an entry in one run."""
+    """Say where an entry comes from in one run."""
     when = f", iteration {run.iteration}" if run.iteration else ""
     where = f"{run.run} ({_made_with(run)}): {run.name}{when}"
     if isinstance(run, LessonInRun):

@@ -106,12 +106,12 @@ def questions_command(
 
 
 BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limit")
-"""Settings of a comparison with an old judge."""
+"""Settings for the comparison with an old judge."""
 
 
 def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
-    """Print the agreement of the checklist with the old judge, and the parts of its prompt without a question. Raises
-    CoverageError where verdicts of either judge are missing."""
+    """Print the agreement of the checklist with the old judge, and the parts of the old prompt without a question.
+    Raises CoverageError if verdicts of either judge are missing."""
     for part in found.left if not quiet else ():
         echo(f"No question comes from: {part}", err=True)
     if not found.rows:
@@ -136,7 +136,7 @@ def _tell_taken_apart(found: RubricQuestions, *, quiet: bool) -> None:
 
 
 UNUSED = ("weights", "explain", "scores", "score_scale")
-"""Settings of a judge that a selection does not have."""
+"""Settings of a judge that do not apply to a selection."""
 RESULT = "selection.json"
 
 
@@ -207,7 +207,7 @@ def select_command(config: Path | None, as_json: bool, quiet: bool, dry_run: boo
 
 
 def write_selection(found: Selection, output: Path) -> Path:
-    """Write the checklist, and ``selection.json`` beside it; returns where that is."""
+    """Write the checklist, and ``selection.json`` beside it; return the path of ``selection.json``."""
     write_whole(output, dump_checklist(found.checklist))
     beside = output.with_name(RESULT)
     write_whole(beside, dump_json(found.to_dict()))

@@ -58,7 +58,7 @@ from .terminal import echo
 
 
 def run_options(record: type[LoopOptions]) -> Callable[[Function], Function]:
-    """The options of all runs, and the settings of a mode."""
+    """Add the options of all runs, and the settings of one mode."""
     run = click.option("--run", help="Directory of the run; the same command on it goes on where it stopped.")
     return lambda function: run(yes_option(buying_options(settings_options(record)(function))))
 
@@ -73,8 +73,8 @@ yes_option = click.option(
 def _run_and_tell(
     work: Callable[[Watcher, bool], RunResult], run: str, *, as_json: bool, quiet: bool, yes: bool
 ) -> None:
-    """Do the work of a run and print the result, once a person at the terminal has agreed to new sentences; nobody is
-    asked elsewhere, or with ``--yes``."""
+    """Do the work of a run and print the result. A person at the terminal must agree to new sentences before they are
+    written out; with ``--yes``, or without a terminal, nobody is asked."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     try:
         with showing(not quiet) as watcher:
@@ -107,8 +107,8 @@ def run_mode(
     yes: bool,
     **given: Any,
 ) -> None:
-    """Run or estimate a mode: ``prepare`` makes the job of the inputs, some ``needed``, and the settings of
-    ``record``."""
+    """Run or estimate a mode. ``prepare`` makes the job from the inputs and the settings of ``record``; the inputs
+    ``needed`` must be given."""
     load_dotenv()
     options, values = settings(record, config, given)
     if values.get("from_run") is not None:
@@ -124,12 +124,12 @@ def run_mode(
 
 
 def _need(values: Mapping[str, Any], *names: str, dry_run: bool) -> None:
-    """Check that arguments were given, and a directory for the run unless nothing is run."""
+    """Check that arguments were given, and a directory for the run, except for a dry run."""
     need(values, *names, *(() if dry_run else ("run",)))
 
 
 def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
-    """Say what runs of the same settings would take; a memory that the run would refuse is refused here, too."""
+    """Print the estimate for runs with the same settings. A memory that the run would refuse is refused here, too."""
     for job in jobs:
         memory_for(job, None if run is None else RunDirectory(run), make=False)
     _tell(estimate_runs(jobs), jobs[0].options.max_iterations, as_json=as_json)
@@ -160,8 +160,8 @@ def _certain(found: Estimate) -> dict[str, Any]:
 
 
 def finish(done: RunResult, *, as_json: bool) -> None:
-    """Print the result. Raises CoverageError where too many verdicts are missing, BudgetExceededError where a budget
-    ended it."""
+    """Print the result. Raises CoverageError if too many verdicts are missing, BudgetExceededError if a budget ended
+    the run, AskanceError if no note could be taken."""
     if as_json:
         echo_json(done.result)
     else:
@@ -184,21 +184,21 @@ def finish(done: RunResult, *, as_json: bool) -> None:
 
 
 def _notes_not_had(directory: Path) -> Iterator[str]:
-    """Reasons why notes could not be taken, the last one first."""
+    """Yield the reasons why notes could not be taken, the last reason first."""
     for event in reversed(read_events(directory / "journal.jsonl")):
         if event["event"] == "no_note":
             yield f"{event['reason'].rstrip('.')}."
 
 
 def _errors_in(directory: Path) -> Iterator[str | None]:
-    """Why verdicts of the first and the best version are missing."""
+    """Yield the errors of missing verdicts on the versions whose verdicts the run kept; None for other verdicts."""
     for file in sorted((directory / "verdicts").glob("[0-9]*.jsonl")):
         for _, row in read_rows(file):
             yield row.get("error")
 
 
 def _migrate_writer(*, config: Path | None, dry_run: bool, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
-    """Move a prompt that writes, or estimate the migration."""
+    """Migrate a generator's prompt, or estimate the migration."""
     load_dotenv()
     options, values = settings(WriterMigrationOptions, config, given)
     values["targets"] = values.get("targets") or ()
@@ -223,8 +223,8 @@ def _migrate_and_tell(
     quiet: bool,
     yes: bool,
 ) -> MigrationResult:
-    """Do the work of a migration and print its certificate, once a person at the terminal has agreed to the
-    requirements and to each target's new lines."""
+    """Do the work of a migration and print its certificate. A person at the terminal must agree to the requirements
+    and to each target's new lines before the work goes on."""
     asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
     approved: set[str] = set()
     while True:
@@ -242,7 +242,7 @@ def _migrate_and_tell(
 
 
 def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
-    """Print the decisions."""
+    """Print a migration's decisions."""
     if as_json:
         echo_json(done.certificate.model_dump(mode="json"))
     else:
@@ -250,7 +250,7 @@ def tell_certificate(done: MigrationResult, *, as_json: bool) -> None:
 
 
 def _tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
-    """Say what a migration would take; nothing is bought."""
+    """Print the estimate of a migration; nothing is bought."""
     estimate = estimate_migration(migration)
     questions = estimate.calls_per_question
     writing = estimate.writing
@@ -268,7 +268,7 @@ def _tell_migration_estimate(migration: Any, *, as_json: bool) -> None:
 
 
 def _verify_migration(run: str, given: dict[str, Any]) -> None:
-    """Check whether a certificate still holds, and print it. Exits with 1 where a target is not yet good enough."""
+    """Check whether a certificate still holds, and print it. Exits with 1 if a target is not yet good enough."""
     load_dotenv()
     targets, as_json, quiet = given["targets"], given["as_json"], given["quiet"]
     options = {name: given[name] for name in (*NOT_IN_FINGERPRINT, *WHERE) if given.get(name) is not None}
@@ -339,7 +339,7 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
 
 
 def _migrate_judge(*, config: Path | None, dry_run: bool, as_json: bool, quiet: bool, yes: bool, **given: Any) -> None:
-    """Move a prompt that judges to one target, which is a run like any other, or to several."""
+    """Migrate a judge's prompt to one target, as an ordinary run, or to several targets."""
     load_dotenv()
     options, values = settings(MigrateOptions, config, {**given, "target": None})
     named = values.pop("target") or ()
@@ -357,7 +357,8 @@ def _migrate_judge(*, config: Path | None, dry_run: bool, as_json: bool, quiet: 
 
 
 def _run_judges(jobs: Callable[[], Mapping[str, Job]], run: str, **how: bool) -> None:
-    """Run the jobs of several targets, made anew each time, print their certificate, and require coverage of each."""
+    """Run the jobs of several targets, print their certificate, and require coverage for each. ``jobs`` makes new jobs
+    for every attempt."""
 
     def work(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
         return runs.run_judges(jobs(), run, watcher, ask_first=asks, approved=approved)
@@ -396,7 +397,7 @@ def align_command(**given: Any) -> None:
 
 
 def _next_round(*, config: Path | None, as_json: bool, quiet: bool, dry_run: bool, yes: bool, **given: Any) -> None:
-    """Go on with a run of ``tune`` from people's labels and comments on its outputs, or estimate that."""
+    """Go on with a run of ``tune`` from people's labels and comments on its outputs, or estimate that run."""
     for name in ("prompt", "checklist", "judge_prompt", "checker", "schema"):
         if given[name] not in (None, ()):
             raise click.UsageError(f"{flag(name)}: the run that --from names has one; leave out either.")
@@ -459,7 +460,8 @@ def tune_command(**given: Any) -> None:
 
 
 class _Resume(GroupedCommand):
-    """Says of a setting of runs that it cannot be changed, where click would know no such option."""
+    """The command ``resume``. It says of a run's fixed setting that it cannot be changed; click would only say that
+    there is no such option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

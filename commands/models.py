@@ -1,4 +1,4 @@
-"""``askance models``: lists the embedded models, fetches one with a bar, and finds out what any model can do."""
+"""``askance models``: list the embedded models, fetch one with a progress bar, and find out what any model can do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .terminal import echo
 
 
 def fetch(model: RegisteredModel) -> Path:
-    """The path of the model's verified file; fetched, with the progress on standard error, if it is not there."""
+    """Return the path of the model's verified file. A missing file is fetched, with the progress on standard error."""
     if (path := pulled(model)) is not None:
         return path
     with showing(True) as watcher:
@@ -128,27 +128,27 @@ _ALTERNATIVES, _SEED = 20, 42
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """Abilities of a model, found by asking it."""
+    """Abilities of a model, found with a few calls."""
 
     name: str
     model: str
-    """Identity under which its answers are kept: endpoint and model, or the hash of its weights."""
+    """Identity under which the model's answers are kept: endpoint and model, or the hash of its weights."""
     schema: bool
     temperature: bool
     seed: bool
     logprobs: int
-    """Alternatives to a token that it takes a request for, with their log-probabilities; 0 where it gives none."""
+    """Most alternatives to a token, with log-probabilities, that a request may ask for; 0 if the model gives none."""
     thinks: int
-    """Tokens that it thinks before a verdict, on average; 0 where it does not."""
+    """Mean number of tokens that the model thinks before a verdict; 0 if it does not think."""
     room: int
-    """Tokens that its calls get for that."""
+    """Tokens that each call gets for thinking."""
     seconds: float
-    """A verdict takes, by the last call."""
+    """Seconds for a verdict, measured on the last call."""
     cost_usd: float | None
-    """US dollars that a verdict takes, by the last call; None where the price is not known."""
+    """US dollars for a verdict, measured on the last call; None if the price is not known."""
     calls: int
     answers: tuple[str, ...]
-    """Its replies to three questions whose answers are yes, no and yes."""
+    """Replies to three questions whose right answers are yes, no and yes."""
     reads: str | None = None
     """Precision and cost of reading an embedded model on this processor; None for all other models."""
 
@@ -164,7 +164,7 @@ class ModelCheck:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the findings as in JSON."""
+        """Return the findings as JSON."""
         return {"reachable": True, **asdict(self), "settings": self.settings}
 
     @property
@@ -198,7 +198,7 @@ def check_model(
 
     Raises:
         InputError: The name or a setting is wrong, or the model refuses its setting of thinking.
-        ModelError: It cannot be reached, refuses the key or does not answer.
+        ModelError: The model cannot be reached, refuses the key or does not answer.
     """
     asked, own_options = named_models(options, name)
     settings = parse_options(GatewayOptions, own_options)
@@ -225,7 +225,7 @@ acheck_model = awaited(check_model)
 
 
 async def _what_it_can(model: Model, gateway: Gateway) -> ModelCheck:
-    """Ask a model a handful of questions; the gateway has no store, so that each is a call."""
+    """Ask a model a handful of questions. The gateway has no store, so each question is a call."""
     word = Parameters(1, 0.0, _SEED, _ALTERNATIVES)
     first = await _ask(model, gateway, _ASKED.format(_QUESTIONS[0]), word)
     # An answer keeps only the alternatives that tell yes from no, so they cannot be counted. The number is the most

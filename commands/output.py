@@ -1,4 +1,4 @@
-"""Output of the commands: results as tables or JSON, progress, and whether enough verdicts are there."""
+"""Output of the commands: results as tables or JSON, and checks that enough verdicts are there."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from . import terminal
 from .terminal import echo
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000))}
-"""Signs that JSON may hold as they are and that a terminal, or a program that reads lines, may not take for text; and
-halves of surrogate pairs, which cannot be written."""
+"""Escapes for characters that are valid in JSON, but that a terminal or a program that reads lines may not treat as
+text. Halves of surrogate pairs are escaped, too, because they cannot be written."""
 
 
 def dump_json(value: Any) -> str:
-    """A result as the text of a file."""
+    """Return a result as JSON, as the text of a file."""
     return json.dumps(value, ensure_ascii=False, indent=2).translate(_ESCAPED) + "\n"
 
 
@@ -52,7 +52,7 @@ def echo_json(value: Any) -> None:
 
 
 def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
-    """Print what judging would take."""
+    """Print an estimate of the calls that judging would take."""
     if as_json:
         echo_json(asdict(estimate))
         return
@@ -65,9 +65,9 @@ def echo_estimate(estimate: Estimate, *, as_json: bool) -> None:
 def check_output(
     output: str | None, *, writes: Literal["verdicts", "examples"] | None = None, option: str = "-o"
 ) -> None:
-    """Check, before anything is bought, that a result can be written to a file, which ``option`` names. ``writes`` is a
-    result that is read again by the file's suffix. Raises InputError where it cannot, and MissingExtraError where
-    Parquet needs ``pyarrow``."""
+    """Check, before anything is bought, that a result can be written to the file that ``option`` names. ``writes`` is
+    the kind of a result whose format depends on the file's suffix. Raises InputError if the file cannot be written,
+    MissingExtraError if Parquet needs ``pyarrow``."""
     if output is None:
         return
     if os.path.isdir(output):
@@ -92,15 +92,15 @@ OWN = re.compile(
     r"(result|scorer|train|(adapter_)?config|tokenizer\w*)\.json|"
     r"(adapter_)?model\.(safetensors|gguf|onnx)|checkpoints)(/|$)"
 )
-"""Paths of a run, a judge, a lesson memory and a scorer within their folder; any other file in it is anybody's."""
+"""Paths that belong to a run, judge, lesson memory or scorer, within its folder. Other files there may be replaced."""
 
 
 def check_apart(output: str | Path | None, read: Mapping[str, Any], option: str = "-o") -> None:
-    """Check that a result, named by ``option``, does not replace a file that the command reads. ``read`` maps an option
-    or argument to its file, files, or folder of a run, judge or scorer; anything else is passed over. Raises
-    InputError."""
+    """Check that the result file, named by ``option``, does not replace a file that the command reads. ``read`` maps
+    each option or argument to its file, its files, or the folder of a run, judge or scorer; other values are ignored.
+    Raises InputError."""
     if output is None or not os.path.isfile(place := os.path.realpath(output)):
-        return  # realpath, as a folder on the way may be one that is still to be made
+        return  # realpath also works if a folder on the way does not exist yet
     for name, value in read.items():
         for path in value if isinstance(value, (list, tuple)) else [value]:
             with suppress(OSError, TypeError, ValueError):
@@ -125,8 +125,8 @@ def tell_judged(
     least: float,
     fail_under: float | None = None,
 ) -> None:
-    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``, as the functions that it
-    calls."""
+    """Write the verdicts, print the result, and check the coverage, then ``--fail-under``. Raises the errors of these
+    checks."""
     if output:
         save_verdicts(output, found.verdicts)
     if as_json:
@@ -144,7 +144,7 @@ def tell_judged(
 
 
 def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> bool:
-    """Behind ``--quiet``: while the command lasts, askance logs errors and no warnings."""
+    """Apply ``--quiet``: while the command runs, askance logs only errors."""
     if quiet:
         logger = logging.getLogger(__name__.partition(".")[0])
         context.call_on_close(partial(logger.setLevel, logger.level))
@@ -153,7 +153,7 @@ def hush(context: click.Context, parameter: click.Parameter, quiet: bool) -> boo
 
 
 def check_coverage(verdicts: Sequence[Verdict], seen: Coverage, least: float) -> None:
-    """Name the errors. Raises CoverageError where less than ``least`` of the verdicts are there, or none at all."""
+    """Print the first errors. Raises CoverageError if the share of verdicts is below ``least``, or if there is none."""
     first: dict[str, str] = {}
     for example, question, error in zip(
         *(column(verdicts, name) for name in ("example", "question", "error")), strict=True
@@ -168,7 +168,7 @@ def check_coverage(verdicts: Sequence[Verdict], seen: Coverage, least: float) ->
 
 
 def tell_errors(errors: Iterable[str | None]) -> None:
-    """Name the first errors on standard error, each once, and say how many others there are."""
+    """Print the first three different errors on standard error, and the number of the others."""
     different = list(dict.fromkeys(error for error in errors if error))
     for error in different[:3]:
         echo(f"askance: {error}", err=True)
@@ -177,8 +177,8 @@ def tell_errors(errors: Iterable[str | None]) -> None:
 
 
 def require_share(share: float, least: float, lacking: str) -> None:
-    """Raise CoverageError where ``share`` is less than ``least``, the ``--min-coverage``; ``lacking`` says what share
-    of what."""
+    """Raise CoverageError if ``share`` is less than ``least``, the ``--min-coverage``. ``lacking`` is the beginning of
+    the message, which names the share."""
     if share < least:
         sys.stdout.flush()
         raise CoverageError(
@@ -187,15 +187,15 @@ def require_share(share: float, least: float, lacking: str) -> None:
 
 
 LONGEST = 40
-"""Most characters of a cell for which the first column is not wrapped."""
+"""Most characters of a cell that counts as short: short cells of a first column are not wrapped."""
 WIDEST = 100
-"""Characters of a line of a paragraph at most."""
+"""Most characters in a line of a paragraph."""
 STYLES = {"-": "red", "+": "green"}
-"""Colours of cells that are text that went or came, by their columns."""
+"""Colours of cells with removed or added text, by column."""
 
 
 def show(found: Shown) -> None:
-    """A result on standard output: its title, its tables, and its sentences last, where they are read."""
+    """Print a result on standard output: its title, its tables, and last its sentences, so that they are read."""
     out, view = terminal.console(), found.view()
     out.print(view.title, soft_wrap=True)
     for name, rows in view.shown_tables().items():
@@ -213,7 +213,7 @@ def show(found: Shown) -> None:
 
 
 def folded(text: str, indent: int, width: int) -> str:
-    """A paragraph on lines of a terminal; those after the first are set two further in."""
+    """Wrap a paragraph for a terminal. Lines after the first have two more spaces of indent."""
     return textwrap.fill(
         text,
         max(40, min(width, WIDEST)),
@@ -225,7 +225,7 @@ def folded(text: str, indent: int, width: int) -> str:
 
 
 def _print_listed(rows: Rows) -> None:
-    """Print each row as a paragraph: its first cell, then texts that went or came, then the others with their names."""
+    """Print each row as a paragraph: the first cell, then removed and added texts, then the other cells with names."""
     out = terminal.console()
     for row in rows:
         (_, head), *details = ((name, cell_text(cell)) for name, cell in row.items())
@@ -240,11 +240,11 @@ def _print_listed(rows: Rows) -> None:
 
 
 NARROWEST = 8
-"""Characters of a column on average, at least; a table with more columns than fit is printed in parts."""
+"""Fewest characters per column on average. A table with more columns than fit is printed in parts."""
 
 
 def print_rows(rows: Rows) -> None:
-    """Print a table, and below it, one line a reason, which figures are undefined or have no interval."""
+    """Print a table. Lines below it name the figures that are undefined or have no interval, one line per reason."""
     out, names = terminal.console(), columns(rows)
     first, other_names, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
     for start in range(0, len(other_names) or 1, most):
@@ -279,7 +279,7 @@ def _print_columns(rows: Rows, names: Sequence[str]) -> None:
         ]
         left = out.width - sum(words) - 3 * len(words)
         first = max((len(cell_text(row.get(names[0]))) for row in rows), default=0)
-        if 2 * NARROWEST <= left < first:  # a long name breaks, and no word of a heading
+        if 2 * NARROWEST <= left < first:  # break a long name rather than the word of a heading
             for column, width in zip(table.columns[1:], words, strict=True):
                 column.min_width = width
         if left < first or any(" " in cell_text(row.get(names[0])) for row in rows):

@@ -19,7 +19,7 @@ from .terminal import echo
 
 logger = logging.getLogger(__name__)
 READING = ("field", "human_scale", "labels", "label_scale")
-"""Settings that say how data are read."""
+"""Settings for reading data."""
 
 
 @click.command(name="report")

@@ -1,4 +1,4 @@
-"""``askance show`` and ``diff``: what a run came to, where its sentences come from, what changed since another."""
+"""``askance show`` and ``diff``: the result of a run, the origin of its sentences, and the changes between runs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from .output import check_apart, check_output, echo_json, folded, show
 from .terminal import echo
 
 MOST_CASES = 3
-"""Disagreements that are shown of each lesson; the others are counted."""
+"""Most disagreements that are shown for each lesson; the others are counted."""
 MOST_CHARS = 200
-"""Characters of an example's text that are shown."""
+"""Most characters that are shown of an example's text."""
 GRAPH_FORMATS = {".json": save_json, ".graphml": save_graphml}
 
 
 def write_graph(run: str, file: str) -> None:
-    """Write the graph of a run in the format that the file's ending names. Raises InputError where it names none."""
+    """Write the graph of a run in the format that the file's suffix names. Raises InputError for any other suffix."""
     save = GRAPH_FORMATS.get(Path(file).suffix.lower())
     if save is None:
         raise InputError(f"--graph {file}: the name must end in .json (node-link data) or .graphml.")
@@ -54,7 +54,7 @@ def write_graph(run: str, file: str) -> None:
 
 
 def tell_why(run: str, sentence: str, *, as_json: bool) -> None:
-    """Answer where a sentence of the prompt, or a question, comes from. Raises InputError where nothing says it."""
+    """Print the origin of a sentence of the prompt, or of a question. Raises InputError if the run has no such text."""
     graph = build_graph(run)
     found = reason_for(graph, sentence)
     cases = _measured_cases(run, found) if isinstance(found, QuestionStory) else []
@@ -78,16 +78,16 @@ Line = tuple[int, str]
 
 
 class _Telling:
-    """An answer in words."""
+    """An answer about the origin of a sentence, as lines of text with indents."""
 
     def __init__(self, found: Why, about: dict[str, Any]) -> None:
         self._found = found
         self._about = about
         self._told: set[str] = set()
-        """Lessons that were told of in full."""
+        """Ids of the lessons that were told in full."""
 
     def lines(self) -> Iterator[Line]:
-        """All of it."""
+        """Yield the lines of the whole answer."""
         found = self._found
         prompt = "accepted prompt" if self._about["finished"] else "accepted prompt so far (the run is not finished)"
         if found.found == "not in the prompt":
@@ -117,7 +117,7 @@ class _Telling:
             yield 0, f"The whole run, start to accepted prompt ({self._about.get('yardstick') or 'gain'}): {said}"
 
     def _change(self, story: EditStory) -> list[str]:
-        """The words that went and came; none where what it added is what was asked about."""
+        """Return the removed and added lines; none if the edit only added the passages that the user asked about."""
         old, new = story.old.splitlines(), story.new.splitlines()
         gone, come = ([line for line in mine if line not in other] for mine, other in ((old, new), (new, old)))
         if not gone and {line.strip() for line in come} <= {each.text for each in self._found.passages}:
@@ -125,7 +125,7 @@ class _Telling:
         return [f"- {line}" for line in gone] + [f"+ {line}" for line in come]
 
     def _behind(self, story: EditStory) -> Iterator[Line]:
-        """The lessons that say it; the others are named."""
+        """Yield lines on the lessons that say the same as the sentence. The edit's other lessons are only named."""
         near = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
         told = [story.reason, *(each.reason for each in story.measured)]
         for lesson in near:
@@ -135,7 +135,7 @@ class _Telling:
             yield 2, f"It was written from lessons {', '.join(others)} too, which say other things."
 
     def _lesson(self, lesson: LessonStory, indent: int, told: Sequence[str | None]) -> Iterator[Line]:
-        """``told`` are reasons that another line gives."""
+        """Yield lines on one lesson. ``told`` are reasons that other lines give already."""
         what = ", ".join(filter(None, [lesson.direction, f"support {lesson.support}", lesson.status]))
         yield indent, f"Lesson {lesson.id} ({what}): {lesson.text}"
         if lesson.id in self._told:
@@ -160,7 +160,7 @@ class _Telling:
             yield indent + 2, f"It came up again later on {_names(later)}."
 
     def _answers(self, case: CaseStory) -> list[str]:
-        """Each side's answer; the mode decides which sides there are."""
+        """Return each side's answer. The run's mode decides which sides there are."""
         about, mode = self._about, self._about.get("mode")
         if case.target is None:
             return ["it failed; it was counted and not read"]
@@ -175,7 +175,7 @@ class _Telling:
 
 
 def _effect(story: EditStory) -> Iterator[str]:
-    """Yield the results of its trial, the acceptance test and pruning."""
+    """Yield the results of the edit's trial, acceptance tests and pruning."""
     if trial := story.trial:
         turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
         harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
@@ -221,15 +221,15 @@ def _answer(yes: bool | None, p_yes: float | None, says: str | None) -> str:
 
 
 def _measured_cases(run: str, story: QuestionStory) -> Sequence[MeasuredCase]:
-    """Test outputs that people did not pass with what an accepted measure says of them; none of a question."""
+    """Return the test outputs that people did not pass, with an accepted measure's findings; none for a question."""
     if story.origin != "measure" or story.status != "accepted" or not RunDirectory(run).finished:
         return []
     return measured_cases(read_run(Path(run))).get(story.id, [])
 
 
 def show_migration(run: Path, *, as_json: bool, other: bool) -> None:
-    """Print the certificate of a migration. InputError where ``other`` was asked for, which only a target's run can
-    answer."""
+    """Print the certificate of a migration. Raises InputError if ``other`` options were given, which need one target's
+    run."""
     certificate = read_certificate(run)
     if other:
         runs = ", ".join(as_typed(run / TARGETS / target_folder(name)) for name in certificate.targets)
@@ -298,8 +298,8 @@ def show_command(run: str, diff: bool, sentence: str | None, file: str | None, a
 
 
 def _went_on(directory: RunDirectory) -> bool:
-    """Whether the run is on its way to another result."""
-    with suppress(InputError):  # what it came to can be shown without
+    """Whether the run went on after its result and has not finished again."""
+    with suppress(InputError):  # the result can be shown without a readable journal
         events = read_events(directory.path / "journal.jsonl")
         return bool(events) and not has_ended(events)
     return False

@@ -1,4 +1,4 @@
-"""Output to a terminal: no text of a file or a model is markup there, or an order to the terminal."""
+"""Output to a terminal. Texts of files and models are never treated as markup or as control sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Write a line; control characters are shown as signs."""
+    """Write a line, with control characters made visible."""
     click.echo(visible(str(text)), err=err, nl=nl)
 
 
@@ -32,7 +32,7 @@ def _console_class() -> type[Console]:
 
 
 def console() -> Console:
-    """A console whose ``print`` takes texts for texts: no markup in them, and control characters shown as signs."""
+    """Return a console whose ``print`` ignores markup in texts and makes control characters visible."""
     return _console_class()(highlight=False)
 
 
@@ -42,6 +42,6 @@ class _Visible(logging.Formatter):
 
 
 def log_visibly() -> None:
-    """Have warnings that nobody else handles written like everything else."""
+    """Make control characters visible in warnings that no other handler writes."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Visible())

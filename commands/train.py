@@ -1,4 +1,4 @@
-"""``askance train``: train a scorer of one's own."""
+"""``askance train``: train a scorer on one's own data."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from . import terminal
 from .terminal import echo
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two looks at the run's journal."""
 QUIET = 5.0
-"""Seconds without an event after which it is checked that a process still works on the run."""
+"""Seconds between two checks, while there is no event, whether a process still works on the run."""
 LINE_EVERY = 30.0
-"""Seconds between two lines about where the run is, where there is no terminal."""
+"""Fewest seconds between two lines of progress, if the output is no terminal."""
 
 
 @click.command(name="watch")
@@ -55,7 +55,7 @@ def command(run: Path, as_json: bool, wait: bool) -> int:
 
 
 def _begin(run: Path, wait: bool) -> RunProgress:
-    """Return the run, once it is there."""
+    """Return the run once it is there. Raises InputError if it is not there and ``wait`` is off."""
     while True:
         try:
             return RunProgress(run)
@@ -68,7 +68,7 @@ def _begin(run: Path, wait: bool) -> RunProgress:
 
 
 def _follow(progress: RunProgress, wait: bool, show: Callable[[list[dict[str, Any]], RunProgress], None]) -> bool:
-    """Show events until the run is finished; False where nobody works on it any more."""
+    """Show events until the run is finished. Return False if no process works on the run any more."""
     checked = 0.0
     while True:
         rows = progress.look()
@@ -85,7 +85,7 @@ def _follow(progress: RunProgress, wait: bool, show: Callable[[list[dict[str, An
 
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Callable[[list[dict[str, Any]], RunProgress], None]]:
-    """Show events as JSON lines, as a live line on a terminal, or as plain lines elsewhere."""
+    """Yield the function that shows events: as JSON lines, as a live line on a terminal, or as plain lines."""
     if as_json:
         yield _json_lines
     elif sys.stdout.isatty():
@@ -110,14 +110,14 @@ def _json_lines(rows: list[dict[str, Any]], progress: RunProgress) -> None:
 
 
 class _PlainEvents:
-    """Events as sentences, and now and then where the run is."""
+    """Shows events as sentences, and from time to time a line of progress."""
 
     def __init__(self) -> None:
         self._last = 0.0
         self._line = ""
 
     def __call__(self, rows: list[dict[str, Any]], progress: RunProgress) -> None:
-        """Write what is new."""
+        """Print the new events and, if it is time, the progress."""
         for row in rows:
             if said := sentence_of(row):
                 echo(said)

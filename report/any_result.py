@@ -1,4 +1,4 @@
-"""A report of whatever a command left behind: a run, weights, a selection, a comparison or verdicts."""
+"""A report on any result of a command: a run, a migration, weights, a selection, a comparison, a scorer or verdicts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from .verdicts_page import Beside, read_judging
 
 
 def write_report_of(path: str | Path, output: str | Path | None = None, beside: Beside | None = None) -> Path:
-    """Write one HTML file about what a command left behind (``path`` is a run, a migration, a result file or a
-    directory with one result) and return where it is: ``output``, by default beside the input with its stem, and
-    ``report.html`` in the directory of a run. It is replaced whole or not at all. ``beside`` says what verdicts are
-    about. Raises InputError where there is nothing to report of or a file is damaged, AskanceError where the file
-    cannot be written."""
+    """Write one HTML file about a command's result, and return the file's path.
+
+    ``path`` is a run, a migration, a result file, or a directory with one result. ``output`` is the file to write; by
+    default ``report.html`` in the directory of a run or migration, else the result file's name with ``.html``. An
+    existing file is replaced whole or not at all. ``beside`` names the data and checklist of verdicts. Raises
+    InputError if there is nothing to report or a file is damaged, AskanceError if the report cannot be written.
+    """
     place, wanted = Path(path), None if output is None else Path(output)
     if is_migration(place):
         return write_certificate_page(place, wanted)
@@ -44,7 +46,7 @@ def write_report_of(path: str | Path, output: str | Path | None = None, beside: 
 
 
 def kind_of(path: str | Path) -> Kind:
-    """The kind of result that :func:`write_report_of` would report. Raises InputError as it does."""
+    """Return the kind of the result at a path. Raises InputError if there is none, as :func:`write_report_of` does."""
     if is_migration(Path(path)):
         return "certificate"
     return "run" if _is_run(Path(path)) else _result_at(Path(path)).kind
@@ -59,7 +61,7 @@ def _result_at(place: Path) -> Result:
 
 
 def _rendered(result: Result, beside: Beside) -> str:
-    """The report of a recognised file as HTML. Raises InputError where the file is damaged, or of another version."""
+    """Render the report of a recognised file. Raises InputError if the file is damaged, or of another version."""
     if result.kind == "verdicts":
         return render_judging(read_judging(result.path, beside))
     try:
@@ -73,11 +75,11 @@ def _rendered(result: Result, beside: Beside) -> str:
 
 
 class _LackingError(Exception):
-    """A result file has no field of a name."""
+    """A field is missing in a result file."""
 
 
 class _Object(dict[str, Any]):
-    """An object in a result file: a field that it lacks is the file's mistake, and none of the page's."""
+    """An object in a result file. A missing field raises _LackingError, because the file is wrong and not the page."""
 
     def __missing__(self, name: str) -> Any:
         raise _LackingError(f"'{name}' beside {', '.join(repr(each) for each in [*self][:3])}" if self else f"'{name}'")
@@ -116,7 +118,7 @@ _FIELDS: dict[Kind, tuple[str, ...]] = {
     "diagnosis": ("findings", "all_questions", "phi"),
     "verdicts": ("example", "question", "model", "answer"),
 }
-"""By these an object is known; of verdicts, the first line."""
+"""Fields by which each kind of result is recognised; for verdicts, fields of the first line."""
 _RENDERERS: dict[Kind, Callable[[dict[str, Any], str], str]] = {
     "weights": render_weights,
     "selection": render_selection,
@@ -134,11 +136,11 @@ class Result:
     path: Path
     kind: Kind
     data: dict[str, Any]
-    """Its content; of verdicts, the first line."""
+    """Content of the file; for verdicts, the first line."""
 
 
 def recognise(path: Path) -> Result:
-    """Tell what a file is. Raises InputError where it cannot be read, or no command of askance wrote it."""
+    """Recognise a result file. Raises InputError if it cannot be read, or if no command of askance wrote it."""
     try:
         is_table = suffix_of(path) in PARQUET_SUFFIXES
         data = next((row for _, row in read_rows(path)), None) if is_table else _object(path)
@@ -157,7 +159,7 @@ def recognise(path: Path) -> Result:
 
 
 def _object(path: Path) -> dict[str, Any] | None:
-    """The object of the first line of a JSONL file, else that in a JSON file; None where there is neither."""
+    """Return the object of a JSONL file's first line, or the object of a JSON file; None if there is neither."""
     with path.open(encoding="utf-8-sig") as file:
         first = next((line for line in file if line.strip()), "")
         found = _parsed(first)

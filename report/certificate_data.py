@@ -1,5 +1,5 @@
-"""The files of a migration as its page needs them: the certificate, each target's run, outputs side by side, and the
-changes of each prompt with the failures that led to them."""
+"""Read a migration's files for its page: the certificate, each target's run, outputs side by side, and the changes of
+each prompt with the failures that led to them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .run_candidates import KEPT_WORDS, EditView, Piece, ShownCandidate, candida
 from .run_data import RunData, read_run
 
 OLD_OUTPUTS = "outputs.jsonl"
-"""Old outputs, in the root of a migration."""
+"""File of the old outputs, in a migration's directory."""
 OLD_VERDICTS = "verdicts/old-test.jsonl"
-"""Verdicts on the old test outputs, in a target's run."""
+"""File of the verdicts on the old test outputs, in a target's run."""
 MOST_FAILURES = 6
-"""Failures that are named behind a change."""
+"""Most failures that are named for one change."""
 _WORD = re.compile(r"(?:\w+|[^\w\s])\s*|\s+")
 
 
@@ -49,21 +49,21 @@ class OldOutput:
 
 @dataclass(frozen=True)
 class ShownTarget:
-    """A target with what its run kept."""
+    """A target of a migration with the data of its run."""
 
     name: str
     record: TargetRecord
     run: RunData | None
-    """None where its directory is not there."""
+    """None if the run's directory is missing."""
     has_page: bool
     requirements: Mapping[str, KeptRequirement]
-    """The ones that count, by id."""
+    """The enforced requirements, by id."""
     old_verdicts: Sequence[Verdict] = ()
-    """On the old test outputs; empty where they were not kept."""
+    """Verdicts on the old test outputs; empty if they were not kept."""
 
     @property
     def folder(self) -> str:
-        """Name of its directory."""
+        """Name of the target's directory."""
         return target_folder(self.name)
 
     @cached_property
@@ -72,8 +72,8 @@ class ShownTarget:
 
     @cached_property
     def passed(self) -> dict[tuple[str, str], tuple[bool | None, bool | None]]:
-        """Whether the old and the new test output keep a requirement, by example and requirement. None is a missing
-        verdict; without a run there is nothing."""
+        """Whether the old and the new test output keep a requirement, by example and requirement. None stands for a
+        missing verdict. Empty without a run."""
         asked = self.run.checklist if self.run else None
         known = {each.id: each for each in asked.questions} if asked else {}
         found = {}
@@ -85,7 +85,8 @@ class ShownTarget:
         return found
 
     def cases(self, old: bool, new: bool) -> dict[str, list[str]]:
-        """Test examples on which a requirement has these two answers, by requirement; most frequent first."""
+        """Return the test examples whose old and new output keep (True) or fail (False) a requirement as given. The
+        examples are grouped by requirement, the largest group first."""
         found: dict[str, list[str]] = {}
         for (example, requirement), both in self.passed.items():
             if both == (old, new):
@@ -94,7 +95,7 @@ class ShownTarget:
 
     @cached_property
     def failed(self) -> dict[str, list[KeptRequirement]]:
-        """The requirements that the old output keeps and the new one fails, by example."""
+        """Requirements that the old output keeps and the new output fails, by example."""
         found: dict[str, list[KeptRequirement]] = {}
         for (example, requirement), both in self.passed.items():
             if both == (True, False):
@@ -102,12 +103,12 @@ class ShownTarget:
         return found
 
     def why(self, example: str, requirement: str) -> str | None:
-        """The reason for the verdict on the new output; None where none was bought."""
+        """Return the reason for the verdict on the new output; None if there is no reason."""
         verdict = self._answers.get((example, requirement))
         return (verdict.explanation or verdict.error) if verdict else None
 
     def output(self, example: str) -> str | None:
-        """The new output, as it was judged."""
+        """Return the new output, as it was judged; None if it was not kept."""
         return None if self.run is None else self.run.kept.outputs.get((self.run.kept.best, example))
 
 
@@ -116,15 +117,15 @@ class MigrationData:
     """A migration as it lies on disk."""
 
     name: str
-    """Name of the directory; its path is not told."""
+    """Name of the directory, without its path."""
     certificate: CertificateRecord
     old: Mapping[str, OldOutput]
-    """By example; empty where a prompt that judges was migrated."""
+    """Old outputs by example; empty if the migrated prompt is a judge's."""
     targets: Sequence[ShownTarget]
 
 
 def read_migration(run: Path) -> MigrationData:
-    """Read a migration's directory. Raises InputError where it has no certificate, or a file of it is damaged."""
+    """Read a migration's directory. Raises InputError if it has no certificate, or if a file is damaged."""
     certificate = read_certificate(run)
     counted = {each.id: each for each in certificate.requirements if each.enforced}
     targets = []
@@ -150,8 +151,8 @@ def _old_outputs(file: Path) -> dict[str, OldOutput]:
 
 
 def side_by_side(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
-    """Two texts with the words that differ marked: ``removed`` in the old one, ``added`` in the new one. Up to two
-    words that both have between two differences are marked too, so that a sentence in other words is one difference."""
+    """Mark the words that differ between two texts: ``removed`` in the old text, ``added`` in the new one. One or two
+    common words between two differences are marked too, so that a reworded sentence is one difference."""
     left, right = _WORD.findall(old), _WORD.findall(new)
     blocks = SequenceMatcher(
         None, [each.strip() for each in left], [each.strip() for each in right], autojunk=False
@@ -178,25 +179,25 @@ class Cause:
     """A lesson behind a change, with the failures that it was drawn from."""
 
     text: str
-    """Empty where the line is the lesson."""
+    """Text of the lesson; empty if the change adds this very text."""
     requirement: str | None
-    """Words of the requirement that it states; None where a note-taker drew it."""
+    """Text of the requirement that the lesson states; None if a note-taker drew the lesson."""
     failures: str
 
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A change of the prompt."""
+    """A change of the prompt, with its causes and effects."""
 
     edit: EditView
     causes: Sequence[Cause]
     effects: Sequence[str]
-    """What it did to the requirement that it is about."""
+    """Sentences on how the change moved its requirement's pass rate."""
 
 
 @dataclass(frozen=True)
 class LinesOfTarget:
-    """The changes of a target's prompt, by accepted candidate, and everything that was tried."""
+    """The changes of a target's prompt, by accepted candidate, and all candidates and additions that were tried."""
 
     target: str
     accepted: Sequence[tuple[ShownCandidate, Sequence[ShownLine]]]
@@ -213,7 +214,7 @@ class LinesOfTarget:
 
 
 def lines_of(name: str, run: RunData) -> LinesOfTarget:
-    """The changes of a target's prompt, from its run."""
+    """Read the changes of a target's prompt from its run."""
     tried = candidates(run)
     accepted = [
         (each, [shown_line(run, edit) for edit in each.edits if edit.pruning is None or not edit.pruning.removed])
@@ -225,7 +226,7 @@ def lines_of(name: str, run: RunData) -> LinesOfTarget:
 
 
 def addition_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
-    """Every trial of a setting or a text after the input, as rows of a table."""
+    """Return all trials of a setting or a text after the input, as rows of a table."""
     return [
         {
             "added": " + ".join([*each.beside, each.kind]),
@@ -240,7 +241,7 @@ def addition_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
 
 
 def failures_of(names: Sequence[str]) -> str:
-    """Development examples behind a line, counted and named."""
+    """Count and name the development examples behind a change."""
     return (
         f"{count(len(names), 'failure')} on development: {names_text(names, MOST_FAILURES)}"
         if names
@@ -249,7 +250,7 @@ def failures_of(names: Sequence[str]) -> str:
 
 
 def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
-    """Every candidate of the acceptance test, as rows of a table."""
+    """Return all candidates of the acceptance test, as rows of a table."""
     return [
         {
             "candidate": each.name,
@@ -263,7 +264,7 @@ def trial_rows(lines: LinesOfTarget) -> list[dict[str, Any]]:
 
 
 def shown_line(run: RunData, edit: EditView) -> ShownLine:
-    """One change with its causes and effects."""
+    """Return one change with its causes and effects."""
     lessons = {each.id: each for each in run.result.lessons}
     added = "".join(each.text for each in edit.pieces if each.kind == "added")
     causes = []

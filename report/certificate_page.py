@@ -1,5 +1,4 @@
-"""The report of a migration: which targets may take the old model's place, the figures, and every case that got
-worse."""
+"""The report of a migration: which targets may replace the old model, the figures, and every case that got worse."""
 
 from __future__ import annotations
 
@@ -36,19 +35,19 @@ ORDER = (
     *("both_fail", "prompts", "power", "judge", "verified", "settings"),
 )
 MOST_TEXT = 3_000_000
-"""Characters of outputs in a page; the regressions after that are named."""
+"""Most characters of outputs in a page; further regressions are only named."""
 SHOWN_CASES = 8
-"""Regressions of a target that are not folded away."""
+"""Most regressions of a target that are not folded away."""
 MOST_OUTPUT = 4_000
-"""Characters of one output that are shown, and compared word by word."""
+"""Most characters of one output that are shown and compared word by word."""
 _ANSWERED = {"adopt": "Adopt: ", "not_yet": "Not yet: ", "undecided": "Undecided: "}
-"""Beginnings of a reason that the page says as a tag."""
+"""Beginnings of a reason, which the page shows as a tag instead."""
 
 
 def write_certificate_page(run: Path, output: Path | None = None) -> Path:
-    """Write the report of a migration to ``output``, by default ``report.html`` in its directory; replaced whole or not
-    at all. Raises InputError where there is no certificate or a file is damaged, AskanceError where it cannot be
-    written."""
+    """Write the report of a migration to ``output``, by default ``report.html`` in its directory. An existing file is
+    replaced whole or not at all. Raises InputError if there is no certificate or a file is damaged, AskanceError if
+    the report cannot be written."""
     file = output or run / "report.html"
     with shown_from(run, "the files of this migration"):
         # Elsewhere, links to the targets' pages would lead nowhere, or tell the directory's path.
@@ -58,7 +57,7 @@ def write_certificate_page(run: Path, output: Path | None = None) -> Path:
 
 
 def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
-    """The report as HTML. ``linked`` has it link to the targets' own pages."""
+    """Render the report as HTML. With ``linked``, it links to the targets' own pages."""
     found = data.certificate
     links = {each.name: _link(each, linked=linked) for each in data.targets}
     lines = [lines_of(each.name, each.run) for each in data.targets if each.run is not None]
@@ -89,12 +88,12 @@ def render_certificate(data: MigrationData, *, linked: bool = True) -> str:
 
 
 def _reason(record: TargetRecord) -> str:
-    """The reason of a decision, without the word that stands beside it as a tag."""
+    """Return the reason of a decision, without the word that the page shows as a tag."""
     return record.reason.removeprefix(_ANSWERED[record.decision]).replace(" -", f" {MINUS}")
 
 
 def _link(target: ShownTarget, *, linked: bool) -> str | Markup:
-    """A target's name, as a link to its own page where that is there."""
+    """Return a target's name, as a link if the target has a page of its own."""
     if not (linked and target.has_page):
         return target.name
     address = f"{TARGETS}/{quote(target.folder, safe='')}/report.html"
@@ -147,7 +146,7 @@ def _tiles(found: CertificateRecord) -> Iterator[Tile]:
 
 
 def _last_power(found: CertificateRecord) -> PowerRecord | None:
-    """The power as measured on development, of the target with the largest loss; else as assumed."""
+    """Return the power that development measured, for the target with the largest loss; else the assumed power."""
     return max(found.power, key=lambda each: (not each.assumed, each.loss), default=None)
 
 
@@ -200,7 +199,7 @@ class ShownCase:
 
 
 def _cases(data: MigrationData) -> dict[str, list[ShownCase]]:
-    """The regressions of each target; the outputs are shown as long as the page has room for them."""
+    """Return the regressions of each target, with their outputs as long as the page has room."""
     left = MOST_TEXT
     found: dict[str, list[ShownCase]] = {}
     for target in data.targets:

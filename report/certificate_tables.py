@@ -1,4 +1,4 @@
-"""The tables and notes of the page of a migration: targets, shares, requirements, cases, power, judges, later looks."""
+"""Tables and notes on a migration's page: targets, shares, requirements, cases, power, judges, later looks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .charts import Spot, cost_and_quality
 from .page import CLIPPED, Section, public_text
 
 MOST_NAMED = 12
-"""Examples that a row of a table names."""
+"""Most examples that one row of a table names."""
 _BOTH_FAIL = "Neither output keeps the requirement. No regression, as the old one failed too."
 _SHARES = (
     "Contract: the share of the outputs that keep every check that code makes. Questions: the mean share of the questions "
@@ -30,13 +30,13 @@ _CONTENT = (
 
 
 def _table(name: str, title: str, rows: Iterable[Mapping[str, Any]], note: str = "") -> Section:
-    """A section with a table of figures that are written and not drawn; the note stands where there are rows."""
+    """Return a section with a table whose figures are not drawn. The note is left out if there are no rows."""
     made = [*rows]
     return Section(name, title, made, note if made else "", drawn=())
 
 
 def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> dict[str, Section]:
-    """The sections that are tables or pictures, by name. ``links`` are the targets' names, as links where there are."""
+    """Return the sections with tables or pictures, by name. ``links`` are the targets' names, as links if possible."""
     found = data.certificate
     looks = count(len(found.verified), "look")
     quality = (
@@ -67,27 +67,27 @@ def table_sections(data: MigrationData, links: Mapping[str, str | Markup]) -> di
 
 
 def things(found: CertificateRecord) -> str:
-    """The old side of a migration, in a word."""
+    """Return the word for the old side of a migration."""
     return "outputs" if found.kind == "generator" else "judge"
 
 
 def figure(share: ShareRecord, form: str = ".3f") -> Figure:
-    """A share as it is written."""
+    """Return a share as a figure."""
     return Figure.of(share.model_dump(), form)
 
 
 def own_judge(found: CertificateRecord) -> str | None:
-    """The name of the target that is the judge, too."""
+    """Return the name of the target that is also the judge; None if there is none."""
     return next((name for name, each in found.targets.items() if found.judge in (name, each.model)), None)
 
 
 def day(time: str) -> str:
-    """A time to the minute."""
+    """Cut an ISO time to the minute."""
     return time[:16].replace("T", " ")
 
 
 def unbroken(share: float) -> str:
-    """A share in percent that no line is broken in."""
+    """Return a share in percent with a no-break space."""
     return percent(share).replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -114,7 +114,7 @@ def _maybe(share: ShareRecord | None, form: str = ".3f") -> Figure | None:
 
 
 def _known(share: ShareRecord | None) -> ShareRecord | None:
-    """The share where it has a value."""
+    """Return the share if it has a value, else None."""
     return share if share is not None and share.value is not None else None
 
 
@@ -123,12 +123,12 @@ def _plain(value: float | None, form: str) -> Figure | None:
 
 
 def _price(dollars: float | None) -> Figure | None:
-    """The price of 1,000 outputs."""
+    """Return the price of 1,000 outputs in US dollars, from the price of one."""
     return None if dollars is None else Figure(1000 * dollars, form=",.2f" if 1000 * dollars >= 0.1 else ".2g")
 
 
 def _worst(record: TargetRecord) -> str | None:
-    """The requirement that lost most, and whether that is proved."""
+    """Name the requirement that lost most, and say whether the loss is proved."""
     changes = {
         each.requirement: each.after - each.old
         for each in record.by_requirement
@@ -179,13 +179,13 @@ def _difference_note(found: CertificateRecord) -> str:
 
 
 def ends(found: CertificateRecord) -> list[float | None]:
-    """Ends of all bars of the picture of differences, and the margin."""
+    """List the margin and the ends of all bars in the picture of differences."""
     shares = [share for each in found.targets.values() for share in (each.difference, each.second) if share]
     return [-found.max_loss, *(end for each in shares for end in (each.low, each.value, each.high))]
 
 
 def _quality(found: CertificateRecord) -> list[tuple[str, Markup]]:
-    """Every target as a point: price across, or tokens where a price is missing, and pass rate upwards."""
+    """Draw every target as a point: pass rate upwards, price across, or tokens if a price is missing."""
     known = {name: each for name, each in found.targets.items() if each.pass_rate.after.value is not None}
     unit, factor = "US dollars for 1,000 outputs", 1000.0
     costs = {name: each.price_per_output for name, each in known.items()}

@@ -1,4 +1,4 @@
-"""Drawings for the report as SVG: places across are percentages, so that text stays readable on any width."""
+"""Drawings for the report as SVG. Horizontal positions are percentages, so that text stays readable at any width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 
 
 STEPS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
-"""Between the ticks of an axis; powers of ten beyond."""
+"""Distances between the ticks of an axis; beyond these, powers of ten are used."""
 
 
 def _step(span: float, most: int) -> float:
@@ -38,7 +38,7 @@ class Scale:
 
     @classmethod
     def over(cls, values: Iterable[float | None]) -> Scale:
-        """An axis that has zero and all values on it, with a few round ticks."""
+        """Return an axis that contains zero and all values, with a few round ticks."""
         known = [0.0, *(value for value in values if value is not None)]
         step = _step(max(known) - min(known), 6)
         low, high = floor(min(known) / step + 1e-9) * step, ceil(max(known) / step - 1e-9) * step
@@ -46,14 +46,14 @@ class Scale:
 
     @classmethod
     def around(cls, values: Iterable[float]) -> Scale:
-        """An axis that need not begin at zero, for one value or more that are all far from it."""
+        """Return an axis around one or more values, which need not contain zero."""
         known = list(values)
         step = _step(max(known) - min(known), 5)
         low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step
         return cls(low, high, step)
 
     def at(self, value: float) -> str:
-        """Where a value lies."""
+        """Return the position of a value: from 4 % to 96 % of the width."""
         share = (value - self.low) / (self.high - self.low)
         return f"{4 + 92 * min(1.0, max(0.0, share)):.2f}%"
 
@@ -72,15 +72,15 @@ class Point:
     """From 0; places are equally far apart."""
     value: float
     label: str
-    """Text that is shown when it is pointed at."""
+    """Text that is shown when a person points at the value."""
     low: float | None = None
     high: float | None = None
     kind: str = "after"
-    """The class that gives it its colour."""
+    """Class of the point's colour."""
 
 
 LABELS = 14
-"""Labels under the axis at most."""
+"""Most labels under the axis."""
 
 
 def line_chart(
@@ -93,10 +93,10 @@ def line_chart(
     marked: int | None = None,
     level: float | None = None,
 ) -> Markup:
-    """Points with their intervals, and lines between them. ``names`` are written under their places; ``label`` is as
-    for :func:`drawing`; ``scale`` is upright. ``lines`` are places and values that lines join, by the class of their
-    colour; by default the points of each kind. ``marked`` is a place with an upright line, ``level`` a value with one
-    across."""
+    """Draw points with their intervals, and lines between them. ``names`` are the labels under the places; ``label``
+    is as for :func:`drawing`; ``scale`` is the vertical axis. ``lines`` are the places and values to join, by colour
+    class; by default, the points of each kind. ``marked`` is a place with a vertical line, ``level`` a value with a
+    horizontal line."""
     count = 1 + max([*names, *(each.place for each in points)])
 
     def across(place: float) -> str:
@@ -139,15 +139,14 @@ def line_chart(
 
 
 def drawing(height: int, label: str, parts: Iterable[Markup]) -> Markup:
-    """The parts as one drawing as wide as the page; ``label`` is what it shows, for those who do not see it."""
+    """Join the parts in one drawing as wide as the page. ``label`` describes it to people who cannot see it."""
     return Markup(
         '<svg class="plot course" width="100%" height="{}" role="img" aria-label="{}" focusable="false">{}</svg>'
     ).format(height, label, Markup("").join(parts))
 
 
 def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
-    """How many of the scores in [0, 1] lie in each tenth; ``tallest``, at least 1, is the count that fills the
-    height."""
+    """Draw how many scores in [0, 1] lie in each tenth. ``tallest``, at least 1, is the count that fills the height."""
     counts = _counts(values)
     width = 100 / BINS
     bars = [
@@ -171,18 +170,18 @@ def histogram(values: Sequence[float], kind: str, tallest: int) -> Markup:
 
 
 def tallest_bar(columns: Sequence[Sequence[float]]) -> int:
-    """The largest count of any tenth, 1 at least, so that histograms share one height."""
+    """Return the largest count in any tenth, at least 1, so that histograms share one height."""
     return max([1, *(count for values in columns for count in _counts(values))])
 
 
 def _counts(values: Sequence[float]) -> list[int]:
-    """How many scores lie in each bin; one that is below a bin's beginning by rounding alone lies in it."""
+    """Count the scores in each bin. A score that only rounding puts below a bin counts in that bin."""
     places = Counter(min(BINS - 1, max(0, int(value * BINS + _ROUNDING))) for value in values)
     return [places[place] for place in range(BINS)]
 
 
 def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
-    """Phi as a grid: one colour above zero, one below, stronger the further from it; undefined ones are crossed."""
+    """Draw phi as a grid: one colour above zero, another below, stronger with distance. Undefined cells are crossed."""
     size, side = len(matrix.questions), 26
     cells = []
     for row, first in enumerate(matrix.questions):
@@ -214,7 +213,7 @@ def heat_map(matrix: PhiMatrix, numbers: Sequence[int]) -> Markup:
 
 
 SHORT = 20
-"""Characters of a label that leaves room beside it in the picture of cost and quality."""
+"""Most characters of a label that leaves room beside it in the picture of cost and quality."""
 COST_HEIGHT = 300
 
 
@@ -226,14 +225,14 @@ class Spot:
     cost: float
     quality: float
     said: str
-    """Both in words, for whoever points at it."""
+    """Cost and quality in words, shown when a person points at the spot."""
     kind: str = "after"
-    """The class that gives it its colour."""
+    """Class of the spot's colour."""
 
 
 def cost_and_quality(spots: Sequence[Spot], unit: str, label: str, level: tuple[float, str] | None = None) -> Markup:
-    """Spots by their cost across, whose ``unit`` is written below, and their quality upwards. ``label`` is as for
-    :func:`drawing`. ``level`` is a quality that is marked across, and its name."""
+    """Draw spots with cost across, in the ``unit`` written below, and quality upwards. ``label`` is as for
+    :func:`drawing`. ``level`` is a quality to mark with a horizontal line, and its name."""
     values = [*(each.quality for each in spots), *([level[0]] if level else [])]
     scale = Scale.around(values)
     if max(values) <= 1:  # no share is above 1
@@ -294,13 +293,13 @@ def cost_and_quality(spots: Sequence[Spot], unit: str, label: str, level: tuple[
 
 
 def _round_step(most: float) -> float:
-    """A fifth of an axis that holds ``most``, rounded up to one, two or five of a power of ten."""
+    """Return a fifth of ``most``, rounded up to 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** floor(log10(most / 5))
     return next(each * power for each in (1, 2, 2.5, 5, 10) if each * power * 5 >= most * (1 - _ROUNDING))
 
 
 def _together(spots: Sequence[Spot], most: float, span: float) -> list[tuple[Spot, str]]:
-    """The spots with their labels; those on the same place share one."""
+    """Return the spots with their labels. Spots at nearly the same place share one spot and label."""
     made: list[tuple[Spot, list[str]]] = []
     for each in spots:
         for other, names in made:
@@ -314,6 +313,6 @@ def _together(spots: Sequence[Spot], most: float, span: float) -> list[tuple[Spo
 
 
 def _label(names: Sequence[str]) -> str:
-    """Names on one place of the picture; the table has all of them."""
+    """Return the label for names at one place of the picture; the table has all names."""
     together = ", ".join(names)
     return together if len(together) <= 2 * SHORT or len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,4 +1,4 @@
-"""The report of ``compare``: which judge agrees best with people, beyond noise or not, and what each costs."""
+"""The report of ``compare``: which judge agrees best with people, whether beyond noise, and what each costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .page import FirstScreen, Section, Tile, cost_tile, examples_section, failu
 
 
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
-    """The page of what ``compare -o`` wrote: of its content, and the file's name."""
+    """Render the page of a result of ``compare -o``. ``data`` is the file's content, ``name`` the file's name."""
     view = comparison_view(data)
     on = f"C{view.lines[0][1:]}." if data["compared_on"] else ""
     overlap = (
@@ -66,7 +66,7 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
 
 
 def _missing(data: Mapping[str, Any]) -> list[Section]:
-    """The missing scores of each judge, and why; without ratings (``--json``) only their number."""
+    """Return each judge's missing scores with the reasons; without ratings (``--json``), only their numbers."""
     kinds = {"scored": "scored", "abstained": "abstained", "parse_errors": "not readable", "api_errors": "failed"}
     rows = [
         {"judge": row["judge"], "asked": row["coverage"]["asked"]}
@@ -83,7 +83,7 @@ def _missing(data: Mapping[str, Any]) -> list[Section]:
 
 
 def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """A histogram of every judge's scores and, below it, people's, dimension by dimension."""
+    """Draw a histogram of every judge's scores with people's scores below it, for each dimension."""
     if "ratings" not in data:
         return []
     common, found = set(data["common"]), []
@@ -95,7 +95,7 @@ def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
                 if each["dimension"] == dimension
                 and each["example"] in common
                 and not each.get("replicate")
-                and each["score"] is not None  # that of a judge that is left out
+                and each["score"] is not None  # a judge that is left out may lack scores
             ]
             for row in data["judges"]
         }
@@ -114,7 +114,7 @@ def _drawings(data: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 
 def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
-    """Every judge as a point: tokens for an example across, mean Spearman upwards."""
+    """Draw every judge as a point: tokens for an example across, mean Spearman upwards."""
     spots = [
         Spot(
             row["judge"],
@@ -131,7 +131,7 @@ def _cost_and_quality(judges: Sequence[Mapping[str, Any]]) -> Markup | None:
 
 
 def _examples(data: Mapping[str, Any]) -> Section:
-    """Every example with its mean score by each judge and by people."""
+    """Return the table of all examples with mean scores by each judge and by people."""
     columns: dict[str, dict[str, list[float | None]]] = {}
     for row in data["judges"]:
         for each in data["ratings"].get(row["judge"], ()):
@@ -169,7 +169,7 @@ def _screen(data: Mapping[str, Any], name: str) -> FirstScreen:
 
 
 def _who(data: Mapping[str, Any]) -> str:
-    """The models and prompts of the judges; files of earlier versions name one model."""
+    """Name the models and prompts of the judges. Files of earlier versions name one model."""
     models, prompts = (
         list(dict.fromkeys(row[what] for row in data["judges"] if row.get(what))) for what in ("model", "prompt")
     )
@@ -181,7 +181,8 @@ def _who(data: Mapping[str, Any]) -> str:
 
 
 def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mapping[str, Any] | None) -> list[Tile]:
-    """The largest difference against the first judge, of the best one where it has some, and what the best reaches."""
+    """Return a tile with the best judge's correlation, and before it a tile with the largest difference against the
+    first judge. If the best judge has differences, its largest one is shown."""
     if best is None:
         return []
     known = [each for each in data["differences"] if each["value"] is not None]
@@ -199,7 +200,7 @@ def _people_tiles(data: Mapping[str, Any], first: Mapping[str, Any], best: Mappi
 
 
 def _price_tile(data: Mapping[str, Any]) -> Tile:
-    """The fewest tokens, of the judges that answered."""
+    """Return a tile with the fewest tokens for an example, among the judges whose cost is known."""
     known = [row for row in data["judges"] if is_costed(row["coverage"])]
     if not known:
         return Tile("Tokens for an example", "unknown", "too many calls of every judge failed")
@@ -234,7 +235,8 @@ def _cautions(data: Mapping[str, Any]) -> list[str]:
 
 
 def _same(data: Mapping[str, Any]) -> list[tuple[list[str], str]]:
-    """Judges that are one judge here, and why; where a file holds no scores, those with the same correlations."""
+    """Return groups of judges that cannot be told apart, with the reason. They have the same scores, or the same
+    correlations if the file holds no scores."""
     common = set(data.get("common", ()))
     seen: dict[str, list[str]] = {}
     for row in data["judges"]:

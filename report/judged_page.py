@@ -1,4 +1,4 @@
-"""The reports of ``evaluate`` and ``diagnose``, of what they print and of the verdicts that they write."""
+"""The reports of ``evaluate`` and ``diagnose``, made from their JSON output or from their files of verdicts."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ VERDICTS = "the verdicts file (-o) shows single verdicts, failures with their re
 
 @dataclass(frozen=True)
 class JudgedFile:
-    """A judge's verdicts as result files tell them."""
+    """Results of a judge, as read from result files."""
 
     command: str
     name: str
     data: Mapping[str, Any]
-    """The output of ``evaluate --json`` or ``diagnose --json``, or both in one."""
+    """Output of ``evaluate --json`` or ``diagnose --json``, or both in one."""
     lacking: Sequence[str] = (VERDICTS,)
-    """Files and options that would be needed to show more."""
+    """Files and options that are needed to show more."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Texts of questions, by id, where they are known."""
+    """Known texts of questions, by id."""
     p_yes: Mapping[str, float | None] = field(default_factory=dict)
     phi: PhiMatrix | None = None
-    """How alike questions are answered, where single verdicts are known."""
+    """How alike questions are answered; None if single verdicts are not known."""
     people: Sequence[float | None] = ()
-    """Their scores of the examples."""
+    """People's scores of the examples."""
     failures: Rows = ()
-    """The answers that are missing, by reason."""
+    """Missing answers, by reason."""
     examples: Section | None = None
-    """The table of examples, where single verdicts are known."""
+    """Table of examples; None if single verdicts are not known."""
 
 
 def render_judging(found: JudgedFile) -> str:
-    """The page."""
+    """Render the page of a judge's results as HTML."""
     data = found.data
     sections: list[Section] = []
     if "questions" in data:
@@ -82,7 +82,7 @@ def render_judging(found: JudgedFile) -> str:
 
 
 def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the table of questions, with its text, and a button that leads to the examples answered no."""
+    """Return a row of the table of questions, with a text and a button that shows the examples answered no."""
     name, yes = row["question"], row["yes"].value
     text = found.texts.get(name, name)
     p_yes = found.p_yes.get(name)
@@ -94,11 +94,12 @@ def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str
     made = {"question": name, "text": None if text == name else text, **good, "dimension": dimension, "yes": row["yes"]}
     made["probability"] = None if p_yes is None else Figure(p_yes, form=".2f")
     made |= {each: row[each] for each in ("spearman", "answer", "flips", "coverage")}
+    # Later questions may have no filter in the table of examples: verdicts_page.py keeps the first 200.
     return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
 
 
 def _pass_fail(data: Mapping[str, Any]) -> Section:
-    """How many outputs pass, and how far the judge's verdicts agree with people's."""
+    """Return the section on passed outputs and on the agreement of the judge's verdicts with people's."""
     names = {"pass_rate": "pass rate by the judge", "corrected_pass_rate": "pass rate that people would give"}
     names |= {"people_pass_rate": "pass rate by people", **NAMES}
     rows = [
@@ -111,7 +112,7 @@ def _pass_fail(data: Mapping[str, Any]) -> Section:
 
 
 def _pairing(found: JudgedFile, questions: int) -> Section:
-    """Phi of every pair of questions as a picture."""
+    """Return the section with a picture of phi for every pair of questions."""
     effective = found.data["all_questions"]["effective_questions"]
     note = "Phi of pairs of questions over their answers, by their place above: 1 where two are always answered alike."
     if effective is not None:
@@ -126,7 +127,7 @@ def _pairing(found: JudgedFile, questions: int) -> Section:
 
 
 def _spread(found: JudgedFile) -> Section:
-    """The scores of the examples, and people's of the same ones, in tenths of the scale."""
+    """Return the section with the judge's and people's scores of the same examples, in tenths of the scale."""
     low, high = found.data["scale"]
     ours = [None if row["overall"] is None else (row["overall"] - low) / (high - low) for row in found.data["scores"]]
     columns = {"The judge": ours} | ({"People": found.people} if found.people else {})
@@ -169,7 +170,7 @@ def _missing(found: JudgedFile) -> Section:
 
 
 def _screen(found: JudgedFile) -> FirstScreen:
-    """The findings in words."""
+    """Return the first screen: the findings in words."""
     data, seen = found.data, found.data["coverage"]
     pooled = {name: Figure.of(row["pooled"], key="spearman") for name, row in data.get("agreement", {}).items()}
     first = sorted(pooled.items(), key=lambda each: each[0] != "overall")[:1]
@@ -210,7 +211,7 @@ def _screen(found: JudgedFile) -> FirstScreen:
 def _headline(
     found: JudgedFile, known: Mapping[str, Figure], findings: Sequence[str], mean: float | None, yes: float | None
 ) -> tuple[Choice, str]:
-    """Its tone and what was found."""
+    """Return the tone and the headline of the first screen."""
     seen = found.data["coverage"]
     choice: Choice = "keep" if seen["share"] >= FULL else "undecided"
     if not seen["answered"]:
@@ -227,7 +228,7 @@ def _headline(
 
 
 def _pass_tiles(data: Mapping[str, Any]) -> list[Tile]:
-    """The figures that people act on, where the threshold for a pass is known."""
+    """Return the tiles on passed outputs; none if the threshold for a pass is not known."""
     if "pass_rate" not in data:
         return []
     tiles = [
@@ -249,12 +250,12 @@ def _independent(data: Mapping[str, Any]) -> Tile:
 
 
 def _rates(data: Mapping[str, Any]) -> list[float | None]:
-    """The questions' shares of yes."""
+    """Return the questions' shares of yes."""
     return [each["yes_rate"] for each in data["questions"]] if "questions" in data else list(data["yes_rates"].values())
 
 
 def _questions(data: Mapping[str, Any]) -> str:
-    """How many there are, in words."""
+    """Return the number of questions in words."""
     if "own_questions" in data:
         return f"{count(sum(map(len, data['own_questions'].values())), 'question')}, each example's own,"
     return count(len(_rates(data)), "question")

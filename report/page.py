@@ -1,8 +1,8 @@
-"""The page of a report as one HTML file; and of a result, with its first screen and the tables of its View.
+"""Render the pages of reports as single HTML files.
 
-The page forbids itself all but its own style and script by a content security policy with their hashes, so text from
-the data stays text even in a browser that is led astray. The page of a result is its first screen, what was found with
-the figures behind it and what speaks against it, and then the tables of its View.
+A content security policy allows only the page's own style and script, by their hashes. Text from the data can therefore
+never run as code. The page of a result begins with a first screen: the finding, its figures and the cautions. The
+tables of the result's View follow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STYLES = ("report_charts.css", "report.css", "report_print.css")
 
 
 def render_page(template: str, scripts: Sequence[str], **context: Any) -> str:
-    """A page as HTML."""
+    """Render a template with the styles and its scripts as one HTML page."""
     style, script = (
         "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
         for names in (STYLES, ("report.js", *scripts))
@@ -55,6 +55,7 @@ def render_page(template: str, scripts: Sequence[str], **context: Any) -> str:
             **context,
         )
     )
+    # Halves of surrogate pairs cannot be written to a file.
     return html.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -84,27 +85,27 @@ def _hash(text: str) -> str:
 
 
 MISSING = 255
-"""Stands for a missing P(yes) in the packed numbers; the others are P(yes) times 200."""
+"""Byte for a missing P(yes). All other bytes are P(yes) times 200."""
 MOST_PICTURES = 20_000_000
-"""Characters of the data of all images in a table."""
+"""Most characters of image data in a table."""
 CLIPPED = 1_200
-"""Characters of each text in a table of examples."""
+"""Most characters of each text in a table of examples."""
 
 
 def clipped(text: str) -> str:
-    """The beginning of a text, with an ellipsis where something is left out."""
+    """Cut a text to its beginning, with an ellipsis if something is left out."""
     return text[:CLIPPED] + ("\N{HORIZONTAL ELLIPSIS}" if len(text) > CLIPPED else "")
 
 
 class PictureRoom:
-    """Room for the images of a page's table: the first ones are in it, the others are named."""
+    """Space for the images in a page's table. A note stands for each image that does not fit any more."""
 
     def __init__(self) -> None:
-        """There is nothing in it yet."""
+        """Start with all of the space free."""
         self._left = MOST_PICTURES
 
     def beside(self, text: str) -> list[list[tuple[str, str]]]:
-        """The images of a text, in a list of their own; an empty list where it has none."""
+        """Return a list that holds the list of a text's images; an empty list if the text has none."""
         found = []
         for kind, value in pictures_of(text):
             fits = kind != "image" or len(value) <= self._left
@@ -114,11 +115,11 @@ class PictureRoom:
 
 
 HALF = 100
-"""From here on such a number is a yes."""
+"""Smallest byte that means yes."""
 
 
 def probability_byte(p_yes: float | None, answer: bool | None) -> int:
-    """P(yes) in a byte, to half a percent; rounding never makes another answer of it."""
+    """Return P(yes) as a byte, to half a percent. Rounding never turns a no into a yes."""
     if p_yes is None:
         return MISSING
     nearest = round(200 * min(max(p_yes, 0.0), 1.0))
@@ -126,12 +127,12 @@ def probability_byte(p_yes: float | None, answer: bool | None) -> int:
 
 
 def thousandth(value: float | None) -> int | None:
-    """A number in thousandths."""
+    """Round a number to thousandths, as an integer."""
     return None if value is None else round(1000 * value)
 
 
 def packed(values: array[int]) -> str:
-    """Numbers in Base64, the smallest byte first."""
+    """Encode numbers in Base64, least significant byte first."""
     if values.itemsize > 1:
         from sys import byteorder
 
@@ -141,18 +142,18 @@ def packed(values: array[int]) -> str:
 
 
 def packed_places(places: array[int], most: int) -> str:
-    """Places in a list of ``most`` entries, in two bytes each where that is enough."""
+    """Encode places in a list of ``most`` entries, with two bytes each if that is enough."""
     return packed(array("H", places) if most < 2**16 else places)
 
 
 def json_data(rows: Any) -> Markup:
-    """JSON for a script element; there "<" alone can end it or begin another, so it is written as an escape."""
+    """Return JSON for a script element. "<" could end the element or begin another, so it is escaped."""
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
 def duration(first: str, last: str) -> str | None:
-    """The time between two instants in ISO format; None where one is unreadable."""
+    """Return the time between two ISO times in words; None if one of them is unreadable."""
     try:
         seconds = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds()
     except (ValueError, TypeError):
@@ -163,16 +164,16 @@ def duration(first: str, last: str) -> str | None:
 
 
 SHOWN_CHARACTERS = 6_000
-"""Characters of a text behind a disagreement; the rest is in the run's inputs."""
+"""Most characters of a text behind a disagreement; the whole text is in the run's inputs."""
 
 
 def clip(text: str) -> tuple[str, int]:
-    """The beginning of a text and the number of characters left out."""
+    """Return the beginning of a text and the number of characters left out."""
     return text[:SHOWN_CHARACTERS], max(0, len(text) - SHOWN_CHARACTERS)
 
 
 def public_text(name: str, value: Any) -> str:
-    """A setting as text, without what may be secret in an address."""
+    """Return a setting as text, without secrets in an address and without a checker's directory."""
     text = _text(value)
     if name == "checker":
         return file_name(text)
@@ -180,7 +181,7 @@ def public_text(name: str, value: Any) -> str:
 
 
 def file_name(checker: str) -> str:
-    """A checker's name without the directory that its file is in."""
+    """Return a checker's name without the directory of its file."""
     return checker.replace("\\", "/").rpartition("/")[2]
 
 
@@ -192,17 +193,17 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure with what it is."""
+    """One figure with its label."""
 
     label: str
     figure: Figure | str
-    """With its interval, which is drawn; or the figure as a text."""
+    """A figure, drawn with its interval; or a text."""
     sub: str = ""
     before: Figure | None = None
 
     @property
     def scale(self) -> Scale | None:
-        """The axis of its interval; None where there is none to draw."""
+        """Axis of the figure's interval; None if there is no interval."""
         if isinstance(self.figure, str) or self.figure.span() is None:
             return None
         return Scale.over([self.figure.value, self.figure.low, self.figure.high])
@@ -220,10 +221,10 @@ class FirstScreen:
     """The part of a page that a reader sees before anything else."""
 
     command: str
-    """``weigh``, ``select``, ``compare``, ``evaluate`` or ``diagnose``."""
+    """``weigh``, ``select``, ``compare``, ``evaluate``, ``diagnose``, ``train`` or ``migrate``."""
     name: str
     choice: Choice
-    """Its tone: good, plain, or not settled."""
+    """The decision, which sets the tone of the screen: good, plain, or not settled."""
     headline: str
     lead: str
     tiles: Sequence[Tile]
@@ -241,7 +242,7 @@ class Column:
     is_number: bool
     is_long: bool
     scale: Scale | None
-    """The axis that its figures are drawn on beside it; None where they are not drawn."""
+    """Axis of the drawn figures; None if the figures are not drawn."""
     form: str
 
 
@@ -254,19 +255,19 @@ class Section:
     rows: Rows = ()
     note: str = ""
     drawn: Sequence[str] | None = None
-    """Columns whose figures are drawn; None draws the first that has intervals."""
+    """Names of the columns whose figures are drawn; None means the first column with intervals."""
     pictures: Sequence[tuple[str, Markup]] = ()
-    """With what stands above each."""
+    """Pictures, each with the text above it."""
     legend: Sequence[tuple[str, str]] = ()
-    """The classes of colours, and what they stand for."""
+    """Colour classes, each with its meaning."""
     explorer: Markup | None = None
-    """Data of the table of examples that the page's script fills."""
+    """Data for the table of examples, which the page's script fills."""
     only: Sequence[tuple[str, str]] = ()
-    """Choices by which that table can be narrowed: value and label."""
+    """Filters of the table of examples: value and label."""
 
     @property
     def columns(self) -> list[Column]:
-        """The columns of its table."""
+        """Columns of the section's table."""
         names = columns(self.rows)
         cells = {name: [row[name] for row in self.rows if row.get(name) is not None] for name in names}
         spanned = (name for name in names if any(isinstance(each, Figure) and each.span() for each in cells[name]))
@@ -287,8 +288,8 @@ def _column(name: str, cells: Sequence[Any], *, is_drawn: bool) -> Column:
 
 
 def view_sections(view: View, *names: str, **changes: Mapping[str, Any]) -> list[Section]:
-    """The tables of a view that have rows, as sections; what a caption says after its first ``;`` is a note.
-    ``changes`` are fields of a section, by the name of its table."""
+    """Return the named tables of a view that have rows, as sections. The part of a caption after its first ``;``
+    becomes the note. ``changes`` are fields to replace in a section, by the name of its table."""
     sections = []
     for name, rows in ((name, rows) for name, rows in view.shown_tables().items() if name in names):
         title, _, about = view.caption(name).partition("; ")
@@ -304,7 +305,7 @@ def _sentence(text: str) -> str:
 
 
 def settings_section(settings: Mapping[str, Any]) -> Section:
-    """The settings that a result was made with, without what may be secret."""
+    """Return the settings behind a result as a section, without secrets."""
     rows = [
         {"setting": name.replace("_", " "), "value": public_text(name, value)}
         for name, value in settings.items()
@@ -316,7 +317,7 @@ def settings_section(settings: Mapping[str, Any]) -> Section:
 def render_result_page(
     screen: FirstScreen, sections: Sequence[Section], template: str = "report_of.html.j2", **context: Any
 ) -> str:
-    """The page as HTML. ``template`` extends that of all results; ``context`` is what it needs beyond it."""
+    """Render a result's page as HTML. ``template`` extends ``report_of.html.j2``; ``context`` is for its own parts."""
     return render_page(
         template,
         ("report_table.js", "report_sort.js", "report_verdicts.js"),
@@ -330,8 +331,8 @@ def render_result_page(
 def examples_section(
     ids: Sequence[str], values: Mapping[str, Sequence[float | None]], note: str, *, down: bool, by: int = 0
 ) -> Section:
-    """The table of all examples, with a column for each name. ``by`` is the place of the column that they are sorted
-    by, the largest first where ``down``."""
+    """Return the table of all examples, with a column for each name in ``values``. The examples are sorted by the
+    column at place ``by``, the largest value first if ``down``."""
     rows: dict[str, Any] = {
         "ids": ids,
         "columns": [["Example", "ids"], *([label, f"c{place}"] for place, label in enumerate(values))],
@@ -345,18 +346,18 @@ def examples_section(
 
 
 SHOWN_PLACES = 12
-"""Places named for each reason."""
+"""Most places that are named for each reason."""
 SHOWN_REASONS = 30
 LONGEST = 400
-"""Characters of a reason."""
+"""Most characters of a reason."""
 UNANSWERED = {"abstained": "abstention", "parse_error": "unreadable answer", "api_error": "failed call"}
-"""Names of a missing answer, by its status."""
+"""Names for missing answers, by status."""
 
 
 def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> Rows:
-    """The answers that are missing, with their reasons, the most frequent first, and where the first of them are.
-    ``answers`` are verdicts or ratings with ``example``, ``status`` and, where there is one, ``error``; the field
-    ``asked`` says what was asked."""
+    """Return the reasons for missing answers, the most frequent first, each with its first places. ``answers`` are
+    verdicts or ratings with ``example``, ``status`` and perhaps ``error``; ``asked`` is the field that names the
+    question or dimension."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in answers:
         if row["status"] != "ok":

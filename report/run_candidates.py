@@ -15,17 +15,17 @@ from ..stats.differences import Difference
 from .run_data import RunData
 
 AROUND = 90
-"""Characters of an unchanged stretch that stand next to a change."""
+"""Characters shown on each side of a change when a long unchanged stretch is shortened."""
 Kind = Literal["same", "added", "removed"]
 
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 KEPT_WORDS = 3
-"""Words between two changes that are shown as kept; shorter islands are read more easily as part of the change."""
+"""Fewest words between two changes that are shown as kept. Fewer words are easier to read as part of the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text that stayed, came or went."""
+    """A stretch of text that was kept, added or removed."""
 
     text: str
     kind: Kind = "same"
@@ -34,12 +34,12 @@ class Piece:
 
 
 class MarksError(ValueError):
-    """The edits do not lead from the one prompt to the other."""
+    """The edits do not lead from one prompt to the other."""
 
 
 def word_changes(old: str, new: str, edit: int | None = None) -> list[Piece]:
-    """The differences between two texts, word by word: the ``same`` and ``removed`` pieces make ``old``, the ``same``
-    and ``added`` pieces make ``new``."""
+    """Return the differences between two texts, word by word. The ``same`` and ``removed`` pieces make ``old``; the
+    ``same`` and ``added`` pieces make ``new``."""
     left, right = _TOKEN.findall(old), _TOKEN.findall(new)
     head = _common(left, right)
     tail = _common(left[head:][::-1], right[head:][::-1])
@@ -58,7 +58,7 @@ def word_changes(old: str, new: str, edit: int | None = None) -> list[Piece]:
 
 
 def shortened(pieces: Iterable[Piece]) -> list[Piece]:
-    """Long unchanged stretches cut down to what stands next to a change."""
+    """Cut long unchanged stretches down to the text next to a change."""
     made = []
     for piece in pieces:
         text = piece.text
@@ -70,25 +70,25 @@ def shortened(pieces: Iterable[Piece]) -> list[Piece]:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Some words of a prompt, or that were in it."""
+    """A stretch of words that are, or were, in a prompt."""
 
     text: str
     by: int = 0
-    """Number of the change that brought it; 0 for the start."""
+    """Number of the change that added the words; 0 for the starting prompt."""
     gone: int = 0
-    """Number of the change that took it away; 0 where it is still there."""
+    """Number of the change that removed the words; 0 if they are still there."""
 
 
 def text_of(stretches: Iterable[Stretch]) -> str:
-    """The words that are still there."""
+    """Join the words that are still there."""
     return "".join(each.text for each in stretches if not each.gone)
 
 
 def replaced(
     stretches: Sequence[Stretch], offset: int, removed: str, added: str, number: int
 ) -> tuple[list[Stretch], set[int]]:
-    """Words taken away at an offset of the present text, and others put in their place by the change ``number``. The
-    second is the changes whose words it changed or stands among."""
+    """Replace words at an offset of the present text by the change ``number``. Return the new stretches, and the
+    numbers of the earlier changes whose words it replaces or stands among."""
     before, rest = _cut(stretches, offset)
     inside, after = _cut(rest, len(removed))
     needs = {each.by for each in inside if not each.gone}
@@ -115,12 +115,12 @@ def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list
 
 
 def _by(stretches: Sequence[Stretch]) -> int:
-    """The change that the first words are of that are still there."""
+    """Return the number of the change that added the first words still there; 0 if there is none."""
     return next((each.by for each in stretches if not each.gone), 0)
 
 
 def replacements(old: str, new: str) -> Iterator[tuple[str, str, int]]:
-    """The words that went and came at each place, and how many characters stay before it."""
+    """Yield each place that differs as (removed words, added words, unchanged characters since the last place)."""
     removed, added, before = "", "", 0
     for piece in [*word_changes(old, new), Piece("")]:
         if piece.kind == "removed":
@@ -135,9 +135,9 @@ def replacements(old: str, new: str) -> Iterator[tuple[str, str, int]]:
 
 
 def mark_edits(start: str, edits: Iterable[tuple[str, str] | None], end: str) -> list[Piece]:
-    """Apply edits (old text, new text) one after the other, keeping track of which did what; numbered from 1. None in
-    the place of an edit is passed over, with its number. Words that one edit added and a later one took away are not
-    shown. Raises MarksError where an old text does not occur exactly once, or the edits do not lead to ``end``."""
+    """Apply edits (old text, new text) in order, and mark the words that each edit added or removed. Edits are
+    numbered from 1; None leaves its number out. Words that one edit added and a later edit removed are not shown.
+    Raises MarksError if an old text does not occur exactly once, or if the edits do not lead to ``end``."""
     stretches = [Stretch(start)]
     for number, edit in enumerate(edits, 1):
         if edit is None:
@@ -170,7 +170,7 @@ def _common(left: Sequence[str], right: Sequence[str]) -> int:
 
 @dataclass
 class _Run:
-    """Tokens that stayed, and the change after them."""
+    """Unchanged tokens, and the change after them."""
 
     same: list[str]
     gone: list[str]
@@ -178,7 +178,7 @@ class _Run:
 
 
 def _runs(left: Sequence[str], right: Sequence[str]) -> list[_Run]:
-    """Changes in turn; short islands of sameness between two changes are folded into them."""
+    """List the changes in order. A short unchanged stretch between two changes becomes part of the change."""
     runs: list[_Run] = []
     same: list[str] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
@@ -197,8 +197,8 @@ def _runs(left: Sequence[str], right: Sequence[str]) -> list[_Run]:
 
 
 def _slide(run: _Run, following: list[str]) -> None:
-    """Move a pure insertion or deletion to where a line or sentence begins, as far as the text around it allows: "a.[
-    b.]" and "a[. b]." are the same change, and people read the first."""
+    """Move a pure insertion or deletion to the beginning of a line or sentence, if the text around it allows that.
+    "a.[ b.]" and "a[. b]." are the same change, and the first is easier to read."""
     moved = run.come or run.gone
     if bool(run.come) == bool(run.gone):
         return
@@ -218,7 +218,7 @@ def _slide(run: _Run, following: list[str]) -> None:
 
 
 def _worth(before: Sequence[str], moved: Sequence[str]) -> int:
-    """How good a place a change stands at, by what is before it and how it begins."""
+    """Rate the place of a change from 0 to 3 by the token before it and by its first token."""
     previous = before[-1] if before else "\n"
     if "\n" in moved[0] or "\n" in previous:
         return 3
@@ -228,7 +228,7 @@ def _worth(before: Sequence[str], moved: Sequence[str]) -> int:
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Neighbours of the same kind and edit as one; empty ones left out."""
+    """Join neighbouring pieces of the same kind and edit, and drop empty pieces."""
     made: list[Piece] = []
     for piece in pieces:
         if not piece.text:
@@ -245,13 +245,13 @@ class EditView:
     """One edit of a candidate."""
 
     number: int | None
-    """Its number in the marked prompt; None where it was not accepted."""
+    """Number of the edit in the marked prompt; None if it was not accepted."""
     pieces: Sequence[Piece]
     lessons: Sequence[str]
     trial: Mapping[str, Any] | None = None
-    """Result on the lessons' own disagreements and on controls; None where it was not tried on them."""
+    """Result on the lessons' own disagreements and on controls; None if the edit was not tried on them."""
     pruning: PrunedRecord | None = None
-    """Whether it was taken out again at the end, and why; None where that was not tried."""
+    """Whether pruning took the edit out at the end, and why; None if that was not tried."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class ShownCandidate:
     dropped: bool
     name: str
     questions: Sequence[CriterionRecord] = ()
-    """Learned questions that it brought; none where it is one of edits."""
+    """Learned questions of the candidate; none if the candidate is made of edits."""
 
     @property
     def lessons(self) -> list[str]:
@@ -277,7 +277,7 @@ class ShownCandidate:
 
 
 def candidates(data: RunData) -> list[ShownCandidate]:
-    """All candidates in the order in which they were tried; the accepted ones' edits are numbered from 1."""
+    """Return all candidates in the order in which they were tried. Edits of accepted candidates are numbered from 1."""
     result = data.result
     decisions = [bool(event["accepted"]) for event in data.of("decision")]
     if (decisions.count(True), decisions.count(False)) == (len(result.accepted_edits), len(result.rejected_edits)):
@@ -316,8 +316,8 @@ def candidates(data: RunData) -> list[ShownCandidate]:
 
 
 def marked_prompt(result: RunRecord) -> list[Piece]:
-    """The starting prompt with every accepted edit marked that is still in it. Where the edits do not account for the
-    accepted prompt, the plain differences, without the edits' numbers."""
+    """Mark in the starting prompt all accepted edits that are still in the prompt. If the edits do not lead to the
+    accepted prompt, return the plain differences, without the edits' numbers."""
     before, after = result.baseline.prompt, result.best.prompt
     accepted = [edit for row in result.accepted_edits for edit in row.edits]
     removed = [row.edit for row in result.pruned_edits if row.removed]

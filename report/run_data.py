@@ -1,4 +1,4 @@
-"""A run directory as its page needs it: the result, the journal's events, and the examples one by one."""
+"""Read a run directory for its page: the result, the journal's events, and the single examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .page import PictureRoom, clipped, json_data, packed, packed_places, probab
 
 logger = logging.getLogger(__name__)
 SHOWN_TESTS = 300
-"""Test examples whose texts are in the report, those that got worse most first."""
+"""Most test examples whose texts are in the report; those that got worse most are taken first."""
 
 Event = dict[str, Any]
 
@@ -36,27 +36,27 @@ class RunData:
     """A finished run as it lies on disk."""
 
     name: str
-    """Name of the directory; its path is not told."""
+    """Name of the directory, without its path."""
     config: Mapping[str, Any]
     fingerprint: str
     result: RunRecord
     events: Sequence[Event]
     checklist: Checklist | None
-    """None where every example has questions of its own, or a checker's."""
+    """None if each example has questions of its own, or questions of a checker."""
     examples: Mapping[str, Mapping[str, Any]]
-    """Input, output and the like of those examples that may be shown, by id."""
+    """Input, output and other fields of the examples that may be shown, by id."""
     kept: Kept
     comments: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The comments on the examples that learned questions come from, by id, spaces made one."""
+    """Comments on the examples that learned questions come from, by example id. Each comment is one line."""
     has_judge: bool = False
-    """Whether the directory has a ``judge.yaml``, which older runs have not."""
+    """Whether the directory has a ``judge.yaml``. Older runs have none."""
 
     def of(self, kind: str) -> list[Event]:
         """Events of one kind, in order."""
         return [event for event in self.events if event.get("event") == kind]
 
     def split_size(self, split: str) -> int | None:
-        """Number of examples in ``development``, ``validation``, ``test``, or the two first, ``crossed``."""
+        """Return the number of examples in a split; ``crossed`` counts development and validation together."""
         found = self.of("split")
         parts = ("development", "validation") if split == "crossed" else (split,)
         return sum(len(found[-1][part]) for part in parts) if found else None
@@ -67,14 +67,14 @@ class RunData:
         return self.result.is_judge
 
     def question(self, example: str, question: str) -> tuple[str, str]:
-        """Text and dimension of a question; its id where the text was not kept."""
+        """Return a question's text and dimension; its id stands for a text that was not kept."""
         own = self.kept.questions.get((example, question))
         return own or self.shared_questions.get(question, (question, ""))
 
     @cached_property
     def shared_questions(self) -> dict[str, tuple[str, str]]:
-        """Text and dimension of the questions that are asked of every example. One that was worded anew has both texts:
-        the starting judge answered the old one."""
+        """Text and dimension of the questions that are asked of every example, by id. A reworded question has both
+        texts, because the starting judge answered the old one."""
         found = (
             {each.id: (each.criterion, each.dimension) for each in self.checklist.questions} if self.checklist else {}
         )
@@ -87,7 +87,7 @@ class RunData:
 
 
 def read_run(path: Path) -> RunData:
-    """Read a finished run. Raises InputError where there is no run, it is not finished, or a file of it is damaged."""
+    """Read a finished run. Raises InputError if there is no run, it is not finished, or one of its files is damaged."""
     directory = RunDirectory(path)
     header = directory.read_config()
     result = directory.read_result()
@@ -123,7 +123,7 @@ def read_run(path: Path) -> RunData:
 
 
 def _turned(result: RunRecord, start: Checklist | None) -> set[str]:
-    """Ids of the questions that the last version asks the other way round."""
+    """Return the ids of the questions whose good answer is another one in the best version."""
     new = result.best.checklist
     if new is None or start is None:
         return set()
@@ -132,7 +132,7 @@ def _turned(result: RunRecord, start: Checklist | None) -> set[str]:
 
 
 def worst_first(scored: Sequence[Scored]) -> list[Scored]:
-    """Test examples, those that got worse most first; those without two scores last."""
+    """Sort test examples by their change: the largest loss first, examples without two scores last."""
     return sorted(scored, key=lambda each: (each.better is None, each.better or 0.0))
 
 
@@ -151,18 +151,18 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Scored:
-    """One test example."""
+    """Scores of one test example."""
 
     example: str
     before: float | None
     after: float | None
-    """None where a verdict is missing, or where the prompt did not change."""
+    """None if a verdict is missing, or if the prompt did not change."""
     wanted: float | None
-    """People's or the source's score; None where a generator is improved."""
+    """Score by people or by the source; None if the run improves a generator."""
 
     @property
     def better(self) -> float | None:
-        """How much nearer to the wanted score it came, or where there is none, how much its score rose."""
+        """How much nearer the score came to the wanted score; without a wanted score, how much it rose."""
         if self.before is None or self.after is None:
             return None
         if self.wanted is None:
@@ -172,14 +172,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class Kept:
-    """The verdicts and outputs of versions; empty where the run did not keep them."""
+    """Verdicts and outputs of the first and the best version; empty if the run did not keep them."""
 
     first: int = 0
     best: int = 0
     verdicts: Mapping[tuple[int, str], Sequence[Verdict]] = field(default_factory=dict)
-    """By version and split (``development`` or ``test``)."""
+    """Verdicts by version and split (``development`` or ``test``)."""
     wanted: Mapping[Pair, float] = field(default_factory=dict)
-    """The wanted P(yes), as far as anybody knows."""
+    """Wanted P(yes) where it is known."""
     outputs: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
     questions: Mapping[Pair, tuple[str, str]] = field(default_factory=dict)
     """Text and dimension of questions that only one example has."""
@@ -187,21 +187,22 @@ class Kept:
 
     @property
     def changed(self) -> bool:
-        """Whether the best version is another than the first."""
+        """Whether the best version differs from the first."""
         return self.best != self.first
 
     def answers(self, version: int, split: str = "test") -> dict[Pair, Verdict]:
-        """A version's verdicts on a split, the first replicate of each."""
+        """Return a version's verdicts on a split, only the first replicate of each."""
         return {(each.example, each.question): each for each in self.of(version, split) if each.replicate == 0}
 
     def of(self, version: int, split: str) -> Sequence[Verdict]:
-        """A version's verdicts; empty where they were not kept."""
+        """Return a version's verdicts on a split; empty if they were not kept."""
         return self.verdicts.get((version, split), ())
 
 
 def read_kept(run: Path, best: int, turned: Collection[str] = ()) -> Kept:
-    """Read what a run kept; empty where it kept nothing. The first version's verdicts on the ``turned`` questions are
-    told as answers to what the best version asks. Raises InputError where a file is damaged."""
+    """Read the verdicts, outputs and scores that a run kept; empty if it kept none. The best version asks the
+    ``turned`` questions the other way round, so the first version's verdicts on them are turned, too. Raises InputError
+    if a file is damaged."""
     folder = run / "verdicts"
     if not folder.is_dir():
         return Kept(best=best)
@@ -250,9 +251,9 @@ def _rows(folder: Path, name: str, *fields: str) -> list[dict[str, Any]]:
 
 
 SHOWN_WORSE = 8
-"""Examples that got worse which the page shows in full without a script."""
+"""Number of worsened examples that the page shows in full even without its script."""
 LEAST = 50
-"""Change of a score, in thousandths as in the table, from which an example is called better or worse."""
+"""Smallest change of a score, in thousandths as in the table, that counts as better or worse."""
 FIELDS = ("context", "input", "reference", "output")
 
 
@@ -267,7 +268,7 @@ class Answered:
 
     @property
     def turned(self) -> bool:
-        """Whether the answer is another than before."""
+        """Whether the answer changed; False if one of the two is missing."""
         sides = {None if each is None else each.answer for each in (self.before, self.after)}
         return len(sides) == 2 and None not in sides
 
@@ -284,7 +285,7 @@ class ExampleView:
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes of the new prompt on the test examples."""
+    """Changes on the test examples that the new prompt caused."""
 
     nearer: int
     further: int
@@ -292,12 +293,12 @@ class Changes:
     to_yes: int
     to_no: int
     away: int | None
-    """Answers that turned away from what was wanted; None where that is not known of single answers."""
+    """Answers that changed to the unwanted side; None if the wanted side of no changed answer is known."""
     worse: Sequence[ExampleView]
 
 
 def changes(data: RunData) -> Changes | None:
-    """The changes of the new prompt; None where nothing changed or nothing was kept."""
+    """Return the changes by the new prompt; None if the prompt did not change or no scores were kept."""
     kept = data.kept
     moved = [change for each in kept.scored if (change := thousandth(each.better)) is not None]
     if not kept.changed or not moved:
@@ -329,7 +330,7 @@ def changes(data: RunData) -> Changes | None:
 
 
 def example_data(data: RunData) -> Markup | None:
-    """All test examples as JSON for the page's table, the verdicts packed into a byte each; None without any."""
+    """Return all test examples as JSON for the page's table, with one byte per verdict; None if there are none."""
     kept = data.kept
     if not kept.scored:
         return None
@@ -366,7 +367,7 @@ def example_data(data: RunData) -> Markup | None:
 
 
 def _texts(data: RunData, example: str, pictures: PictureRoom) -> list[list[Any]]:
-    """Label and text of what is known of an example, and its images where it has some."""
+    """List an example's texts, each with its label and its images."""
     row: Mapping[str, Any] = data.examples[example]
     kept = data.kept
     # an output in a generator's data is an earlier one, which nobody judged here
@@ -380,7 +381,7 @@ def _texts(data: RunData, example: str, pictures: PictureRoom) -> list[list[Any]
 
 
 def _by_example(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    """The questions that each example was asked, each once."""
+    """Group pairs of example and question by example, each pair once."""
     found: dict[str, list[Pair]] = {}
     for pair in dict.fromkeys(pairs):
         found.setdefault(pair[0], []).append(pair)

@@ -1,4 +1,4 @@
-"""The figures of a run: scores by dimension; each question's share of yes, and which questions go together."""
+"""Figures of a run: scores by dimension, each question's share of yes, and which questions go together."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .run_data import RunData
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One dimension on one split."""
+    """Figures of one dimension on one split."""
 
     name: str
     whole: bool
     before: MeasureRecord
     after: MeasureRecord | None
-    """None where the accepted prompt is the starting prompt."""
+    """None if the accepted prompt is the starting prompt."""
     gain: Difference | None
 
 
 @dataclass(frozen=True)
 class SplitScores:
-    """All dimensions on one split."""
+    """Figures of all dimensions on one split."""
 
     split: str
     size: int | None
@@ -41,7 +41,7 @@ class SplitScores:
 
     @property
     def correlations(self) -> Section:
-        """The table of all correlations of a judge."""
+        """Table of all correlations of a judge."""
         sides = [
             (row.name, side, found)
             for row in self.rows
@@ -57,7 +57,7 @@ class SplitScores:
 
 
 def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
-    """Correlations of the starting and the accepted prompt on test and validation, and an axis for all."""
+    """Return the figures of the starting and the accepted prompt on test and validation, and one axis for all."""
     changed = data.result.changed
     made = []
     for split, before, after, gain in reversed(data.result.splits):
@@ -83,14 +83,14 @@ def scores(data: RunData) -> tuple[list[SplitScores], Scale]:
 
 
 SHOWN_QUESTIONS = 60
-"""Questions shown; of more than these, the ones that are furthest from what was wanted."""
+"""Most questions shown. If there are more, those furthest from the wanted answers are shown."""
 MAPPED_QUESTIONS = 40
-"""Questions in the heat map."""
+"""Most questions in the heat map."""
 
 
 @dataclass(frozen=True)
 class QuestionRow:
-    """One question, or where examples have questions of their own, one dimension of them."""
+    """One question; or one dimension, if examples have questions of their own."""
 
     number: int
     name: str
@@ -100,37 +100,37 @@ class QuestionRow:
     """Mean P(yes) of the starting version on the split of :class:`Parity`."""
     after: float | None
     wanted: float | None
-    """Mean of what it should have been, over the same examples."""
+    """Mean wanted P(yes) over the same examples."""
     yes_before: float | None
     """Share of yes on the test examples."""
     yes_after: float | None
 
     @property
     def gap(self) -> float:
-        """How far the last version is from what was wanted; 0 where that is not known."""
+        """Distance of the last version's mean P(yes) from the wanted mean; 0 if one of them is not known."""
         last = self.before if self.after is None else self.after
         return 0.0 if last is None or self.wanted is None else abs(last - self.wanted)
 
 
 @dataclass(frozen=True)
 class Parity:
-    """All questions."""
+    """All questions: their answers beside the wanted answers."""
 
     split: str
-    """``test``, or ``development`` where only there it is known what was wanted."""
+    """``test``, or ``development`` if the wanted answers are known only there."""
     rows: Sequence[QuestionRow]
     left_out: int
     of_their_own: bool
-    """Whether examples have questions of their own, so that dimensions stand in for them."""
+    """Whether examples have questions of their own. Each row is then a dimension."""
 
     @property
     def has_wanted(self) -> bool:
-        """Whether anybody knows what the answers should have been."""
+        """Whether the wanted answer to any question is known."""
         return any(row.wanted is not None for row in self.rows)
 
 
 def parity(data: RunData) -> Parity | None:
-    """Mean P(yes) of each question against what was wanted; None where the run kept no verdicts."""
+    """Compare each question's mean P(yes) with the wanted mean. None if the run kept no verdicts."""
     kept = data.kept
     if not kept.of(kept.first, "test") and not kept.of(kept.first, "development"):
         return None
@@ -176,7 +176,7 @@ def has_own_questions(data: RunData) -> bool:
 
 @dataclass(frozen=True)
 class Together:
-    """How alike questions are answered."""
+    """How alike questions are answered (phi)."""
 
     matrix: PhiMatrix
     found: Relatedness
@@ -184,7 +184,8 @@ class Together:
 
 
 def together(data: RunData) -> Together | None:
-    """Phi of every pair of questions, on the test answers of the last version; None where there are no two of them."""
+    """Return phi of every pair of questions on the last version's test answers. None if there is no pair of shared
+    questions."""
     verdicts = data.kept.of(data.kept.best, "test") or data.kept.of(data.kept.first, "test")
     if not verdicts or has_own_questions(data):
         return None
@@ -209,7 +210,7 @@ def together(data: RunData) -> Together | None:
 
 
 def _split_with_wanted(data: RunData) -> str:
-    """The test examples, unless only of the development examples it is known what was wanted."""
+    """Return ``test``, or ``development`` if the wanted answers are known only there."""
     for split in ("test", "development"):
         verdicts = data.kept.of(data.kept.first, split)
         known = sum((each.example, each.question) in data.kept.wanted for each in verdicts)
@@ -219,7 +220,7 @@ def _split_with_wanted(data: RunData) -> str:
 
 
 def _means(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
-    """The mean of the known values by name."""
+    """Return the mean of the known values, by name."""
     known: dict[str, list[float]] = {}
     for name, value in values:
         if value is not None:
@@ -229,7 +230,7 @@ def _means(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Spread:
-    """The scores of the test examples by one judge, or by people."""
+    """Distribution of the test examples' scores by one judge, or by people."""
 
     name: str
     kind: str
@@ -239,7 +240,7 @@ class Spread:
 
 
 def spreads(data: RunData) -> list[Spread]:
-    """The distributions of the wanted scores, of the starting and of the new version, on the same examples."""
+    """Return the distributions of the wanted scores and of both versions' scores, on the same examples."""
     whole = [
         each
         for each in data.kept.scored

@@ -21,42 +21,42 @@ from .run_candidates import ShownCandidate
 from .run_data import FIELDS, RunData
 
 SHOWN_EXAMPLES = 12
-"""Examples shown in full behind one lesson; further disagreements are named."""
+"""Most examples shown in full for one lesson; further disagreements are only named."""
 STATUSES = ("applied", "failed its trial", "rejected", "retired", "beyond the prompt", "not tried")
 """Fates of a lesson, in the order of the report."""
 
 
 @dataclass(frozen=True)
 class LessonView:
-    """A lesson with what became of it and what is behind it."""
+    """A lesson with its fate and its evidence."""
 
     number: int
     found: LessonRecord
     status: str
     reason: str | None
     notes: int
-    """Notes that said the same and were joined in it."""
+    """Number of notes that were joined in this lesson."""
     cases: Sequence[tuple[str, Sequence[ShownDisagreement]]]
     """Example id with the disagreements on it."""
     further: Sequence[str]
     """Keys of the disagreements that are not shown."""
     edit: int | None
-    """Number of the accepted edit that carries it."""
+    """Number of the accepted edit that carries the lesson."""
     asked: str | None = None
-    """The words of the question that it states; None of a check, whose name says it, and where a note-taker drew it."""
+    """Text of the stated question. None for a check, whose name says it, and for a lesson that a note-taker drew."""
     recalled: bool = False
-    """Whether it came from a lesson memory and was tried before any note was taken."""
+    """Whether the lesson came from a lesson memory and was tried before any note was taken."""
     trial: Mapping[str, Any] | None = None
-    """Its last trial on its own disagreements and on controls."""
+    """The lesson's last trial on its own disagreements and on controls."""
 
     @property
     def reason_is_its_trial(self) -> bool:
-        """Whether the reason says of the trial all there is to say."""
+        """Whether the reason already tells the result of the trial."""
         return self.status == "failed its trial"
 
 
 def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
-    """All lessons, the applied ones first, then by support."""
+    """Return all lessons in the order of :data:`STATUSES`, those with most support first."""
     evidence = evidence_by_key(data)
     joined = [event["kept_as"] for event in data.of("lesson")]
     trials = {name: event["result"] for event in data.of("trial") for name in event["lessons"]}
@@ -87,9 +87,10 @@ def lessons(data: RunData, tried: Sequence[ShownCandidate]) -> list[LessonView]:
 
 
 def _fate(row: LessonRecord, tried: Sequence[ShownCandidate]) -> tuple[str, str | None, int | None]:
-    """A lesson's fate, read off the candidates, because a later merge changes its written status."""
+    """Return a lesson's status, the reason, and the number of its accepted edit."""
     if not row.promptable:
         return "beyond the prompt", row.kind_reason, None
+    # The candidates are asked before the written status, because a later merge changes that.
     refusal = None
     for candidate in tried:
         for edit in candidate.edits:
@@ -124,7 +125,7 @@ class ShownAnswer:
 
     @property
     def words(self) -> str:
-        """``yes``, ``no``, or where only that is known, what it leaned to."""
+        """``yes`` or ``no``; ``towards yes`` or ``towards no`` if P(yes) is not known."""
         answer = "yes" if self.yes else "no"
         return answer if self.p_yes is not None else f"towards {answer}"
 
@@ -141,25 +142,25 @@ class ShownDisagreement:
     target: ShownAnswer | None
     reference: ShownAnswer | None
     note: str | None
-    """The lesson that was drawn from it alone, where other words were kept."""
+    """Text of this disagreement's own note, if the lesson was kept in other words."""
     output: str | None = None
-    """The generator's output then, where a generator is improved."""
+    """The generator's output at that time; None if the run improves a judge."""
 
     @property
     def apart(self) -> float | None:
-        """How far apart the two P(yes) are; None where they are not known."""
+        """How far apart the two P(yes) are; None if one of them is not known."""
         if not (self.target and self.reference) or self.target.p_yes is None or self.reference.p_yes is None:
             return None
         return abs(self.target.p_yes - self.reference.p_yes)
 
     @property
     def same_side(self) -> bool:
-        """Whether both gave the same answer and differ only in how sure they are."""
+        """Whether both sides gave the same answer and differ only in how sure they are."""
         return bool(self.target and self.reference and self.target.yes == self.reference.yes)
 
 
 def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
-    """Every disagreement that was read, by its key ``example/question``."""
+    """Return every disagreement that was read, by its key ``example/question``."""
     said = data.of("reasons")
     mine = {key: text for event in said for key, text in event.get("target", {}).items()}
     theirs = {key: text for event in said for key, text in event.get("reference", {}).items()}
@@ -188,18 +189,19 @@ def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
 
 
 def version_at(data: RunData, iteration: int) -> int:
-    """The number of the best version when an iteration began."""
+    """Return the number of the best version when an iteration began."""
     accepted = [each for each in data.of("decision") if each["accepted"] and each.get("iteration", 0) < iteration]
     return int(accepted[-1]["version"]) if accepted else 0
 
 
 def _answer(leaning: bool, p_yes: float | None, explanation: str | None) -> ShownAnswer:
-    """A side's answer. Judges also disagree where both say the same, so only a known P(yes) makes it certain."""
+    """Return one side's answer, from P(yes) if it is known, else from ``leaning``. A leaning is uncertain, because
+    judges with the same answer can also disagree."""
     return ShownAnswer(leaning if p_yes is None else p_yes >= 0.5, p_yes, explanation or None)
 
 
 def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, list[ShownDisagreement]]]:
-    """Disagreements on the same example together, in order of first appearance."""
+    """Group disagreements by example, in order of first appearance."""
     groups: dict[str, list[ShownDisagreement]] = {}
     for each in evidence:
         groups.setdefault(each.example, []).append(each)
@@ -207,30 +209,30 @@ def group_by_example(evidence: Sequence[ShownDisagreement]) -> list[tuple[str, l
 
 
 MOST_CHARS = 200
-"""Characters of a part of an output that are shown."""
+"""Most characters that are shown of a part of an output."""
 SHOWN_COMMENTS = 8
-"""Comments quoted of one question; the others are counted."""
+"""Most comments quoted for one question; the others are counted."""
 
 
 @dataclass(frozen=True)
 class LearnedQuestion:
-    """A question that the accepted judge asks, and did not ask before."""
+    """A question that the accepted judge asks and the starting judge did not ask."""
 
     found: CriterionRecord
     weight: float | None
-    """None where the run's checklist was not kept."""
+    """None if the run's checklist was not kept."""
     comments: Sequence[tuple[str, Sequence[str]]]
-    """Each comment, with the ids of the question's examples that it was written of."""
+    """Comments behind the question, each with the ids of the question's examples that have it."""
     other_examples: Sequence[str]
-    """Examples that it comes from on which none of the comments stands in the run's inputs."""
+    """Examples behind the question that have none of these comments in the run's inputs."""
     worth: Sequence[tuple[str, Difference]]
-    """The gain over the same judge without it, by split."""
+    """Gain over the same judge without the question, by split."""
     cases: Sequence[MeasuredCase] = ()
-    """Test outputs that people did not pass, with the part that decided the number of a measure."""
+    """Test outputs that people did not pass, each with the part that decided the measure's number."""
 
     @property
     def more_comments(self) -> int:
-        """Comments that are not quoted."""
+        """Number of comments that are not quoted."""
         return max(0, len(self.comments) - SHOWN_COMMENTS)
 
 
@@ -240,11 +242,12 @@ class WhatWasLearned:
 
     questions: Sequence[LearnedQuestion]
     scale: Scale
-    """The axis on which what they are worth is drawn."""
+    """Axis on which the questions' worth is drawn."""
 
 
 def what_was_learned(data: RunData) -> WhatWasLearned | None:
-    """None where the run was not to learn questions, or went on without them: edits are told of elsewhere."""
+    """Return the learned questions. None if no question was proposed and the run improved a prompt or migrated; the
+    page shows edits elsewhere."""
     result = data.result
     if not result.questions and (result.thing == "prompt" or result.mode == "migrate"):
         return None  # a migration words questions anew and learns none
@@ -266,7 +269,8 @@ def _measures(data: RunData) -> list[ComputedMeasure]:
 
 
 def measured_cases(data: RunData) -> dict[str, list[MeasuredCase]]:
-    """Test outputs that people did not pass, by the accepted judge's measures; empty where nobody rated outputs."""
+    """Return the test outputs that people did not pass, by measure of the accepted judge. Empty if nobody rated
+    outputs."""
     measures = _measures(data)
     wanted = {each.example: each.wanted for each in data.kept.scored if each.wanted is not None}
     if not measures or not wanted:
@@ -295,7 +299,8 @@ def _question(data: RunData, found: CriterionRecord, weight: float | None) -> Le
 
 
 def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> Iterator[tuple[int, str]]:
-    """The history of a question in paragraphs with indents; ``cases`` are outputs that a measure speaks against."""
+    """Yield the history of a question: paragraphs, each with its indent. ``cases`` are outputs that a measure marks
+    down."""
     yield 0, f"{story.criterion} [{story.id}]"
     if story.origin == "start":
         yield 0, "It stood in the checklist that the run began with."
@@ -330,6 +335,6 @@ def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> 
 
 
 def interval_of(gain: Mapping[str, Any] | None) -> str:
-    """The interval of a gain, as it goes on after its reason; nothing where there is none."""
+    """Return the interval of a gain as text after its reason; empty if there is no interval."""
     span = Figure.of(gain, "+.3f").span("-") if gain else None
     return f", 95% interval [{', '.join(span)}]" if span else ""

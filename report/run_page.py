@@ -32,9 +32,9 @@ SCRIPTS = ("report_lessons.js", "report_table.js", "report_sort.js", "report_exa
 
 
 def write_report(run: str | Path, output: str | Path | None = None) -> Path:
-    """Write the report of a finished run to ``output``, by default ``report.html`` in its directory; replaced whole or
-    not at all. Raises InputError where there is no finished run or a file is damaged, AskanceError where it cannot be
-    written."""
+    """Write the report of a finished run to ``output``, by default ``report.html`` in the run's directory. An existing
+    file is replaced whole or not at all. Raises InputError if there is no finished run or a file is damaged,
+    AskanceError if the report cannot be written."""
     directory = Path(run)
     file = Path(output) if output is not None else directory / "report.html"
     with shown_from(directory, "the files of this run"):
@@ -44,7 +44,7 @@ def write_report(run: str | Path, output: str | Path | None = None) -> Path:
 
 
 def render_report(data: RunData) -> str:
-    """The report as HTML."""
+    """Render the report as HTML."""
     tried = candidates(data)
     rounds = iterations(data, tried)
     splits, score_scale = scores(data)
@@ -86,7 +86,7 @@ def render_report(data: RunData) -> str:
 
 
 def _measures(data: RunData) -> dict[str, Any]:
-    """The parts on single questions and examples, as far as the run kept them."""
+    """Return the template's variables on single questions and examples, as far as the run kept the data."""
     questions, alike = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
     drawn = None
@@ -106,11 +106,11 @@ def _measures(data: RunData) -> dict[str, Any]:
 
 
 MOST_ROWS = {"not_learned": 200, "shown_examples": 20, "contradictions": 50}
-"""Rows of a table of the View that the page has at most; the others are in the run's files."""
+"""Most rows on the page, by table of the View. All rows are in the run's files."""
 
 
 def tables(data: RunData) -> dict[str, Section]:
-    """The tables of the run's View that the page has, by name; some have no rows."""
+    """Return the tables of the run's View that the page shows, by name. Some have no rows."""
     view = run_view(data.result, Path(data.name))
     sections = {}
     for name in (*(view.shown or ()), "bias", "cost"):
@@ -128,19 +128,20 @@ def tables(data: RunData) -> dict[str, Section]:
 
 
 def _asked(data: RunData, question: str) -> str:
-    """The text of a question, as the accepted judge is asked it, with its id."""
+    """Return the text of a question with its id."""
     text, _ = data.shared_questions.get(question, (question, ""))
     return text if text == question else f"{text} [{question}]"
 
 
 def _ends(data: RunData, tried: list[ShownCandidate]) -> list[float | None]:
-    """Ends of all intervals of differences, so that the whole report draws them on one axis."""
+    """List the ends of all intervals of differences, so that the whole report draws them on one axis."""
     gains = [*(each.gain for each in tried), *(each.gain for each in data.result.splits)]
     return [end for gain in gains if gain for end in (gain.low, gain.high, gain.value)]
 
 
 def settings(data: RunData) -> list[tuple[str, str, bool]]:
-    """(name, value, whether it differs from the default) of every setting that the result depends on."""
+    """List the settings that the result depends on as (name, value, whether it was set for this run). Models, inputs
+    and values other than the default count as set."""
     defaults = _defaults(data)
     mode = mode_of(data.result.mode)
     always = {*mode.models, *mode.settings, *settings_naming(MODEL, mode.options)}
@@ -152,11 +153,11 @@ def settings(data: RunData) -> list[tuple[str, str, bool]]:
 
 
 IN_INPUTS = ("field", "limit", "labels")
-"""Settings that say how data are read: the examples that a run keeps are read already."""
+"""Settings for reading data. The repeating command leaves them out, because a run keeps its examples as read."""
 
 
 def repeat_command(data: RunData) -> str:
-    """The command that runs the same again, from within the run's directory."""
+    """Return the command that repeats the run, to be given in the run's directory."""
     mode = mode_of(data.result.mode)
     lines = [["askance", data.result.mode, "inputs/examples.jsonl"]]
     lines += [["--checklist", "inputs/checklist.yaml"]] if data.checklist else []
@@ -180,7 +181,7 @@ def repeat_command(data: RunData) -> str:
 
 
 def _defaults(data: RunData) -> dict[str, Any]:
-    """The settings of the run's mode where nothing is said."""
+    """Return the default settings of the run's mode."""
     options = mode_of(data.result.mode).options
     return options.model_validate({}).model_dump(mode="json")
 
@@ -194,11 +195,11 @@ class Iteration:
     withstood: int
     """Proposed questions that went to the acceptance test, because the development examples spoke for them."""
     found: int | None
-    """None where nobody looked for disagreements, as the questions sufficed."""
+    """Disagreements found; None if the round did not look for any, because its questions sufficed."""
     stated: int
     """Requirements that were stated in their own words."""
     read: int
-    """Failures that a note-taker read; none where the requirements' own words gained something."""
+    """Failures that a note-taker read; 0 if the requirements' own words gained something."""
     notes: int
     new_lessons: int
     trials: int
@@ -208,7 +209,7 @@ class Iteration:
 
     @property
     def outcome(self) -> str:
-        """In a few words."""
+        """Outcome of the round in a few words."""
         accepted = sum(each.accepted for each in self.tried)
         if accepted:
             return f"{count(accepted, 'candidate')} accepted"
@@ -222,7 +223,7 @@ class Iteration:
 
 
 def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
-    """Rounds of the loop in which something was found, proposed or tried, as the journal tells them."""
+    """Read from the journal the rounds of the loop in which something was found, proposed or tried."""
     rounds: dict[int, dict[str, list[dict[str, Any]]]] = {}
     last = 0
     for event in data.events:
@@ -255,7 +256,7 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
 
 
 def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
-    """Sentences on what is missing, and why: nothing in a report is silently left out."""
+    """Return sentences on missing data and the reasons. A report leaves nothing out silently."""
     result = data.result
     said = []
     what = "correlation" if data.is_judge else "mean score"
@@ -286,7 +287,7 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
 
 
 def _lost(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
-    """Disagreements without a note, and lessons without an edit, with the reasons."""
+    """Report the disagreements without a note and the lessons without an edit, with the reasons."""
     said = []
     failed = data.of("no_note")
     told = failed or data.of("learned")  # journals of older runs do not tell
@@ -301,14 +302,14 @@ def _lost(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
 
 
 def _reasons(events: Sequence[Mapping[str, Any]]) -> str:
-    """The most frequent reasons, the commonest first."""
+    """Name the three most frequent reasons, the commonest first."""
     counted = Counter(" ".join(str(event["reason"]).split())[:200] for event in events)
     shown = [f"{reason}, {n} times" if n > 1 else reason for reason, n in counted.most_common(3)]
     return "; ".join(shown) + ("; and others" if len(counted) > 3 else "")
 
 
 def why_unexplained(data: RunData) -> str | None:
-    """Why there are no explanations, where there are none."""
+    """Say why the run has no explanations; None if it has some."""
     if any(event["target"] or event["reference"] for event in data.of("reasons")):
         return None
     if data.config.get("explain") == "never":
@@ -318,7 +319,7 @@ def why_unexplained(data: RunData) -> str | None:
 
 @dataclass(frozen=True)
 class Who:
-    """The model whose prompt was worked on, and the side it was held against."""
+    """The model whose prompt was improved, and the side that it was compared with."""
 
     mine: str
     mine_role: str
@@ -330,7 +331,7 @@ class Who:
 
 
 def who(data: RunData) -> Who:
-    """The two sides of a run."""
+    """Return the two sides of a run."""
     config = data.config
     if data.is_judge:
         mine = str(config.get("target") or config.get("model") or "")

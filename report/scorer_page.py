@@ -1,4 +1,4 @@
-"""The report of ``train``: what a scorer is worth beside its teacher and its base, and how it came about."""
+"""The report of ``train``: how good a scorer is beside its teacher and its base, and how it was trained."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, render_result_page, settings_section, view_sections
 
 MOST_STEPS = 60
-"""Places of the curve of steps; each is the mean of as many steps as that takes."""
+"""Most places of the curve of training steps; each is the mean of one or more steps."""
 TRUST = "Whether P(yes) can be taken at its word"
 
 
 def render_scorer(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``train.json``: of its content, and the file's name."""
+    """Render the page of a ``train.json``. ``data`` is the file's content, ``name`` the file's name."""
     result = TrainResult(data)
     sections = view_sections(
         result.view(),
@@ -72,7 +72,7 @@ def _screen(result: TrainResult, name: str) -> FirstScreen:
 
 
 def _headline(result: TrainResult, ours: Figure | None, against: str) -> tuple[Choice, str]:
-    """Its tone and what was found: that scores follow is said only where the whole interval is above zero."""
+    """Return the tone and the headline. Agreement is claimed only if the whole interval is above zero."""
     if not result.data["curve"]["best_epoch"]:
         return "keep", "Training gained nothing on validation"
     if ours is None:
@@ -85,7 +85,7 @@ def _headline(result: TrainResult, ours: Figure | None, against: str) -> tuple[C
 
 
 def _calibration(fit: Mapping[str, Any]) -> Section:
-    """How often what it calls so likely is so, drawn and as a table."""
+    """Compare the scorer's P(yes) with the wanted P(yes), as a picture and as a table."""
     if not fit["n"] or "bins" not in fit["after"]:
         return Section("calibration", TRUST, note=fit.get("reason", ""))
     bins = {name: {each["bin"]: each for each in fit[name]["bins"]} for name in ("before", "after")}
@@ -128,7 +128,8 @@ def _calibration(fit: Mapping[str, Any]) -> Section:
 
 
 def _curve(curve: Mapping[str, Any]) -> Section:
-    """The weighted sum of the losses by step, and on validation after each epoch; its parts as a table."""
+    """Draw the weighted sum of the losses by training step, and on validation after each epoch. The table has the
+    single losses."""
     ends = [0] + [
         sum(each["epoch"] <= epoch for each in curve["training"]) for epoch in range(1, len(curve["validation"]))
     ]
@@ -163,7 +164,7 @@ def _curve(curve: Mapping[str, Any]) -> Section:
 
 
 def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The parts of the loss by epoch: in training, the mean over its steps, and on validation."""
+    """Return the single losses by epoch, on validation and in training (the mean over the epoch's steps)."""
     by_epoch: dict[int, list[Mapping[str, float]]] = {}
     for row in curve["training"]:
         by_epoch.setdefault(int(row["epoch"]), []).append(row)
@@ -183,7 +184,7 @@ def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
-    """The rationales' fate, and the scores on validation while DPO preferred some of the drawn ones."""
+    """Yield the section on rationales, with the losses on validation during DPO."""
     if not (said := " ".join(rationales_said(data))):
         return
     dpo = data.get("rationales", {}).get("dpo") or {"validation": []}

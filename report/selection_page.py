@@ -1,5 +1,5 @@
-"""The reports of ``select`` (what the kept questions tell, at what share of the cost) and of ``weigh`` (whether learned
-weights beat uniform ones)."""
+"""The reports of ``select`` (the information that the kept questions give, and their share of the cost) and of
+``weigh`` (whether learned weights beat uniform ones)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .charts import Point, Scale, line_chart
 from .page import FirstScreen, Section, Tile, cost_tile, render_result_page, settings_section, view_sections
 
 SURE = 0.8
-"""Share of the information from which a selection is called good."""
+"""Smallest share of the information for a selection to count as good."""
 _HEADLINES: dict[str, tuple[Choice, str]] = {
     "better": ("adopt", "The learned weights beat uniform ones"),
     "worse": ("keep", "Keep uniform weights: the learned ones are worse"),
@@ -29,7 +29,7 @@ _SETTINGS = ("method", "learner", "level", "pair_share", "folds", "resamples", "
 
 
 def render_selection(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``selection.json``: of its content, and the file's name."""
+    """Render the page of a ``selection.json``. ``data`` is the file's content, ``name`` the file's name."""
     curve, convergence, ratings = data["curves"][data["method"]], data["convergence"], data["ratings"]
     steps, stable = convergence["steps"], convergence["stable_from"]
     settled = _convergence(steps, stable)
@@ -110,7 +110,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
 
 
 def _growth(curve: Sequence[Mapping[str, Any]], k: int) -> Markup:
-    """Shares of information, correlation and cost by the number of questions."""
+    """Draw the shares of information, correlation and cost by the number of questions."""
     shares = {
         "before": ("cost_share", "the cost"),
         "people": ("correlation_share", "the correlation with people"),
@@ -133,7 +133,7 @@ def _growth(curve: Sequence[Mapping[str, Any]], k: int) -> Markup:
 
 
 def _convergence(steps: Sequence[Mapping[str, Any]], level: float) -> Markup | None:
-    """Kendall's tau of the ranking with the full one by the number of examples."""
+    """Draw Kendall's tau between the ranking on some examples and the full ranking, by the number of examples."""
     points = [
         Point(
             place, each["tau"], f"{each['m']} examples: tau {Figure.of(each, '.2f', 'tau')}", each["low"], each["high"]
@@ -153,7 +153,7 @@ def _convergence(steps: Sequence[Mapping[str, Any]], level: float) -> Markup | N
 
 
 def render_weights(data: Mapping[str, Any], name: str) -> str:
-    """The page of a ``weights.json``: of its content, and the file's name."""
+    """Render the page of a ``weights.json``. ``data`` is the file's content, ``name`` the file's name."""
     view = weights_view(data)
     heaviest = sorted(view.tables["weights"](), key=lambda row: -row["weight"].value)
     because = data.get("intervals_reason") or "no resample could be learned from"
@@ -215,7 +215,7 @@ def _weights_screen(data: Mapping[str, Any], name: str, learners: Mapping[str, M
 
 
 def _counted(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Counts of the pairs or outputs."""
+    """Return the counts of pairs or outputs as rows of a table."""
     if "held_out" not in data:
         rows = {
             "Rated outputs": data["outputs"],

@@ -1,4 +1,4 @@
-"""The report of verdicts, as ``evaluate -o`` and ``diagnose -o`` write them, with data and checklist where given."""
+"""The report of verdicts that ``evaluate -o`` or ``diagnose -o`` wrote, with data and checklist if they are given."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from .page import HALF, MISSING, PictureRoom, Section, clipped, failures, json_d
 from .run_data import FIELDS
 
 TEXT_BUDGET = 3_000_000
-"""Characters of texts and explanations in a page; the examples that need looking at most get theirs first."""
+"""Most characters of texts and explanations in a page. The most urgent examples get theirs first."""
 SAID = 300
-"""Characters of one explanation."""
+"""Most characters of one explanation."""
 RESAMPLES, SEED = 1000, 42
 
 
@@ -51,9 +51,9 @@ class Beside:
     data: str | Path | None = None
     checklist: str | Path | None = None
     model: str | None = None
-    """The model whose verdicts are taken, where a file holds those of several."""
+    """The model whose verdicts are used, if a file holds verdicts of several models."""
     settings: ScoreOptions = field(default_factory=lambda: ScoreOptions.model_validate({}))
-    """They say how the data are read: ``field``, ``human_scale``, ``labels``, ``label_scale``."""
+    """Settings for reading the data: ``field``, ``human_scale``, ``labels``, ``label_scale``."""
 
 
 @dataclass(frozen=True)
@@ -66,24 +66,23 @@ class _Read:
     lacking: Sequence[str]
     has_texts: bool
     own: Mapping[str, Checklist] | None = None
-    """The questions of each example, by its id, where they were written for it alone; the checklist names their
-    places."""
+    """Questions by example id, if each example has questions of its own. The checklist then only names their places."""
 
     @cached_property
     def ours(self) -> list[float | None]:
-        """The judge's score of each example, on the dimensions that people rated where they did."""
+        """The judge's score of each example: on the dimensions that people rated, or overall if they rated none."""
         targets = self.targets
         return [each.overall if targets is None else targets.score(each) for each in self.scores]
 
     @cached_property
     def wanted(self) -> list[float | None]:
-        """People's score of each example; None where there is none."""
+        """People's score of each example; None for an example without one."""
         targets = self.targets
         return [None if targets is None else targets.overall(name) for name in column(self.examples, "id")]
 
 
 def read_judging(path: Path, beside: Beside) -> JudgedFile:
-    """Read a file of verdicts. Raises InputError where a file is damaged, the files do not belong together, or the
+    """Read a file of verdicts. Raises InputError if a file is damaged, the files do not belong together, or the
     verdicts are by several judges."""
     read = _read(path, beside)
     own = read.own
@@ -134,7 +133,7 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
 
 
 def _mean_p_yes(verdicts: VerdictColumns, names: Mapping[str, int]) -> dict[str, float]:
-    """Mean P(yes) of each question that has one."""
+    """Return the mean P(yes) of each question that has one."""
     p_yes, places = verdicts.numbers("p_yes"), verdicts.places("question", names)
     there = ~np.isnan(p_yes)
     count = np.bincount(places[there], minlength=len(names))
@@ -192,7 +191,7 @@ def _read(path: Path, beside: Beside) -> _Read:
 
 
 def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
-    """The questions that were written for each example, by its id; an example that has none is not there."""
+    """Return each example's own questions, by example id. Examples without questions are left out."""
     found: dict[str, dict[str, Question]] = {}
     for each in verdicts:
         if each.asked is not None:
@@ -202,7 +201,7 @@ def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
 
 
 def _table(read: _Read, names: Mapping[str, int]) -> Markup:
-    """All examples for the page's table: scores, verdicts in a byte each, and texts as far as there is room."""
+    """Return all examples for the page's table: scores, one byte per verdict, and texts as far as there is room."""
     verdicts = read.verdicts
     ids = list(column(read.examples, "id"))
     places = verdicts.places("example", ids)
@@ -236,7 +235,7 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
 def _answers(
     cells: NDArray[np.integer[Any]], p_yes: NDArray[np.float64], said: NDArray[Any], examples: int, questions: int
 ) -> dict[str, str]:
-    """Pack the questions of each example and their mean verdicts, a byte each (:func:`~.page.probability_byte`)."""
+    """Pack each example's questions and their mean verdicts, one byte per verdict (:func:`~.page.probability_byte`)."""
     count = np.bincount(cells, minlength=examples * questions)
     there = np.flatnonzero(count)
     means = np.bincount(cells, weights=p_yes)[there] / count[there]
@@ -253,7 +252,7 @@ def _answers(
 
 
 def _reasons(verdicts: VerdictColumns, cells: NDArray[np.intp], questions: int) -> dict[int, dict[str, str]]:
-    """Reasons for the answers on each example, or for missing ones, by the example's place."""
+    """Return reasons for answers, or for missing answers, by place of the example, then of the question."""
     if not (verdicts.are_own or verdicts.explained):
         return {}
     _, firsts = np.unique(cells, return_index=True)
@@ -273,7 +272,7 @@ def _texts(
     urgency: Sequence[float | None],
     gone: Sequence[int],
 ) -> tuple[dict[str, list[list[Any]]], dict[str, dict[str, str]]]:
-    """Texts and explanations of the examples that need looking at most, until the page has enough."""
+    """Return texts and explanations of the most urgent examples, until :data:`TEXT_BUDGET` is used up."""
     far = read.targets is not None
     order = sorted(
         range(len(read.examples)),

@@ -1,7 +1,7 @@
-"""Questions that a person worded on the page Judge: asked by the judge of the run, kept beside the run.
+"""Questions that a person worded on the page Judge: the run's judge answers them, and they are kept beside the run.
 
-A question is kept with its verdicts, in ``asked/`` of the run, once the judge has answered it on development. Its
-verdicts on validation are asked for apart. A partial answer is kept in the store of answers alone.
+Once the judge has answered a question on development, ``asked/`` in the run's directory keeps the question and its
+verdicts. Verdicts on validation are bought in a separate step. If too few answers come, only the store keeps them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Split = Literal["development", "validation"]
 ASKED_FOLDER = "asked"
 MOST_LETTERS = 2_000
 RETRIES = 2
-"""Further attempts after a failed call, fewer than in a run: a person waits for the answer."""
+"""Further attempts after a failed call. Fewer than in a run, because a person waits for the answer."""
 NO_EXAMPLES = (
     "This judge is here without a run, so there are no examples: nothing is measured, and nothing can be asked."
 )
@@ -45,27 +45,27 @@ class AskedQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: int = Field(ge=1)
-    """Number of its files."""
+    """Number in the names of the question's files."""
     question: Question
     instead_of: str | None = None
-    """Id of the question that it words anew; None where it is a further one."""
+    """Id of the question that this one rewords; None for an additional question."""
     before: str | None = None
-    """Text of that question."""
+    """Text of the reworded question."""
     model: str
     prompt: str
-    """Hash of the prompt that it was asked with; its verdicts are of no other judge."""
+    """Hash of the prompt that the question was asked with. Its verdicts do not count for another prompt."""
     by: str
     time: str
 
     @property
     def origin(self) -> QuestionOrigin:
-        """Where it came from, for ``judge.yaml``."""
+        """Origin of the question, for ``judge.yaml``."""
         row = {"from": "reworded", "text": self.before} if self.instead_of else {"from": "added"}
         return QuestionOrigin.model_validate(row)
 
     @property
     def said(self) -> str:
-        """What it changes, for the history of a judge."""
+        """The change of the judge in words, for its history."""
         if self.instead_of:
             return f"worded '{self.instead_of}' anew as '{self.question.id}': {self.question.text}"
         return f"added '{self.question.id}': {self.question.text}"
@@ -79,18 +79,18 @@ class NewWording(BaseModel):
     text: str = Field(min_length=1, max_length=MOST_LETTERS)
     instead_of: str | None = None
     dimension: str | None = None
-    """Of a further question; one that is worded anew keeps its own."""
+    """Dimension of an additional question; a reworded question keeps its own."""
     good: GoodAnswer = "yes"
 
 
 def asked_questions(run: Path) -> list[AskedQuestion]:
-    """The questions that persons worded for a run, in their order. Raises InputError where a file is damaged."""
+    """Read the questions that people worded for a run, by number. Raises InputError if a file is damaged."""
     files = sorted((run / ASKED_FOLDER).glob("[0-9]*-question.jsonl"), key=lambda file: int(file.name.split("-")[0]))
     return [validate_row(AskedQuestion, row, str(file)) for file in files for _, row in read_rows(file)]
 
 
 def asked_of(judge: KeptJudge, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
-    """Those that were asked by this judge's model with its prompt, and that are not in its checklist."""
+    """Select the questions that this judge's model was asked with its prompt and that are not in its checklist."""
     mine = {each.id for each in judge.checklist.questions}
     return [
         each
@@ -100,7 +100,7 @@ def asked_of(judge: KeptJudge, asked: Sequence[AskedQuestion]) -> list[AskedQues
 
 
 def asked_verdicts(run: Path, judge: KeptJudge) -> Iterator[Verdict]:
-    """The verdicts of a judge on the questions that persons worded."""
+    """Read a judge's verdicts on the questions that people worded."""
     for each in asked_questions(run):
         if (each.model, each.prompt) == (judge.model, judge.prompt.hash):
             for file in sorted((run / ASKED_FOLDER).glob(f"{each.number}-*.jsonl")):
@@ -109,7 +109,7 @@ def asked_verdicts(run: Path, judge: KeptJudge) -> Iterator[Verdict]:
 
 
 def cannot_ask(judge: KeptJudge) -> str | None:
-    """Why a judge cannot be asked a further question; None where it can."""
+    """Say why a judge cannot be asked a further question; None if it can."""
     if judge.settings.get("reads") is not None:
         return "This judge answers in its own words, so no question can be asked of it."
     if judge.calibration is not None:
@@ -118,7 +118,7 @@ def cannot_ask(judge: KeptJudge) -> str | None:
 
 
 def worded(judge: KeptJudge, wording: NewWording, taken: Collection[str]) -> Question:
-    """The question of a wording, with an id of its own. Raises InputError where it cannot be asked by this judge."""
+    """Make a question of a wording, with a new id. Raises InputError if this judge cannot ask the question."""
     known = {each.id: each for each in judge.checklist.asked}
     if why := cannot_ask(judge):
         raise InputError(why)
@@ -144,8 +144,8 @@ def worded(judge: KeptJudge, wording: NewWording, taken: Collection[str]) -> Que
 def asking_job(
     judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]
 ) -> EvaluationJob:
-    """The job that asks the questions: the run's model, prompt, settings and address, and the answers that are stored.
-    A judge that gets its questions together is asked all of them again; the answers to its own stay as they were."""
+    """Make the job that asks the questions, with the run's model, prompt, settings, address and stored answers. If the
+    judge gets its questions together, its own questions are asked again, too; their answers stay as they were."""
     alone = judge.settings.get("mode", "each") == "each"
     asked = [*(() if alone else judge.checklist.questions), *questions]
     further = replace(
@@ -162,8 +162,8 @@ def asking_job(
 
 
 def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]) -> list[Verdict]:
-    """The judge's verdicts on the questions. Raises InputError where the model or a setting is wrong, and AskanceError
-    where it cannot be reached, or too few verdicts came; what came is kept in the store."""
+    """Return the judge's verdicts on the questions. Raises InputError if the model or a setting is wrong, and
+    AskanceError if the model cannot be reached or too few verdicts came; the store keeps the answers that came."""
     found = asking_job(judge, run, questions, examples).run(progress=False)
     ids = {each.id for each in questions}
     mine = [each for each in found.verdicts if each.question in ids]
@@ -180,7 +180,7 @@ def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Se
 def keep_question(
     run: Path, judge: KeptJudge, question: Question, wording: NewWording, verdicts: Sequence[Verdict], by: str
 ) -> None:
-    """Keep a question with its verdicts on development; its own file comes last, so that it is there whole or not."""
+    """Keep a question with its verdicts on development."""
     before = {each.id: each.text for each in judge.checklist.questions}
     folder = run / ASKED_FOLDER
     with saving(folder, ".lock"):
@@ -196,10 +196,11 @@ def keep_question(
             time=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         keep_verdicts(run, record, "development", verdicts)
+        # The question's own file comes last, so that a question is there with its verdicts or not at all.
         write_whole(folder / f"{number}-question.jsonl", record.model_dump_json() + "\n")
 
 
 def keep_verdicts(run: Path, asked: AskedQuestion, split: Split, verdicts: Sequence[Verdict]) -> None:
-    """Keep the verdicts on one question. Raises AskanceError where they cannot be written."""
+    """Keep the verdicts on one question. Raises AskanceError if they cannot be written."""
     mine = [each for each in verdicts if each.question == asked.question.id]
     write_whole(run / ASKED_FOLDER / f"{asked.number}-{split}.jsonl", dump_verdicts(mine))

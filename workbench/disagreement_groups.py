@@ -1,4 +1,4 @@
-"""GroupedOutputs between a judge and people, grouped by question and by what people wrote.
+"""Disagreements between a judge and people, grouped by question and by people's comments.
 
 The examples are those that a run learns from: development, and validation once a look at it was counted.
 """
@@ -30,45 +30,46 @@ PARTS: Mapping[Part, str] = {
     "outweighed": "saw it, and the score still passes",
     "answered": "was answered otherwise by people",
 }
-"""The part that a question has in a disagreement."""
+"""Parts that a question can have in a disagreement, in words."""
 UNSEEN = "unseen"
-"""The group of the outputs that people reject, and no question speaks against."""
+"""Group of the outputs with a disagreement in which no question has a part."""
 MOST_BY_MEANING = 500
-"""Different comments that a language model's embedder groups; more are grouped by their words, which is quick."""
+"""Most different comments that a language model's embedder groups. More comments are grouped by their words, which is
+quick."""
 MOST_GROUPED = 4_000
-"""Different comments that are grouped at all, those on disagreements first."""
+"""Most different comments that are grouped at all, those on most disagreements first."""
 
 
 @dataclass(frozen=True)
 class ComparedOutput:
-    """An output, beside what the judge and people say of it."""
+    """An output with the scores by the judge and by people."""
 
     example: Example
     split: Split
     score: float | None
     passes: bool | None
-    """Whether the output passes by the judge; None without a score."""
+    """Whether the judge passes the output; None without a score."""
     people: float | None
     """People's score in [0, 1]; 1 and 0 for labels."""
     off: Literal["lenient", "strict"] | None
-    """Whether the judge is kinder than people, or stricter; None where they agree, or one of them says nothing."""
+    """Whether the judge is kinder or stricter than people; None if they agree, or if one of the scores is missing."""
     parts: Mapping[str, Part]
-    """The questions that have a part in it, by id."""
+    """Parts of the questions in the disagreement, by question id."""
 
     @property
     def comments(self) -> list[str]:
-        """What people wrote, each in one line."""
+        """People's comments, each in one line."""
         return [one_line(each.text) for each in self.example.comment]
 
     @property
     def differs(self) -> bool:
-        """Whether the judge and people differ, in the score or in an answer."""
+        """Whether the judge and people differ in the score or in an answer."""
         return self.off is not None or "answered" in self.parts.values()
 
 
 def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> Iterator[ComparedOutput]:
-    """Every output of the splits. Without labels, the judge and people differ where their scores are further apart than
-    ``distance``, in [0, 1]."""
+    """Yield every output of the splits. Without labels, the judge and people differ if their scores are more than
+    ``distance`` apart, in [0, 1]."""
     for split in splits:
         part, state = bench.parts[split], bench.kept[split]
         gap = state.scores - part.wanted if part.labels is None else state.passed - part.labels
@@ -89,9 +90,7 @@ def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> I
 
 
 def _part(bench: JudgeBench, question: Question, worth: float, example: Example, off: str | None) -> Part | None:
-    """The part of a question in the disagreement on one example. An output that people reject has one fault of many. So
-    a question that is content with it has a part only where a person answered it, commented on it, or wrote the comment
-    there that it came from."""
+    """Return the part of a question in the disagreement on one example; None if it has none."""
     content = worth > HALF
     ratings = known_ratings(example.human.get(question.id, ()))
     if question.id not in bench.judge.checklist.dimensions and ratings:
@@ -105,20 +104,22 @@ def _part(bench: JudgeBench, question: Question, worth: float, example: Example,
     if not content:
         return "outweighed"
     origin = bench.judge.origins.get(question.id)
+    # A rejected output has one fault of many. So a question that saw no fault has a part only if a person answered the
+    # question, commented on it, or wrote the comment on this example that the question came from.
     meant = any(each.about == question.id for each in example.comment)
     return "missed" if meant or (origin is not None and example.id in origin.sources) else None
 
 
 @dataclass(frozen=True)
 class CommentGroup:
-    """Comments that say much the same."""
+    """Comments with much the same meaning."""
 
     id: str
-    """Stays the same as long as the first comment is there, so that an address can be shared."""
+    """Id of the group. It stays the same as long as the first comment is there, so that an address can be shared."""
     comments: Sequence[str]
-    """Different ones, those on most disagreements first."""
+    """The different comments, those on most disagreements first."""
     outputs: Sequence[int]
-    """Places of the outputs that they are on."""
+    """Places of the outputs with these comments."""
 
 
 @dataclass
@@ -133,7 +134,7 @@ class GroupedOutputs:
 
     @cached_property
     def by_question(self) -> dict[str, list[int]]:
-        """Places of the outputs by question; ``unseen`` are those that no question has a part in."""
+        """Places of the outputs by question id. ``unseen`` has the disagreements in which no question has a part."""
         found: dict[str, list[int]] = {each.id: [] for each in self.questions}
         found[UNSEEN] = []
         for place, each in enumerate(self.outputs):
@@ -145,7 +146,7 @@ class GroupedOutputs:
 
     @cached_property
     def by_comment(self) -> dict[str, list[int]]:
-        """Places of the outputs by comment, in one line: the comments on most disagreements first."""
+        """Places of the outputs by comment (in one line), the comments on most disagreements first."""
         found: dict[str, list[int]] = {}
         for place, each in enumerate(self.outputs):
             for text in dict.fromkeys(each.comments):
@@ -155,7 +156,7 @@ class GroupedOutputs:
 
     @cached_property
     def comment_groups(self) -> dict[str, CommentGroup]:
-        """Groups of like comments by id, those with most disagreements first."""
+        """Groups of similar comments by id, those with most disagreements first."""
         texts = list(self.by_comment)[:MOST_GROUPED]
         if not texts:
             return {}
@@ -172,7 +173,8 @@ class GroupedOutputs:
         return {each.id: each for each in found}
 
     def _embedder(self, many: int) -> Embedder:
-        """The run's embedder; shared words where it is not installed, or there is too much to group. Which is said."""
+        """Return the run's embedder; or shared words, if it is not installed or there are too many comments. ``said``
+        tells which."""
         left = len(self.by_comment) - many
         more = f" {left:,} more comments, on fewer disagreements, are not grouped." if left else ""
         if self.embedder == SharedWordsEmbedder.name or many > MOST_BY_MEANING:
@@ -187,7 +189,7 @@ class GroupedOutputs:
         return found
 
     def group(self, name: str) -> Sequence[int]:
-        """Places of the outputs of a group by its name in an address: ``question:ID``, ``comment:ID`` or ``all``."""
+        """Return the places of a group's outputs. ``name`` is ``question:ID``, ``comment:ID`` or ``all``."""
         kind, _, which = name.partition(":")
         if kind == "question":
             return self.by_question.get(which, ())

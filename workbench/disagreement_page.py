@@ -1,4 +1,4 @@
-"""Answers to the page Disagreements: groups, their outputs, comments made questions, and further labels."""
+"""Answers to the page Disagreements: groups, their outputs, comments as candidate questions, and further labels."""
 
 from __future__ import annotations
 
@@ -34,32 +34,33 @@ from .judge_bench import JudgeBench, Split
 from .saved_judges import ValidationLooks
 
 AT_ONCE = 20
-"""Outputs, or comments of a group, that are sent at once."""
+"""Most outputs, or comments of a group, that are sent at once."""
 MOST_SHOWN = 4_000
-"""Characters of one text of an output that are sent."""
+"""Most characters that are sent of each text of an output."""
 MOST_NEXT = 20
-"""Outputs to be labelled next that are listed."""
+"""Most listed outputs to label next."""
 MOST_GROUPS = 200
-"""Groups of comments that are listed."""
+"""Most listed groups of comments."""
 NOT_TEST = "The test examples stay shut, and so do the comments on them."
 
 
 Validation = Literal["no", "shut", "open"]
-"""Whether the next run learns from validation, too, and whether a look at it was counted, so that it is shown."""
+"""``no`` if the run does not learn from validation. If it does, ``open`` means that a look at validation was counted,
+so that validation is shown; ``shut`` means that none was counted yet."""
 
 
 class AskedComment(PageMessage):
-    """A message of the page: a comment becomes a candidate question, or is none any more."""
+    """A message of the page: make a comment a candidate question, or take that back."""
 
     run: str
     comment: str = Field(min_length=1)
     text: str | None = None
-    """The question; empty takes it back. None words it from the comment."""
+    """Text of the question; empty takes the question back. None words the question from the comment."""
 
 
 @dataclass
 class _Opened:
-    """A run as the page needs it."""
+    """A run with the data that the page needs."""
 
     bench: JudgeBench
     folder: Path
@@ -69,7 +70,7 @@ class _Opened:
     validation: Validation
     found: GroupedOutputs
     labels: dict[str, Any] | None = None
-    """Further labels, once somebody asked."""
+    """The answer about further labels, once somebody asked for it."""
 
     @property
     def examples(self) -> list[Example]:
@@ -81,7 +82,8 @@ class _Opened:
         return self.bench.parts["development"].dimensions
 
     def tried(self, comments: Sequence[str]) -> list[dict[str, Any]]:
-        """What became of the questions that the run made of these comments, those that it asks first."""
+        """Return the fates of the questions that the run made of these comments, first the questions that joined its
+        judge."""
         texts = {*comments}
         rows = [each for each in self.result.questions if texts & {*each.comments}]
         rows.sort(key=lambda each: not each.joined)
@@ -90,16 +92,16 @@ class _Opened:
 
 @dataclass
 class DisagreementPage:
-    """Every method gives JSON and may be called from any thread."""
+    """The page Disagreements. Its methods may be called from any thread; those that answer requests return JSON."""
 
     bench_of: Callable[[str], tuple[JudgeBench, Path]]
-    """The judge of a run by the run's name, and the run's directory."""
+    """Returns the bench of a run's judge, and the run's directory, by the run's name."""
     by: str
     _kept: dict[Path, _Opened] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def add_to(self, app: web.Application) -> None:
-        """Have an application answer what the page asks for."""
+        """Have an application answer the page's requests."""
         add_read(app, "disagreements", self.disagreements, ("run",))
         add_read(app, "comment_groups", self.comment_groups, ("run",))
         add_read(app, "disagreement_outputs", self.outputs, ("run", "group", "start"))
@@ -107,7 +109,7 @@ class DisagreementPage:
         add_act(app, "want", AskedComment, self.want)
 
     def disagreements(self, run: str) -> dict[str, Any]:
-        """How often the judge and people differ, and on which questions."""
+        """Return how often the judge and people differ, and on which questions."""
         opened = self._open(run)
         found, parts = opened.found, [opened.bench.parts[each] for each in opened.splits]
         return {
@@ -131,7 +133,7 @@ class DisagreementPage:
         }
 
     def comment_groups(self, run: str) -> dict[str, Any]:
-        """Groups of like comments; the first call takes the time to group them."""
+        """Return groups of similar comments. The first call is slow, because it makes the groups."""
         opened = self._open(run)
         with self._lock:
             groups = opened.found.comment_groups
@@ -139,7 +141,7 @@ class DisagreementPage:
         return {"groups": rows, "more": len(groups) - len(rows), "said": opened.found.said}
 
     def outputs(self, run: str, group: str, start: str) -> dict[str, Any]:
-        """Some outputs of a group, from a place on."""
+        """Return some outputs of a group, from the place ``start`` on."""
         opened = self._open(run)
         if group.startswith("comment:"):
             self.comment_groups(run)
@@ -170,7 +172,7 @@ class DisagreementPage:
         return {"wanted": self._wanted(opened)}
 
     def labels(self, run: str) -> dict[str, Any]:
-        """How many labels are missing, and the outputs whose label would tell most, in the order of ``label``."""
+        """Return the number of missing labels, and the outputs to label next, in the order of ``askance label``."""
         opened = self._open(run)
         if opened.labels is None:
             opened.labels = self._further_labels(opened)
@@ -216,7 +218,7 @@ class DisagreementPage:
         return kept
 
     def _questions(self, opened: _Opened) -> list[dict[str, Any]]:
-        """The groups by question, those with most outputs first."""
+        """Return the groups by question, those with most outputs first."""
         found, rows = opened.found, []
         known = {each.id: each for each in opened.bench.judge.checklist.questions}
         for name, places in found.by_question.items():
@@ -269,7 +271,7 @@ class DisagreementPage:
 
 
 def _validation(bench: JudgeBench, folder: Path, config: Mapping[str, Any]) -> Validation:
-    """Whether validation is shown: a look at it is counted first (:class:`.ValidationLooks`)."""
+    """Say whether validation is shown. A look at it must be counted first (:class:`.ValidationLooks`)."""
     if config.get("learn_from") != "both":
         return "no"
     return "open" if bench.judge.hash in ValidationLooks(folder).judges() else "shut"
@@ -288,7 +290,7 @@ def _shown(text: Any) -> str | None:
 
 
 def _dimension(comment: str, example: Example, checklist: Checklist, rated: Sequence[str]) -> str:
-    """The dimension that a comment speaks of: its own, that of its question, else one that people rated."""
+    """Return the dimension of a comment: its own, that of its question, else one that people rated, else the first."""
     about = next((each.about for each in example.comment if " ".join(each.text.split()) == comment), None)
     of_question = {each.id: each.dimension for each in checklist.questions}
     named = [about or "", of_question.get(about or "", ""), *rated]
@@ -296,7 +298,7 @@ def _dimension(comment: str, example: Example, checklist: Checklist, rated: Sequ
 
 
 def _next(queue: Queue, examples: Sequence[Example], labelled: Any, left: Any) -> list[dict[str, Any]]:
-    """The outputs that would be asked about one after the other, if each of them got its label."""
+    """Return the next outputs to label, in order, as if each output got its label before the next is chosen."""
     asked: dict[Any, int] = {}
     labelled = labelled.copy()
     rows: list[dict[str, Any]] = []

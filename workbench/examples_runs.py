@@ -1,4 +1,4 @@
-"""The page Examples: what it asks for, and the examples of the workbench's runs with verdicts, labels and origins."""
+"""Answers to the page Examples: the examples of the workbench's runs with verdicts, labels and origins."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ from .saved_judges import ValidationLooks, judge_files
 logger = logging.getLogger(__name__)
 
 SAVE_EVERY = 0.5
-"""Seconds between two looks at whether the labelled data are to be written; the labels themselves are on the disk."""
+"""Seconds between two checks whether labelled data must be written. The labels themselves are written at once."""
 MOST_TABLES = 4
-"""Runs whose examples are kept in memory, and whose labels this process holds."""
+"""Most runs whose examples are kept in memory, and whose label files this process holds."""
 RUN_LABELS = "examples-labelled.jsonl"
-"""The examples of a run of a judge, with what people said of them on the page."""
+"""File of the examples of a judge's run, with the labels and comments that people gave on the page."""
 START = "start"
-"""The judge that a run began with, in place of a file."""
+"""Stands for the judge that a run began with, in place of a file name."""
 OPENED = ("every verdict on validation was opened, one by one",)
 
 
 class OpenedLook(PageMessage):
-    """A message of the page: the verdicts of a judge on validation are to be opened."""
+    """A message of the page: open a judge's verdicts on validation."""
 
     run: str
     file: str
 
 
 class RunExamples:
-    """Tables of the runs, the last ones used; its methods may be called from any thread."""
+    """Tables of the runs that were used last. Methods may be called from any thread."""
 
     def __init__(self, by: str, folder: Callable[[str], Path], bench: Callable[[str, str], JudgeBench]) -> None:
-        """``by`` is the name of the person; ``folder`` is the directory of a run, and ``bench`` a judge in one of its
-        files, by the run's name."""
+        """``by`` is the person's name. ``folder`` returns a run's directory by the run's name; ``bench`` returns the
+        judge in a file of that directory, by the names of run and file."""
         self._by, self._folder, self._bench, self._lock = by, folder, bench, RLock()
         self._tables: dict[Path, ExamplesTable] = {}
         self._columns: dict[tuple[Path, str, str], tuple[JudgeBench, JudgeColumns]] = {}
 
     def table(self, run: str) -> ExamplesTable:
-        """The examples of a run. Raises InputError where there is none, or a file of it is damaged."""
+        """Return the examples of a run. Raises InputError if there is no such run, or one of its files is damaged."""
         folder = self._folder(run)
         with self._lock:
             table = self._tables.pop(folder, None) or self._open(run, folder)
-            self._tables[folder] = table  # the last one used is the last one let go of
+            self._tables[folder] = table  # at the end of the dict, so that it is dropped last
             while len(self._tables) > MOST_TABLES:
                 self._let_go(next(iter(self._tables)))
         return table
@@ -97,7 +97,7 @@ class RunExamples:
         return _table(examples, splits_of(folder), session)
 
     def listed(self, asked: AskedExamples) -> dict[str, Any]:
-        """The rows that pass the filters, and what the page says around them: judges, questions, who labels."""
+        """Return the rows that pass the filters, and the rest of the page: judges, questions, and who labels."""
         table, (judge, before) = self.table(asked.run), self._judges(asked)
         session = table.session
         told = table.listed(asked, judge, before) | {
@@ -119,23 +119,23 @@ class RunExamples:
         }
 
     def one(self, asked: AskedExamples) -> dict[str, Any]:
-        """One example."""
+        """Return one example."""
         return self.table(asked.run).one(asked, *self._judges(asked))
 
     def sessions(self) -> list[LabelSession]:
-        """All that is labelled in now."""
+        """Return all sessions in which people label now."""
         with self._lock:
             return [each.session for each in self._tables.values() if each.session is not None]
 
     def open_validation(self, opened: OpenedLook) -> dict[str, Any]:
-        """Count a look at a judge's verdicts on validation, which are shown from then on. Raises AskanceError where it
-        cannot be written: then they stay shut."""
+        """Count a look at a judge's verdicts on validation, which are shown from then on. Raises AskanceError if the
+        look cannot be written: then the verdicts stay shut."""
         bench = self._bench(opened.run, opened.file)
         return {"looks": ValidationLooks(_run_of(bench)).add(bench.judge.hash, OPENED)}
 
     def why(self, run: str, question: str) -> dict[str, Any]:
-        """Where a question comes from, in paragraphs with their indents, as ``askance show --why`` says it. Its worth
-        on test is left out."""
+        """Return the origin of a question as paragraphs with indents, like ``askance show --why``, without its worth on
+        test."""
         folder = self._folder(run)
         graph = build_graph(folder)
         if f"question:{question}" not in graph:
@@ -146,7 +146,7 @@ class RunExamples:
         return {"lines": [[*each] for each in question_lines(story)], "examples": [*examples]}
 
     def _judges(self, asked: AskedExamples) -> tuple[JudgeColumns | None, JudgeColumns | None]:
-        """The judge whose verdicts are shown, and the earlier one that it is compared with."""
+        """Return the judge whose verdicts are shown, and the earlier judge that it is compared with."""
         folder = self._folder(asked.run)
         if not (folder / JUDGE_FILE).is_file():
             return None, None
@@ -155,7 +155,7 @@ class RunExamples:
         return self._columns_of(asked.run, asked.run, asked.file or JUDGE_FILE), before
 
     def _columns_of(self, run: str, of_run: str, file: str) -> JudgeColumns:
-        """Columns of a judge, which may be another run's, for the examples of a run."""
+        """Return the columns of a judge for the examples of a run. The judge may belong to another run."""
         key = self._folder(run), of_run, file
         kept = self._columns.get(key)
         if file == START:  # what a run began with does not change
@@ -170,20 +170,20 @@ class RunExamples:
 
 
 def shown_splits(bench: JudgeBench) -> frozenset[Split]:
-    """Splits whose verdicts may be seen one by one: development, and validation once that look was counted."""
+    """Return the splits whose single verdicts may be seen: development, and validation once a look was counted."""
     opened = bench.judge.hash in ValidationLooks(_run_of(bench)).judges()
     return frozenset(("development", "validation") if opened else ("development",))
 
 
 def splits_of(run: Path) -> dict[str, str]:
-    """The split of each example of a run, by its id, as its journal says it."""
+    """Read the split of each example from a run's journal, by example id."""
     events = [each for each in read_events(run / "journal.jsonl") if each["event"] == "split"]
     names = ("development", "validation", "test")
     return {each: name for name in names for each in (events[-1].get(name) or () if events else ())}
 
 
 def labelled_examples(run: Path) -> dict[str, Example]:
-    """The examples of a run with what people said of them on the page, by id; none where nobody did."""
+    """Read the examples of a run with people's labels and comments from the page, by id; empty if there are none."""
     file = run / RUN_LABELS
     return {each.id: each for each in load_examples(file, remarks=False)} if file.is_file() else {}
 
@@ -195,7 +195,7 @@ def _run_of(bench: JudgeBench) -> Path:
 
 
 def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callable[[], LabelSession]) -> ExamplesTable:
-    """The table, also where nothing can be labelled, as another process labels there, or the disk is read-only."""
+    """Make the table. It also works without labelling, if another process labels there or the disk is read-only."""
     try:
         return ExamplesTable(examples, splits, sit_down())
     except AskanceError as error:
@@ -203,7 +203,7 @@ def _table(examples: Sequence[Example], splits: dict[str, str], sit_down: Callab
 
 
 class FileExamples:
-    """One file that is labelled: nothing is said of a judge, and one rater is at the desk."""
+    """One file that one rater labels, without a judge."""
 
     def __init__(self, session: LabelSession) -> None:
         session.alone = True
@@ -211,20 +211,20 @@ class FileExamples:
         self._table = ExamplesTable(session.desk.asked, session=session, blind=True)
 
     def table(self, run: str) -> ExamplesTable:
-        """The table, whatever the name."""
+        """Return the table; the name of a run does not matter."""
         return self._table
 
     def listed(self, asked: AskedExamples) -> dict[str, Any]:
-        """The rows."""
+        """Return the rows that pass the filters, and who labels."""
         desk = self._session.seat(asked.rater)
         return self._table.listed(asked, None, None) | {"alone": True, "labelling": self._session.about(desk)}
 
     def one(self, asked: AskedExamples) -> dict[str, Any]:
-        """One example."""
+        """Return one example."""
         return self._table.one(asked, None, None)
 
     def sessions(self) -> Iterable[LabelSession]:
-        """The one."""
+        """Return the only session."""
         return (self._session,)
 
 
@@ -232,7 +232,7 @@ ExamplesRoom = RunExamples | FileExamples
 
 
 def add_examples(app: web.Application, room: ExamplesRoom) -> None:
-    """Let an application answer what the page asks for; labelled data are written while it runs, and at its end."""
+    """Have an application answer the page's requests. It writes labelled data while it runs, and at its end."""
     add_query(app, "examples", AskedExamples, room.listed)
     add_query(app, "example", AskedExamples, room.one)
     add_query(app, "state", Labeller, partial(_say, room, "state"))
@@ -254,7 +254,7 @@ def _session(room: ExamplesRoom, run: str) -> LabelSession:
 
 
 async def _keeping(room: ExamplesRoom, app: web.Application) -> AsyncIterator[None]:
-    """Write the labelled data after labels, and let the files go in the end."""
+    """Write changed labelled data every :data:`SAVE_EVERY` seconds, and close the label files at the end."""
 
     async def keep() -> None:
         while True:
@@ -272,7 +272,7 @@ async def _keeping(room: ExamplesRoom, app: web.Application) -> AsyncIterator[No
 
 
 def write_labelled(sessions: Iterable[LabelSession]) -> None:
-    """Write labelled data that changed; one that cannot be written is said on its page and in the terminal."""
+    """Write labelled data that changed. The page and the terminal show the problem if a file cannot be written."""
     for each in [*sessions]:
         before = each.problem
         try:
@@ -283,6 +283,6 @@ def write_labelled(sessions: Iterable[LabelSession]) -> None:
 
 
 def add_runs(app: web.Application, room: RunExamples) -> None:
-    """Let an application answer what the page asks of runs alone."""
+    """Have an application answer the requests that are only for runs."""
     add_read(app, "why", room.why, ("run", "question"))
     add_act(app, "look", OpenedLook, room.open_validation)

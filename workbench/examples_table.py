@@ -1,8 +1,8 @@
-"""The examples of a run, or of a file that is labelled, as the page Examples shows them: filters, rows, and one whole.
+"""The examples of a run, or of a labelled file, for the page Examples: filters, rows, and one example in full.
 
-Raters are blind to each other: what another one said of an output here is shown, and counted by a filter, once the
-rater who asks has labelled it. A judge's verdicts on test examples are never shown: their one look was the run's. Those
-on validation are shown once a look at it was counted.
+Raters are blind to each other. A rater sees another rater's answers on an output, and filters count these answers, only
+after labelling the output. A judge's verdicts on test examples are never shown, because the run took the only look at
+them. Verdicts on validation are shown once a look at validation was counted.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .judge_bench import Cells, JudgeBench, Split
 
 Mask = NDArray[np.bool_]
 UNSURE = 0.1
-"""A score that is no further than this from the threshold is an unsure one."""
+"""Largest distance from the threshold at which a score counts as unsure."""
 MOST_ROWS = 100
-"""Rows of the list that are sent at once."""
+"""Most rows of the list that are sent at once."""
 MOST_CHARS = 110
-"""Characters of an output in the list."""
+"""Most characters of an output in the list."""
 BLIND = "The judge's verdicts and other people's labels are shown once you have labelled this output."
 SHUT = {
     "test": "This is a test example, so the judge's verdicts stay shut. The run looked at them once, to say what its judge is "
@@ -50,7 +50,7 @@ SHUT = {
 
 @dataclass(frozen=True)
 class JudgeColumns:
-    """One judge's scores and answers; NaN where there are none, or they are shut."""
+    """One judge's scores and answers; NaN where there are none, or where they are not shown."""
 
     judge: KeptJudge
     shown: frozenset[Split]
@@ -61,17 +61,17 @@ class JudgeColumns:
     passed: Cells
     """1 where the output passes, 0 where not; shape (examples,)."""
     people: Cells
-    """1 where people pass an output, 0 where they fail it, by the run's data; shape (examples,)."""
+    """1 where people pass an output in the run's data, 0 where they fail it; shape (examples,)."""
     p_good: Cells
-    """P(the good answer) as the scores take it; shape (examples, questions)."""
+    """P(the good answer), as it enters the scores; shape (examples, questions)."""
     answers: Cells
     """1 for yes, 0 for no; shape (examples, questions)."""
     parts: Sequence[VerdictColumns]
     """Verdicts by split."""
     part_of: NDArray[np.int8]
-    """Place among ``parts`` of each example's verdicts; -1 where it has none."""
+    """Place in ``parts`` of each example's verdicts, -1 for an example without verdicts; shape (examples,)."""
     row_of: NDArray[np.int32]
-    """Place of each verdict in its part, -1 where there is none; shape (examples, questions)."""
+    """Place of each verdict in its part, -1 without a verdict; shape (examples, questions)."""
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -79,13 +79,13 @@ class JudgeColumns:
         return {each.id: place for place, each in enumerate(self.judge.checklist.questions)}
 
     def verdict(self, example: int, question: str) -> Verdict | None:
-        """The verdict on the example at a place; None where there is none."""
+        """Return the verdict on the example at a place; None if there is none."""
         row = self.row_of[example, self.places[question]] if question in self.places else -1
         return None if row < 0 else self.parts[self.part_of[example]][int(row)]
 
     @cached_property
     def opinions(self) -> Opinions:
-        """The judge as labelling takes it, to choose what is asked first."""
+        """The judge's opinions for labelling, which orders the outputs by them."""
         good = np.array([each.good == "yes" for each in self.judge.checklist.questions])
         answers = np.where(good, self.answers, 1.0 - self.answers)
         one = JudgeOpinion(self.judge.asked, self.scores, self.threshold, answers, self.p_good)
@@ -93,12 +93,12 @@ class JudgeColumns:
 
     @cached_property
     def distance(self) -> Cells:
-        """How far each score is from the threshold, infinity where there is none."""
+        """Distance of each score from the threshold, infinity without a score; shape (examples,)."""
         return np.nan_to_num(np.abs(self.scores - self.threshold), nan=np.inf)
 
     def changed_since(self, before: JudgeColumns) -> NDArray[np.bool_]:
-        """Whether an example is on another side than by an earlier judge, or has another answer to a question that both
-        ask. False where either of them said nothing."""
+        """Mark the examples that pass by only one of this and an earlier judge, or that have another answer to a
+        question that both ask. A missing score or answer never counts as a change. Shape (examples,)."""
         changed = _apart(self.passed, before.passed)
         for name, place in self.places.items():
             if name in before.places:
@@ -107,8 +107,8 @@ class JudgeColumns:
 
 
 def judge_columns(bench: JudgeBench, examples: Sequence[Example], shown: frozenset[Split]) -> JudgeColumns:
-    """Columns for these examples, in their order, of the splits that are shown. A verdict of other texts than an
-    example's is none of it."""
+    """Return the columns for these examples, in their order; only the ``shown`` splits have values. If an example's
+    texts differ from those that were judged, its verdicts are not used."""
     judge, size = bench.judge, (len(examples), len(bench.judge.checklist.questions))
     places = {each.id: place for place, each in enumerate(examples)}
     scores, passed, people = (np.full(size[0], np.nan) for _ in range(3))
@@ -145,42 +145,42 @@ def _apart(one: Cells, other: Cells) -> NDArray[np.bool_]:
 
 
 class AskedExamples(PageMessage):
-    """What the page asks for, as its address has it: which judge, which filters, which example."""
+    """A request of the page, as in its address: the judge, the filters and the example."""
 
     run: str = ""
     file: str = ""
     split: str = ""
     disagree: bool = False
-    """The judge and people disagree."""
+    """Filter: the judge and people disagree."""
     raters: bool = False
-    """Raters disagree."""
+    """Filter: raters disagree."""
     unsure: bool = False
-    """The judge is unsure."""
+    """Filter: the judge is unsure."""
     yes: str = ""
-    """The id of a question to which the answer is yes."""
+    """Filter: the answer to the question with this id is yes."""
     since: str = ""
-    """An earlier judge, as RUN/FILE: its verdict is another."""
+    """Filter: the verdict of this earlier judge, as RUN/FILE, is another."""
     id: str = ""
-    """The example that is shown."""
+    """Id of the example that is shown."""
     start: int = Field(0, ge=0)
-    """Row from which the list is wanted where no example is shown."""
+    """First row of the list, if no example is shown."""
     rater: RaterName | None = None
     blind: bool = False
-    """Whether verdicts and people's labels are wanted only of what this rater has labelled."""
+    """Whether verdicts and people's labels are wanted only for outputs that this rater has labelled."""
 
 
 @dataclass
 class ExamplesTable:
-    """Examples with the desk at which they are labelled."""
+    """Examples with the session in which they are labelled."""
 
     examples: Sequence[Example]
     splits: Mapping[str, str] = field(default_factory=dict)
-    """By example; empty where nothing was split."""
+    """Split of each example, by id; empty if nothing was split."""
     session: LabelSession | None = None
     why_shut: str | None = None
-    """Why nothing can be labelled, where there is no session."""
+    """Why nothing can be labelled, if there is no session."""
     blind: bool = False
-    """Whether verdicts and people's labels are never shown before a rater's own."""
+    """Whether verdicts and people's labels are never shown before a rater's own label."""
 
     def __post_init__(self) -> None:
         self.places = {each.id: place for place, each in enumerate(self.examples)}
@@ -190,7 +190,7 @@ class ExamplesTable:
         self._split = np.array([self.splits.get(each.id, "") for each in self.examples])
 
     def listed(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
-        """The rows that pass the filters, around the example that is shown, and how many each filter has."""
+        """Return the rows that pass the filters, around the shown example, and the number of examples by filter."""
         with self._held():
             desk = self._desk(asked)
             people, entries = self._people(desk, judge), {} if desk is None else desk.entries(blind=True)
@@ -227,7 +227,8 @@ class ExamplesTable:
         }
 
     def one(self, asked: AskedExamples, judge: JudgeColumns | None, before: JudgeColumns | None) -> dict[str, Any]:
-        """One example: its texts, every question's verdict, and what people said. InputError where it is none."""
+        """Return one example: its texts, each question's verdict, and what people said. InputError if there is no such
+        example."""
         if (place := self.places.get(asked.id)) is None:
             raise InputError(f"There is no example '{asked.id}' with an output here.")
         example = self.examples[place]
@@ -255,7 +256,7 @@ class ExamplesTable:
         }
 
     def _shut(self, example: str, judge: JudgeColumns | None) -> str | None:
-        """Why the verdicts on an example are not shown; None where they are."""
+        """Say why the verdicts on an example are not shown; None if they are shown."""
         split = self.splits.get(example)
         if judge is None or split in judge.shown:
             return None
@@ -271,7 +272,8 @@ class ExamplesTable:
         return None if self.session is None else self.session.seat(asked.rater)
 
     def _people(self, desk: Desk | None, judge: JudgeColumns | None) -> Cells:
-        """1 where people pass an output, 0 where they fail it, NaN where neither, or this rater may not see it yet."""
+        """Return 1 where people pass an output and 0 where they fail it. NaN where they say neither, or where this
+        rater may not see their labels yet."""
         if desk is not None:
             return np.array([np.nan if each is None else each for each in desk.people(blind=True)], dtype=np.float64)
         return np.full(len(self.examples), np.nan) if judge is None else judge.people
@@ -284,7 +286,7 @@ class ExamplesTable:
         people: Cells,
         entries: Mapping[str, Sequence[Entry]],
     ) -> dict[str, Mask]:
-        """By filter, whether each example passes it."""
+        """Return a mask for each filter: whether each example passes it."""
         masks = {"raters": self._raters_differ.copy()}
         for name, theirs in entries.items():
             place = self.places[name]
@@ -301,7 +303,7 @@ class ExamplesTable:
 
 
 def _by_rater(example: Example) -> list[tuple[str, dict[str, Any]]]:
-    """What each rater said in the data, by name, or by place where there is none."""
+    """Return each rater's answers in the data, with the rater's name, or the rater's place if there is no name."""
     places = max(map(len, example.human.values()), default=0)
     names = [*(name or f"rater {place}" for place, name in enumerate(example.raters, 1))]
     names = names or (["people"] if places == 1 else [f"rater {place}" for place in range(1, places + 1)])
@@ -319,13 +321,13 @@ def _by_rater(example: Example) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _differ(given: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two raters gave another label, or another answer to a question."""
+    """Whether two raters gave different labels, or different answers to a question."""
     names = {name for each in given for name in each}
     return any(len({float(each[name]) for each in given if name in each}) > 1 for name in names)
 
 
 def _learned(judge: JudgeColumns) -> dict[str, list[str]]:
-    """Ids of the judge's questions by the comment that they were made of."""
+    """Map each comment to the ids of the judge's questions that were made from it."""
     found: dict[str, list[str]] = {}
     for name, origin in judge.judge.origins.items():
         for text in origin.comments:
@@ -341,7 +343,7 @@ def _sides(judge: JudgeColumns, before: JudgeColumns | None, place: int) -> dict
 
 
 def _verdicts(judge: JudgeColumns, before: JudgeColumns | None, place: int) -> list[dict[str, Any]]:
-    """Every question with its verdict; none of an example whose verdicts are shut."""
+    """Return every question with its verdict; nothing for an example whose verdicts are not shown."""
     rows = []
     for question in judge.judge.checklist.questions if judge.part_of[place] >= 0 else ():
         now = judge.verdict(place, question.id)

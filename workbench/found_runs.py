@@ -1,4 +1,4 @@
-"""Runs under a directory: what each was asked, what it decided and gained, what it cost, and how far it is."""
+"""Runs under a directory: the command, the decision, the gain, the cost and the progress of each run."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ..prompts.formatting import money
 from ..stats.differences import difference_dict
 
 MOST_DEEP = 6
-"""Folders below the directory that are looked into."""
+"""Most levels of folders below the directory that are searched."""
 PARTS_OF_A_RUN = ("inputs", "prompts", "verdicts", TARGETS)
 LOCK_EVERY = 5.0
-"""Seconds between two looks at whether a process works on a run: its lock is taken for that."""
+"""Seconds between two checks whether a process works on a run. Each check takes the run's lock."""
 WAITS = 10.0
-"""Seconds that a save waits for another one."""
+"""Most seconds that a save waits for another save."""
 RUN_FILES = ("config.yaml", "journal.jsonl", "result.json", CERTIFICATE_FILE)
 JUDGE_ALONE = "A judge without a run: it can be looked at, changed and saved, and nothing was measured."
 
 
 @dataclass
 class FoundRuns:
-    """The runs under a directory; what was read of one that is finished is kept until its files change."""
+    """The runs under a directory. Data of a finished run are kept in memory until its files change."""
 
     root: Path
     _named: dict[str, Path] = field(default_factory=dict)
@@ -43,14 +43,14 @@ class FoundRuns:
     _progress: dict[Path, tuple[RunProgress, float, bool]] = field(default_factory=dict)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every run as the page shows it, the newest first; a damaged one says what is wrong with it."""
+        """Return every run as JSON for the page, the newest first. A damaged run has a ``problem`` in words."""
         self._named = {self._name(each): each for each in run_folders(self.root)}
         rows = [self._row(folder) for folder in self._named.values()]
         return sorted(rows, key=lambda row: row["when"], reverse=True)
 
     def folder(self, name: str) -> Path:
-        """Directory of a run by its name in :meth:`rows`. Raises InputError where there is no such run."""
-        if name not in self._named:  # it may be new since the page was shown
+        """Return the directory of a run by its name in :meth:`rows`. Raises InputError if there is no such run."""
+        if name not in self._named:  # the run may be new since the page was shown
             self._named = {self._name(each): each for each in run_folders(self.root)}
         if (found := self._named.get(name)) is None:
             raise InputError(f"There is no run '{name}' under {self.root}.")
@@ -63,6 +63,7 @@ class FoundRuns:
         stamp = tuple(changed_at(folder / name) for name in (*RUN_FILES, JUDGE_FILE))
         if folder in self._kept and self._kept[folder][0] == stamp:
             return self._kept[folder][1]
+        # The time of the judge's file counts only if there is no run.
         when = datetime.fromtimestamp(max(stamp[:-1]) or stamp[-1] or changed_at(folder), UTC).isoformat(
             timespec="seconds"
         )
@@ -116,13 +117,13 @@ class FoundRuns:
 
 
 def run_folders(root: Path) -> Iterator[Path]:
-    """Directories of runs, and of judges without one, under a directory, itself included."""
+    """List the directories of runs, and of judges without a run, under a directory, itself included."""
     return (here for here, names, is_run in shown_folders(root) if is_run or JUDGE_FILE in names)
 
 
 def shown_folders(root: Path) -> Iterator[tuple[Path, list[str], bool]]:
-    """Folders under a directory, itself included, with the names of their files and whether each is a run's; the parts
-    of a run are left out, and hidden folders. Links are not followed."""
+    """Yield the folders under a directory, itself included: path, names of files, and whether the folder is a run's.
+    Parts of a run and hidden folders are left out. Links are not followed."""
     depth = len(root.parts)
     for place, folders, names in os.walk(root):
         here = Path(place)
@@ -140,7 +141,7 @@ def _is_run(here: Path, folders: list[str], names: list[str]) -> bool:
 
 
 def _migration(folder: Path) -> dict[str, Any]:
-    """A migration to several targets, or of a prompt that writes."""
+    """Return the row of a migration to several targets, or of a generator's prompt."""
     found = read_certificate(folder)
     decided = {name: each.decision.replace("_", " ") for name, each in found.targets.items()}
     differences = [each.difference.model_dump() for each in found.targets.values() if each.difference.value is not None]
@@ -165,7 +166,7 @@ def _model(config: dict[str, Any]) -> str:
 
 
 def changed_at(path: Path) -> float:
-    """When a file or folder changed last; 0 where there is none."""
+    """Return when a file or folder changed last, in seconds since 1970; 0 if there is none."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -174,8 +175,8 @@ def changed_at(path: Path) -> float:
 
 @contextmanager
 def saving(folder: Path, lock: str) -> Iterator[None]:
-    """Hold a folder while a numbered file is saved in it, so that two windows that save at once get a file each. Raises
-    AskanceError where another one takes too long, or nothing can be written."""
+    """Lock a folder while a numbered file is saved in it, so that two windows that save at once get a file each. Raises
+    AskanceError if another save takes too long, or nothing can be written."""
     try:
         folder.mkdir(exist_ok=True)
         with FileLock(folder / lock, timeout=WAITS):

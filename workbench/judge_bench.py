@@ -1,7 +1,7 @@
-"""A judge on the bench: its stored verdicts on development and validation, and its agreement with people as edited.
+"""A judge on the bench: its stored verdicts on development and validation, and its agreement with people after edits.
 
-Figures come from the table of each question's worth on each example, so a change costs no call and no look at a file.
-The test examples are not here: their one look was the run's.
+All figures come from a table with the worth of each answer, so an edit costs no call and reads no file. The test
+examples are left out: they may be looked at only once, and the run did that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Split = Literal["development", "validation"]
 SPLITS: tuple[Split, ...] = ("development", "validation")
 Cells = NDArray[np.float64]
 MOST_LISTED = 200
-"""Outputs that change sides which are named; the others are counted."""
+"""Most named outputs among those that change sides; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -53,47 +53,47 @@ class JudgeState:
     """A judge's scores and passes on one split."""
 
     scores: Cells
-    """On the dimensions that people rated, NaN where a verdict is missing; shape (examples,)."""
+    """Scores on the dimensions that people rated, NaN where a verdict is missing; shape (examples,)."""
     decided: Cells
-    """The scores that are held against the threshold."""
+    """Scores that are compared with the threshold; shape (examples,)."""
     threshold: float
 
     @cached_property
     def passed(self) -> Cells:
-        """1 where an output passes, 0 where not, NaN where there is no score."""
+        """1 where an output passes, 0 where it fails, NaN where there is no score; shape (examples,)."""
         return np.where(np.isnan(self.decided), np.nan, passes(np.nan_to_num(self.decided), self.threshold))
 
 
 @dataclass(frozen=True)
 class BenchPart:
-    """One split: its examples, the worth of every answer, and people's scores."""
+    """One split: its examples, the worth of every answer, and people's scores of the examples."""
 
     examples: Sequence[Example]
     verdicts: VerdictColumns
     worth: Cells
-    """P(the good answer) by the kept judge, NaN where there is none; shape (examples, questions)."""
+    """P(the good answer) of each question by the kept judge, NaN without a verdict; shape (examples, questions)."""
     dimensions: tuple[str, ...]
-    """Dimensions that people rated; none where nobody rated any."""
+    """Dimensions that people rated; empty if there are none."""
     wanted: Cells
-    """People's score in [0, 1]; NaN where there is none."""
+    """People's scores in [0, 1], NaN without a score; shape (examples,)."""
     labels: Cells | None
-    """1 where people passed an output, 0 where they failed it, NaN where neither; None where they gave scores."""
+    """1 where people passed an output, 0 where they failed it, else NaN; None if people gave scores, not labels."""
     groups: Sequence[str] | None
     reason: str | None = None
-    """Why there are no scores of people."""
+    """Why there are no scores by people; None if there are some."""
     targets: Targets | None = None
-    """People's scores by dimension; None where ``reason`` says why."""
+    """People's scores by dimension; None if ``reason`` says why there are none."""
     asked_worth: Cells | None = None
-    """The worth of the answers to the questions that a person worded; shape (examples, asked)."""
+    """Worth of the answers to the questions that a person worded; shape (examples, asked)."""
 
     @cached_property
     def all_worth(self) -> Cells:
-        """The worth of all answers, those to the judge's own questions first."""
+        """Worth of all answers, first to the judge's own questions, then to those that a person worded."""
         return self.worth if self.asked_worth is None else np.hstack([self.worth, self.asked_worth])
 
     @cached_property
     def of_people(self) -> Cells:
-        """The labels, or else the scores."""
+        """People's labels, or their scores if there are no labels."""
         return self.wanted if self.labels is None else self.labels
 
 
@@ -107,8 +107,8 @@ class JudgeBench:
         run: Path | None = None,
         asked: Sequence[AskedQuestion] = (),
     ) -> None:
-        """``run`` is the directory of its run, where it has one. ``asked`` are questions that a person worded: they
-        are off until somebody turns them on, and their verdicts are in ``asked_worth`` of the parts."""
+        """``run`` is the directory of the judge's run, if there is one. ``asked`` are questions that a person worded.
+        They are off until somebody turns them on; the worth of their answers is ``asked_worth`` of the parts."""
         self.judge, self.parts, self.run, self.asked = judge, parts, run, asked
         self.all = (*judge.checklist.questions, *(each.question for each in asked))
         self.places = {each.id: place for place, each in enumerate(self.all)}
@@ -117,17 +117,18 @@ class JudgeBench:
         self.kept = {name: self.state(judge, name) for name in parts}
 
     def state(self, judge: KeptJudge, split: Split) -> JudgeState:
-        """Scores of the judge, or of one that was edited from it."""
+        """Compute the scores and passes of the judge, or of an edited copy."""
         table = self.table(judge, split)
         scores = table.on(self.parts[split].dimensions or ("overall",))
         threshold = HALF if judge.threshold is None else judge.threshold
         return JudgeState(scores, table.on(judge.threshold_of), threshold)
 
     def table(self, judge: KeptJudge, split: Split) -> TabledScores:
-        """Scores of the judge, or of one that was edited from it, overall and by dimension."""
+        """Compute the scores of the judge, or of an edited copy, overall and by dimension."""
         part, before = self.parts[split], self.all
         columns = [self.places[each.id] for each in judge.checklist.questions]
         worth = part.all_worth[:, columns]
+        # The columns hold P(the good answer) before the edit, and an edit may turn a question round.
         turned = [
             each.good != before[place].good for each, place in zip(judge.checklist.questions, columns, strict=True)
         ]
@@ -135,7 +136,8 @@ class JudgeBench:
         return scores_of_worth(part.examples, judge.checklist, worth)
 
     def figures(self, split: Split, changed: KeptJudge | None = None) -> dict[str, Any]:
-        """Agreement with people on one split, as the page draws it; of a changed judge with the difference."""
+        """Return the agreement with people on one split, as JSON for the page; for a changed judge, with the difference
+        to the kept judge."""
         part, before = self.parts[split], self.kept[split]
         if part.reason is not None:
             return {"n": 0, "examples": len(part.examples), "reason": part.reason}
@@ -158,13 +160,13 @@ class JudgeBench:
         return row
 
     def unasked(self, changed: KeptJudge | None, split: Split) -> list[str]:
-        """Ids of the questions of the judge, or of the changed one, that the model never answered on a split."""
+        """Return the ids of questions, of the judge or the changed judge, that the model never answered on a split."""
         worth, checklists = self.parts[split].all_worth, [each.checklist for each in (self.judge, changed) if each]
         ids = dict.fromkeys(each.id for checklist in checklists for each in checklist.questions if each.weight > 0)
         return [] if not len(worth) else [each for each in ids if np.isnan(worth[:, self.places[each]]).all()]
 
     def known(self, part: BenchPart, before: JudgeState, after: JudgeState) -> NDArray[np.bool_]:
-        """Examples that people and both judges have a score of, so that the difference is a paired one."""
+        """Mark the examples that people and both judges scored, so that the difference is paired; shape (examples,)."""
         columns = [part.of_people, *(each for state in (before, after) for each in (state.scores, state.decided))]
         every: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(np.vstack(columns)))
         return every
@@ -172,7 +174,7 @@ class JudgeBench:
     def differences(
         self, part: BenchPart, before: JudgeState, after: JudgeState, known: NDArray[np.bool_]
     ) -> dict[str, Difference]:
-        """Paired differences of kappa, where people gave labels, and of Spearman's correlation."""
+        """Return the paired differences of Spearman's correlation and, if people gave labels, of kappa."""
         groups, found = _groups(part, known), {}
         pairs = zip(_influenced(part, before, known).items(), _influenced(part, after, known).values(), strict=True)
         for (name, old), new in pairs:
@@ -196,9 +198,9 @@ class JudgeBench:
         return row | {"confusion": dict(zip(CELLS, counts, strict=True))}
 
     def questions(self) -> list[dict[str, Any]]:
-        """The table of the checklist: each question with its agreement with people and its worth on development.
-        Agreement is Spearman's correlation of the question's worth with people's scores. Worth is how much the judge's
-        agreement falls without the question, a paired difference."""
+        """Return the table of the checklist: each question with its agreement with people and its worth on
+        development. Agreement is Spearman's correlation of P(the good answer) with people's scores. Worth is how much
+        the judge's agreement falls without the question, a paired difference."""
         rows, asked = [], {each.question.id: each for each in self.asked}
         for place, each in enumerate(self.all):
             origin = asked[each.id].origin if each.id in asked else self.judge.origins.get(each.id)
@@ -229,7 +231,7 @@ class JudgeBench:
 
     def _worth(self, part: BenchPart, place: int) -> dict[str, Any] | None:
         questions, before = self.judge.checklist.questions, self.kept["development"]
-        if place >= len(questions):  # a person worded it: what the judge would gain by it
+        if place >= len(questions):  # a person worded the question: its worth is what the judge would gain
             more = self.judge.checklist.model_copy(update={"questions": [*questions, self.all[place]]})
             without, before = before, self.state(replace(self.judge, checklist=more), "development")
         else:
@@ -258,7 +260,7 @@ def _groups(part: BenchPart, known: NDArray[np.bool_]) -> list[str] | None:
 
 
 def _moved(part: BenchPart, before: JudgeState, after: JudgeState) -> dict[str, Any]:
-    """Outputs that pass by one judge and not by the other, those that people speak of first."""
+    """Return the outputs that pass by only one of the two judges, those that people scored first."""
     moved = np.flatnonzero((before.passed != after.passed) & ~np.isnan(before.passed) & ~np.isnan(after.passed))
     people = np.isnan(part.of_people[moved])
     listed = moved[np.argsort(people, kind="stable")][:MOST_LISTED]
@@ -280,7 +282,7 @@ def _moved(part: BenchPart, before: JudgeState, after: JudgeState) -> dict[str, 
 def bench_part(
     judge: KeptJudge, examples: Sequence[Example], verdicts: VerdictColumns, asked: Sequence[AskedQuestion] = ()
 ) -> BenchPart:
-    """A split of the examples, from verdicts that may be of others too; ``asked`` as in :class:`JudgeBench`."""
+    """Make the part of one split. Verdicts on other examples are ignored. ``asked`` is as in :class:`JudgeBench`."""
     ids = list(column(examples, "id"))
     mine = verdicts.only(verdicts.places("example", ids) >= 0)
     soft = judge.settings.get("scores") != "hard"
@@ -307,9 +309,9 @@ def bench_part(
 
 
 def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example] | None = None) -> JudgeBench:
-    """The bench of a judge: that of a finished run, or in a ``file`` of its directory, or of a judge alone, which has
-    no examples. ``people`` are examples with further labels, by id, in place of the run's. Raises InputError where
-    there is no such judge, the run is not finished, or a file is damaged."""
+    """Load the bench of a finished run's judge, or of the judge in a ``file`` of its directory. A judge without a run
+    has no examples. ``people`` are examples with further labels, by id; they replace the run's examples. Raises
+    InputError if there is no such judge, the run is not finished, or a file is damaged."""
     judge = load_judge(run if file in (None, JUDGE_FILE) else run / str(file))
     if not RunDirectory(run).config_file.is_file():
         nothing = np.zeros((0, len(judge.checklist.questions)))
@@ -319,8 +321,8 @@ def load_bench(run: Path, file: str | None = None, people: Mapping[str, Example]
 
 
 def load_start(run: Path) -> JudgeBench:
-    """The bench of the judge that a run began with: its prompt and checklist, without threshold and calibration. Raises
-    InputError where the run kept nothing of it."""
+    """Load the bench of a run's starting judge: its prompt and checklist, without threshold and calibration. Raises
+    InputError if the run kept no checklist or no verdicts of that judge."""
     judge, directory = load_judge(run), RunDirectory(run)
     _, checklist, _ = directory.read_inputs()
     files = sorted((run / "verdicts").glob("000-*.jsonl"))

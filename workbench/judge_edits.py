@@ -1,4 +1,4 @@
-"""Edits of a judge by a person: questions off, turned round, weighed or moved, and another threshold."""
+"""Edits of a judge by a person: questions turned off, turned round, weighed or moved, and another threshold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_QUESTIONS = 5_000
 
 
 class EditedQuestion(PageMessage):
-    """One row of the page's table."""
+    """One question in the page's table."""
 
     id: str
     on: bool = True
@@ -27,14 +27,14 @@ class EditedQuestion(PageMessage):
 
 
 class JudgeEdit(PageMessage):
-    """The whole table, in its order, and the threshold."""
+    """The whole table of questions, in the page's order, and the threshold."""
 
     questions: tuple[EditedQuestion, ...] = Field(max_length=MOST_QUESTIONS)
     threshold: float | None = Field(None, ge=0, le=1)
 
     @classmethod
     def of(cls, judge: KeptJudge, threshold: float | None, further: Sequence[Question] = ()) -> JudgeEdit:
-        """The table of a judge as it is; ``further`` questions, which it does not have, are off."""
+        """Make the table of an unedited judge. The ``further`` questions, which the judge does not ask, are off."""
         rows = [EditedQuestion(id=each.id, good=each.good, weight=each.weight) for each in judge.checklist.questions]
         rows += [EditedQuestion(id=each.id, on=False, good=each.good, weight=each.weight) for each in further]
         return cls(questions=tuple(rows), threshold=threshold)
@@ -43,14 +43,16 @@ class JudgeEdit(PageMessage):
 def edited_judge(
     judge: KeptJudge, edit: JudgeEdit, asked: Sequence[AskedQuestion] = ()
 ) -> tuple[KeptJudge, tuple[str, ...]]:
-    """The judge as a person edited it, and what was changed, a sentence each; none where nothing was. ``asked`` are
-    questions that a person worded: they are the judge's where they are on. Its figures, its decision and its thresholds
-    between steps are those of another judge, and are left out. Raises InputError where the table has other questions
-    than the judge, nothing is left to ask, or stored verdicts do not tell."""
+    """Return the judge as a person edited it, and the changes, one sentence each; none if nothing was changed.
+
+    ``asked`` are questions that a person worded; those that are on join the judge. The edited judge has no figures,
+    no decision and no thresholds between steps, because these belong to the judge before the edit. Raises InputError
+    if the table has other questions than the judge, no question is left, or the judge does not allow an edit.
+    """
     known = {each.id: each for each in judge.checklist.questions}
     further = {each.question.id: each for each in asked}
     rows = {each.id: each for each in edit.questions}
-    # one that was asked in another window meanwhile is off in this one
+    # A question that was asked in another window meanwhile may be missing in this table: it counts as off.
     if len(rows) < len(edit.questions) or not known.keys() <= rows.keys() <= known.keys() | further.keys():
         raise InputError("The table has other questions than the judge. Open the page again.")
     joined = {name: each for name, each in further.items() if name in rows and rows[name].on}
@@ -96,7 +98,7 @@ def edited_judge(
 
 
 def _checklist(before: Checklist, on: list[Question]) -> Checklist:
-    """The checklist with the questions that are on, in their order."""
+    """Return the checklist with only the questions that are on, in their order."""
     part = before.of([each for each in before.questions if each.id in {one.id for one in on}])
     return (part or before).model_copy(update={"questions": on})
 
@@ -122,7 +124,8 @@ def _said_of(known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) 
 
 
 def _order(checklist: Checklist, edit: JudgeEdit) -> list[str]:
-    """The kinds of criteria stay apart, so only the order within each counts."""
+    """Say whether the order of the questions changed."""
+    # The kinds of criteria stay apart, so only the order within each kind counts.
     on = [each.id for each in edit.questions if each.on]
     for kind in (checklist.asked, checklist.checks, checklist.measures):
         before = [each.id for each in kind if each.id in on]

@@ -1,4 +1,4 @@
-"""``label``: people's labels on a page of this machine, which a server for this machine alone hands out."""
+"""``label``: people label outputs on a page that is served on this machine only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_BYTES = 8 * MOST_COMMENT
 
 
 def label_application(token: str, session: LabelSession) -> web.Application:
-    """The page Examples on one file that is labelled, below a token."""
+    """Make the application with the page Examples for one file to label, below a token."""
     app = guarded_application(token, MOST_BYTES)
     add_examples(app, FileExamples(session))
     app.router.add_get("/{token}/{file:[a-z.]*}", page_files(__package__ or "", {"": "examples.html"}))
@@ -45,20 +45,20 @@ class Labelled(RaterCount):
 
     output: Path
     labels: Path
-    """The counts of each rater's labels."""
+    """File with the labels of each rater."""
     rater: str
     added: int
     """Outputs labelled in this session."""
     outputs: int
     more: int
-    """Labels that the acceptance test still needs, see ``enough``."""
+    """Number of labels that the acceptance test still needs; ``enough`` says it in words."""
     enough: str
     agreement: str | None
     steps: tuple[str, ...] = ()
-    """Steps of the label, from worst to best; none where it is pass or fail."""
+    """Steps of the label, from worst to best; empty if the label is pass or fail."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the result as JSON for ``--json``."""
         return {name: str(each) if isinstance(each, Path) else each for name, each in vars(self).items()}
 
 
@@ -71,19 +71,20 @@ def label(
     ready: Callable[[str, str], None] | None = None,
     **options: Unpack[LabelSettings],
 ) -> Labelled:
-    """Serve the page until Ctrl-C (SIGINT) or SIGTERM; every label is on the disk as soon as the page says so. Raises
-    InputError where the data, a judge or a setting is wrong, or ``output`` is there and was not made by this. Raises
-    AskanceError where another process is labelling into ``output``, the port is taken, or nothing can be written.
+    """Serve the page until Ctrl-C (SIGINT) or SIGTERM. Every label is on the disk as soon as the page says so. Raises
+    InputError if the data, a judge or a setting is wrong, or if ``output`` exists and ``label`` did not make it. Raises
+    AskanceError if another process is labelling into ``output``, the port is taken, or nothing can be written.
 
     Args:
-        data: What is to be labelled; it is never written to. The directory of a run of ``tune`` stands for its outputs.
-        output: The labelled data (JSONL), as ``align`` reads them; default: ``DATA-labelled.jsonl`` beside the data. Of
-            a run ``outputs-labelled.jsonl`` in its directory, which ``tune`` goes on from.
-            What each rater said is in ``OUTPUT.labels.jsonl``, from which a later call goes on.
-        judge: Runs, ``judge.yaml`` files or files of verdicts: what is asked first, and whose agreement is shown.
+        data: The data to label, which are never written to. The directory of a run of ``tune`` means its outputs.
+        output: File for the labelled data (JSONL), which ``align`` reads; default: ``DATA-labelled.jsonl`` beside the
+            data. For a run: ``outputs-labelled.jsonl`` in its directory, from which ``tune`` goes on. A file beside it
+            with the suffix ``.labels.jsonl`` has the labels of each rater, from which a later call goes on.
+        judge: Runs, ``judge.yaml`` files or files of verdicts. They decide what is asked first; the agreement of the
+            first judge is shown.
         checklist: Questions that may be answered one by one; a judge brings its own.
-        ready: Told the address and the order, once the page is there; default: they are printed.
-        options: Settings of :class:`~askance.labelling.options.LabelOptions`.
+        ready: Called with the address and the order, once the page is there; default: they are printed.
+        options: Settings of :class:`~askance.labelling.label_options.LabelOptions`.
     """
     settings = parse_options(LabelOptions, options)
     judges = [judge] if isinstance(judge, (str, Path, KeptJudge)) else list(judge)
@@ -111,7 +112,7 @@ def label(
 
 
 def _labelled(session: LabelSession, before: Collection[Entry]) -> Labelled:
-    """The counts of a session; ``before`` are the rater's entries of earlier ones."""
+    """Return the result of a session. ``before`` are the rater's entries from earlier sessions."""
     session.write()
     desk = session.desk
     figures = session.figures()
@@ -133,12 +134,12 @@ alabel = awaited(label)
 
 
 def is_run(data: object) -> TypeGuard[str | Path]:
-    """Whether data are named by the directory of a run."""
+    """Whether the data are the directory of a run."""
     return isinstance(data, (str, Path)) and Path(data).is_dir()
 
 
 def _target(data: Any, output: str | Path | None) -> Path:
-    """Where the labelled data go."""
+    """Return the file for the labelled data. Raises InputError if it is missing or wrong."""
     is_file = isinstance(data, (str, Path)) and not is_on_hub(data) and str(data) != "-"
     file = Path(data) if is_file else None
     if output is not None:

@@ -1,7 +1,8 @@
-"""Changes of a prompt one by one: which words each brought and took away, and the prompt without some of them.
+"""Changes of a prompt one by one: the words that each change added and removed, and the prompt without some changes.
 
-A run changes its prompt by edits, one after the other. Each stretch of words that an edit brought or took away is a
-change, and each further line that it added. A later change may stand on words of an earlier one: both go together.
+A run changes its prompt by edits, one after the other. Each stretch of words that an edit added or removed is a change;
+several added lines are a change each. A later change may depend on words of an earlier change: then the earlier one
+cannot be taken out alone.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _LAST_BREAK = re.compile(r"[^\n]*\n+|[^\n]+")
 
 @dataclass(frozen=True)
 class PromptChange:
-    """One change."""
+    """One change of a prompt."""
 
     number: int
-    """From 1, in the order in which they were made."""
+    """Number of the change from 1, in the order in which the changes were made."""
     edit: int | None
-    """Place of the accepted edit that it is of, from 0; None for additions and rewritten texts."""
+    """Place of the accepted edit that made the change, from 0; None for additions and rewritten texts."""
     needs: tuple[int, ...] = ()
-    """Earlier changes whose words it changed or stands among: without one of them it cannot stay."""
+    """Earlier changes whose words this change replaces or stands among. Without one of them, it cannot stay."""
 
 
 @dataclass
@@ -43,14 +44,15 @@ class ChangedPrompt:
 
     @classmethod
     def of(cls, result: RunRecord) -> ChangedPrompt:
-        """The changes from a run's starting prompt to its accepted one. Accepted edits that were taken out again are
-        none. Where the edits do not account for all of the difference, the rest is told by lines, before the edits."""
+        """Return the changes from a run's starting prompt to its accepted prompt. Accepted edits that were taken out
+        again are left out. If the edits do not explain the whole difference, the rest is shown by lines, before the
+        edits."""
         gone = {each.edit for each in result.pruned_edits if each.removed}
         edits = [edit for row in result.accepted_edits for edit in row.edits]
         kept = [(place, edit.old, edit.new) for place, edit in enumerate(edits) if edit not in gone]
         start, end = result.baseline.prompt, result.best.prompt
         begun = end
-        for _, old, new in reversed(kept):  # the prompt that the edits began from, other changes in it
+        for _, old, new in reversed(kept):  # undo the edits, which leaves the other changes
             if not new or begun.count(new) != 1:
                 kept, begun = [], end
                 break
@@ -66,7 +68,7 @@ class ChangedPrompt:
         return made
 
     def text(self, vetoed: Collection[int] = ()) -> str:
-        """The prompt without some changes. Raises InputError where another one needs one of them."""
+        """Return the prompt without some changes. Raises InputError if a change that stays needs one of them."""
         for each in self.changes:
             if each.number not in vetoed and (missing := [name for name in each.needs if name in vetoed]):
                 raise InputError(f"Change {each.number} stands on change {missing[0]}: take out both, or neither.")
@@ -75,7 +77,7 @@ class ChangedPrompt:
         )
 
     def _change(self, offset: int, old: str, new: str, edit: int | None) -> None:
-        """Make the changes of one edit at an offset of the present text."""
+        """Record the changes by one edit at an offset of the present text."""
         here = offset
         for removed, added, before in replacements(old, new):
             here += before
@@ -87,7 +89,7 @@ class ChangedPrompt:
 
 
 def _lines(text: str) -> list[str]:
-    """Added text by lines, each with its line break; a blank one stays with its neighbour."""
+    """Split added text into lines, each with its line break. A blank line stays with its neighbour."""
     found = (_FIRST_BREAK if text.startswith("\n") else _LAST_BREAK).findall(text)
     if "".join(found) != text or not all(each.strip() for each in found):
         return [text]
@@ -95,7 +97,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _by_lines(start: str, end: str) -> Iterator[tuple[int, str, str]]:
-    """Lines that differ: offset in the text as changed so far, old and new lines."""
+    """Yield the lines that differ: offset in the text as changed so far, old lines, new lines."""
     old, new = (re.findall(r"[^\n]+|\n", text) for text in (start, end))
     ends = [0, *accumulate(len(each) for each in new)]
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -104,9 +106,9 @@ def _by_lines(start: str, end: str) -> Iterator[tuple[int, str, str]]:
 
 
 def without(prompt: Prompt, changes: ChangedPrompt, vetoed: Collection[int]) -> Prompt:
-    """A run's prompt without some of its changes; ``prompt`` is the one that the run began with. Raises InputError
-    where there is no such change, another one needs it, nothing new would be left, or a placeholder or protected part
-    would be lost."""
+    """Return a run's prompt without the ``vetoed`` changes. ``prompt`` is the starting prompt of the run. Raises
+    InputError if there is no such change, no change is vetoed or left, another change needs a vetoed one, or a
+    placeholder or protected part would be lost."""
     known = {each.number for each in changes.changes}
     if wrong := sorted({*vetoed} - known):
         raise InputError(f"There is no change {wrong[0]} of this prompt.")

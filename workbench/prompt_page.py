@@ -1,4 +1,4 @@
-"""Answers to the page Prompt: a certificate, outputs side by side, and a prompt of which a person takes lines out."""
+"""Answers to the page Prompt: a certificate, outputs side by side, and the prompt, whose changes a person can undo."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from .found_runs import changed_at, saving
 from .prompt_changes import ChangedPrompt, without
 
 AT_ONCE = 5
-"""Outputs that are sent at once."""
+"""Most outputs that are sent at once."""
 MOST_OUTPUT = 4_000
-"""Characters of one output that are sent."""
+"""Most characters of one output that are sent."""
 MOST_COMPARED = 2_000
-"""Characters of one output that are compared word by word: the time grows with their square."""
+"""Most characters of one output that are compared word by word: the time grows with their square."""
 MOST_OPEN = 2
-"""Runs that are kept in memory."""
+"""Most runs that are kept in memory."""
 HISTORY_FILE = "prompt-history.jsonl"
-"""Who changed a run's prompt by hand, and how; it only grows."""
+"""File that says who changed a run's prompt by hand, and how; it only grows."""
 
 
 class AskedPrompt(PageMessage):
-    """A message of the page: the changes that are taken out, of the prompt that was shown."""
+    """A message of the page: the changes to take out of the shown prompt."""
 
     run: str
     target: str = ""
     vetoed: tuple[int, ...] = Field(max_length=10_000)
     of: str
-    """Hash of the run's prompt as the page showed it."""
+    """Hash of the run's prompt that the page showed."""
 
 
 @dataclass(frozen=True)
@@ -62,40 +62,40 @@ class OutputPair:
     old: str | None
     new: str | None
     failed: Sequence[tuple[str, bool | None, str | None]]
-    """Questions that the new output fails: text, whether the old one kept it, and the judge's reason. Those first that
-    the old one kept."""
+    """Questions that the new output fails: text, whether the old output kept it, and the judge's reason. Questions that
+    the old output kept come first."""
 
     @property
     def worse(self) -> int:
-        """Questions that the old output kept and the new one fails."""
+        """Number of questions that the old output kept and the new output fails."""
         return sum(bool(kept) for _, kept, _ in self.failed)
 
 
 @dataclass(frozen=True)
 class OpenedPrompt:
-    """A run, or one target of a migration."""
+    """A run, or one target of a migration, with the changes of its prompt."""
 
     folder: Path
     data: RunData
     certificate: CertificateRecord | None
     migration: MigrationData | None
     target: str
-    """Name of the target; empty where the run is no migration."""
+    """Name of the target; empty if the run is no migration."""
     changes: ChangedPrompt
 
     @property
     def hash(self) -> str:
-        """Identity of the accepted prompt."""
+        """Hash of the accepted prompt."""
         return sha256(self.data.result.best.prompt.encode()).hexdigest()[:16]
 
     @cached_property
     def cases(self) -> list[OutputPair]:
-        """Every output that both prompts were judged on, those that got worse first."""
+        """All examples with an old and a new output, those that got worse first."""
         found = [*(self._migrated() if self.migration is not None else self._tuned())]
         return sorted(found, key=lambda each: (-each.worse, -len(each.failed)))
 
     def _migrated(self) -> list[OutputPair]:
-        """Test outputs of the old model and of the target."""
+        """Pair the test outputs of the old model and of the target."""
         assert self.migration is not None
         shown = next(each for each in self.migration.targets if each.name == self.target)
         failed: dict[str, list[tuple[str, bool | None, str | None]]] = {}
@@ -110,10 +110,10 @@ class OpenedPrompt:
         ]
 
     def _tuned(self) -> list[OutputPair]:
-        """Development outputs of the first and of the accepted prompt. The test outputs stay shut: a prompt that is
-        changed by them could not be measured on them any more."""
+        """Pair the development outputs of the first and the accepted prompt."""
+        # Test outputs are not shown: a prompt that a person changes after seeing them could not be measured on them.
         kept = self.data.kept
-        if self.data.is_judge:  # which writes no outputs
+        if self.data.is_judge:  # a judge writes no outputs
             return []
         before, after = (kept.answers(version, "development") for version in (kept.first, kept.best))
         good = {} if self.data.checklist is None else {each.id: each for each in self.data.checklist.questions}
@@ -140,22 +140,22 @@ class OpenedPrompt:
 
 @dataclass
 class PromptPage:
-    """Every method gives JSON and may be called from any thread."""
+    """The page Prompt. Its methods may be called from any thread; those that answer requests return JSON."""
 
     folder_of: Callable[[str], Path]
-    """The directory of a run by its name."""
+    """Returns the directory of a run by the run's name."""
     by: str
     _kept: dict[tuple[Path, str], tuple[tuple[float, ...], OpenedPrompt]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def add_to(self, app: web.Application) -> None:
-        """Have an application answer what the page asks for."""
+        """Have an application answer the page's requests."""
         add_read(app, "prompts", self.prompts, ("run", "target"))
         add_read(app, "prompt_outputs", self.outputs, ("run", "target", "show", "start"))
         add_act(app, "save_prompt", AskedPrompt, self.save)
 
     def prompts(self, run: str, target: str) -> dict[str, Any]:
-        """The certificate, and the new prompt with its changes."""
+        """Return the certificate, and the new prompt with its changes."""
         opened = self._open(run, target)
         result, found = opened.data.result, opened.certificate
         return {
@@ -177,14 +177,14 @@ class PromptPage:
         }
 
     def outputs(self, run: str, target: str, show: str, start: str) -> dict[str, Any]:
-        """Some outputs side by side, words that differ marked."""
+        """Return some outputs side by side, with the words that differ marked."""
         opened = self._open(run, target)
         cases, begin = _shown(opened.cases, show), int(start) if start.isdecimal() else 0
         rows = [_case(each) for each in cases[begin : begin + AT_ONCE]]
         return {"show": show, "start": begin, "count": len(cases), "at_once": AT_ONCE, "outputs": rows}
 
     def save(self, asked: AskedPrompt) -> dict[str, Any]:
-        """Save the prompt without some changes, as a new file beside the run's own."""
+        """Save the prompt without the vetoed changes, as a new file beside the run's own."""
         opened = self._open(asked.run, asked.target)
         if asked.of != opened.hash:
             raise InputError("The run has another prompt by now. Open the page again.")
@@ -213,7 +213,7 @@ class PromptPage:
 
 
 def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
-    """A finished run, or one target of a migration, its first by default. Raises InputError where there is none."""
+    """Open a finished run, or a migration's target (by default the first). Raises InputError if there is none."""
     if not is_migration(folder):
         data = read_run(folder)
         found = read_certificate_file(folder) if (folder / CERTIFICATE_FILE).is_file() else None
@@ -231,7 +231,7 @@ def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
 
 
 def certificate_json(found: CertificateRecord) -> dict[str, Any]:
-    """The certificate: for each target the answer in a sentence, its figures, and the regressions that are left."""
+    """Return the certificate as JSON: for each target the decision, its reason and figures, and its losses."""
     texts = {each.id: each.text for each in found.requirements}
     targets = []
     for name, each in found.targets.items():
@@ -260,7 +260,7 @@ def certificate_json(found: CertificateRecord) -> dict[str, Any]:
 
 
 def _changes(opened: OpenedPrompt) -> list[dict[str, Any]]:
-    """The changes with their words, the failures that led to each, and its effect."""
+    """Return the changes, each with its words, the failures that led to it, and its effect."""
     edits = [edit for each in candidates(opened.data) if each.accepted for edit in each.edits]
     rows = []
     for each in opened.changes.changes:
@@ -312,13 +312,13 @@ def _case(each: OutputPair) -> dict[str, Any]:
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:
-    """Who changed the run's prompt by hand, one row a saved file. Raises InputError where the file is damaged."""
+    """Read who changed the run's prompt by hand, a row for each saved prompt. Raises InputError if a row is damaged."""
     file = folder / HISTORY_FILE
     return [row for _, row in read_rows(file)] if file.is_file() and file.stat().st_size else []
 
 
 def _save(folder: Path, text: str, suffix: str, row: Mapping[str, Any]) -> Path:
-    """Write the prompt as a new file, and a row about it; two windows that save at once get a file each."""
+    """Write the prompt as a new file, and a row about it. Two windows that save at once get a file each."""
     with saving(folder, ".prompts.lock"):
         read_history(folder)  # a line after a damaged one would be lost
         names = [re.fullmatch(r"prompt-(\d+)\..*", each.name) for each in folder.glob("prompt-*")]

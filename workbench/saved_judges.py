@@ -1,6 +1,6 @@
 """Judges that a person changed: tested on validation, and saved as ``judge-1.yaml``, ``judge-2.yaml`` and so on.
 
-The looks at validation that the person took meanwhile are counted beside them: each changed judge once.
+The looks at validation that the person took are counted beside these files, one look for each changed judge.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .found_runs import saving
 from .judge_bench import JudgeBench
 
 LOOKS_FILE = "validation-looks.jsonl"
-"""The file in the directory of the run; it only grows."""
+"""File with the looks at validation, in the directory of the run; it only grows."""
 SAVED = re.compile(r"judge-(\d+)\.yaml")
 USUAL_LEVEL = 0.05
-"""Level of the acceptance test where the run's settings have none."""
+"""Level of the acceptance test if the run's settings have none."""
 
 
 def judge_files(run: Path) -> list[str]:
-    """Names of the judges' files in the directory of a run, its own first."""
+    """Return the names of the judges' files in the directory of a run, the run's own first."""
     saved = [(int(found[1]), each.name) for each in run.glob("judge-*.yaml") if (found := SAVED.fullmatch(each.name))]
     return [JUDGE_FILE, *(name for _, name in sorted(saved))]
 
@@ -41,9 +41,9 @@ def judge_files(run: Path) -> list[str]:
 def save_changed_judge(
     run: Path, before: KeptJudge, changed: KeptJudge, what: Sequence[str], by: str, looked_at: Sequence[str]
 ) -> Path:
-    """Save a changed judge as a new file, also of two windows at once, and return it. Its history says ``what`` was
-    changed, a sentence each. ``looked_at`` are hashes of the changed judges whose validation was looked at
-    (:class:`.ValidationLooks`). Raises InputError where nothing was changed, AskanceError where it could not be
+    """Save a changed judge as a new file and return its path; two windows may save at once. ``what`` are the changes
+    for its history, one sentence each. ``looked_at`` are hashes of the changed judges whose validation was looked at
+    (:class:`.ValidationLooks`). Raises InputError if nothing was changed, AskanceError if the file cannot be
     written."""
     if not what:
         raise InputError("Nothing is changed, so there is nothing to save.")
@@ -70,8 +70,8 @@ class ValidationLooks:
         self.file = run / LOOKS_FILE
 
     def judges(self) -> list[str]:
-        """Hashes of the changed judges that were looked at, each once, in their order. InputError where the file is
-        damaged."""
+        """Return the hashes of the changed judges that were looked at, each once, in order. Raises InputError if the
+        file is damaged."""
         if not self.file.is_file():
             return []
         rows = [(number, row) for number, row in read_rows(self.file)]
@@ -80,8 +80,8 @@ class ValidationLooks:
         return list(dict.fromkeys(row["judge"] for _, row in rows))
 
     def add(self, judge: str, what: Sequence[str]) -> int:
-        """Count a look at a changed judge; returns its number, from 1, where it is looked at again the earlier one.
-        Raises AskanceError where it cannot be written: then validation is not to be shown."""
+        """Count a look at a changed judge and return its number, from 1. A second look at the same judge keeps its
+        number. Raises AskanceError if the look cannot be written: then validation must not be shown."""
         known = self.judges()
         if judge in known:
             return known.index(judge) + 1
@@ -98,30 +98,30 @@ class ValidationLooks:
 
 @dataclass(frozen=True)
 class MeasuredGain:
-    """A yardstick whose difference is measured already: of two judges, each at its own threshold."""
+    """A yardstick whose difference was measured before: between two judges, each at its own threshold."""
 
     name: str
     gain: Difference
 
     def value(self, scores: Scores) -> float | None:
-        """No figure of one judge alone."""
+        """Return None: there is no figure for one judge alone."""
         return None
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """No figures of one judge alone."""
+        """Return nothing: there are no figures for one judge alone."""
         return {}
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
-        """The difference that was measured."""
+        """Return the measured difference."""
         return self.gain
 
 
 def acceptance_test(bench: JudgeBench, changed: KeptJudge, look: int, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether validation speaks for the changed judge, as the page shows it.
+    """Test on validation whether the changed judge is better; return the result as JSON for the page.
 
-    Kappa at the judges' thresholds decides where people gave labels, else Spearman's correlation. ``look`` counts the
-    looks at validation, from 1: each is tested at half of the level that is left, so that all looks together let no
-    more through than one. A judge that only became severer or more lenient is refused, by the run's ``max_bias``.
+    Kappa at the judges' thresholds decides if people gave labels, else Spearman's correlation. ``look`` counts the
+    looks at validation, from 1. Each look spends half of the level that is left, so all looks together accept no more
+    by chance than one look would. The run's ``max_bias`` refuses a judge that only became severer or more lenient.
     """
     part = bench.parts["validation"]
     row = bench.figures("validation", changed)
@@ -132,7 +132,7 @@ def acceptance_test(bench: JudgeBench, changed: KeptJudge, look: int, config: Ma
     name = "kappa" if "kappa" in gains else "spearman"
     level = float(config.get("alpha") or USUAL_LEVEL)
     limit = float(config.get("max_bias", LoopOptions.model_fields["max_bias"].default))
-    # the guard reads the correlation's difference and no interval of it, so nothing is resampled
+    # The guard reads no interval of the correlation, so nothing is resampled.
     guard = BiasGuard(CorrelationYardstick(part.targets, resamples=1, seed=0), limit)
     gain = MeasuredGain("kappa" if name == "kappa" else "Spearman", gains[name])
     test = PairedAcceptance(gain, part.examples, level, guard).at_look(look, look + 1)  # there may always be another

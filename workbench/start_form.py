@@ -1,11 +1,11 @@
-"""The form of the page Start: what a person chose there, as arguments of the ordinary command line.
+"""The form of the page Start: it turns a person's choices into arguments of the ordinary command line.
 
-Only files under the directory of the workbench can be chosen, and only names of models: a program that writes is named
-in the settings file. The arguments are a list, which no shell reads.
+Only files under the workbench's directory and names of models can be chosen. A program that writes outputs must be
+named in the settings file. The arguments are a list, which no shell reads.
 
-A run is the ordinary command as a child process, which the page outlives or not. The child writes what it says to
-``started.log`` in the directory of its run, and holds a lock on that file while it works: a workbench that is opened
-later knows by the lock whether the process is still there.
+A run is the ordinary command as a child process, which may end before or after the workbench. The child writes its
+messages to ``started.log`` in the run's directory, and holds a lock on that file while it works. By this lock, a
+workbench that is opened later knows whether the process still works.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FIELDS: dict[Command, dict[str, Kind]] = {
         "from": "run",
     },
 }
-"""Options of each command that the page has; the settings file has the others."""
+"""Options of each command that the page offers; all others can be given in the settings file."""
 SETTINGS_FILE = "askance.yaml"
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "data": (".jsonl", ".csv", ".tsv", ".json", ".xlsx", ".parquet"),
@@ -65,30 +65,30 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "settings": (".yaml", ".yml"),
 }
 MOST_FILES = 2_000
-"""Files that can be chosen; more are not looked for."""
+"""Most files that are offered for choice; the search ends there."""
 MODEL = re.compile(r"[A-Za-z0-9][\w.@:+-]*(/[\w@:+-][\w.@:+-]*)*", re.ASCII)
 FOLDER = re.compile(r"\w[\w .-]*(/\w[\w .-]*)*")
 CAPS = ("call_budget", "cost_budget")
 ASKANCE = (sys.executable, "-P", "-m", "askance")  # -P: no module is taken from the directory that it works in
 LOG_FILE, STARTED_FILE = "started.log", "started.json"
 ESTIMATED_IN = 600.0
-"""Seconds that an estimate may take."""
+"""Most seconds that an estimate may take."""
 MOST_SHOWN = 20_000
-"""Last bytes of the log that the page shows."""
+"""Most bytes at the end of the log that the page shows."""
 
 
 class OneRun(PageMessage):
     """A message of the page about a run."""
 
     run: str = Field(min_length=1, max_length=200)
-    """Its directory, below that of the workbench."""
+    """Directory of the run, below the workbench's directory."""
     call_budget: int | None = Field(None, ge=1)
     cost_budget: float | None = Field(None, gt=0)
     yes: bool = False
-    """Whether requirements that a migration proposes are taken."""
+    """Whether the requirements that a migration proposes are accepted."""
 
     def limits(self) -> list[str]:
-        """The caps as options. Raises InputError where there is none."""
+        """Return the caps, and ``--yes``, as options. Raises InputError if there is no cap."""
         given = [(name, value) for name in CAPS if (value := getattr(self, name)) is not None]
         if not given:
             raise InputError("A cap is needed: the most calls, or the most dollars, that the run may take.")
@@ -96,24 +96,24 @@ class OneRun(PageMessage):
 
 
 class NewRun(OneRun):
-    """What a person chose on the page."""
+    """A message of the page to estimate or begin a run, with the person's choices."""
 
     command: Command
     inputs: dict[str, str] = Field(default_factory=dict)
-    """By option name; ``data`` is the command's argument."""
+    """Chosen values by option name; ``data`` is the command's argument."""
     settings: str | None = None
 
 
 class StartForm:
-    """Checks what was chosen, and hands it to the commands."""
+    """Checks a person's choices, and hands them to the commands."""
 
     def __init__(self, root: Path, runs: Callable[[], list[dict[str, Any]]]) -> None:
-        """``runs`` gives the rows of the page Runs."""
+        """``runs`` returns the rows of the page Runs."""
         self.root, self._runs, self._started = root, runs, StartedRuns(root)
         self._estimated: set[tuple[str, ...]] = set()
 
     def choices(self, _: PageMessage) -> dict[str, Any]:
-        """Commands with their fields, and what can be chosen for each kind of field."""
+        """Return the commands with their fields, and the choices for each kind of field."""
         names = self._files()
         rows = [row for row in self._runs() if row["run"] != "."]
         chosen: dict[str, list[str]] = {kind: [*_ending(names, ends)] for kind, ends in SUFFIXES.items()}
@@ -129,14 +129,14 @@ class StartForm:
         }
 
     def estimate(self, asked: NewRun) -> dict[str, Any]:
-        """What the run would take; it can be begun after that."""
+        """Return the estimate of a run. The run can be begun after that."""
         arguments = self.arguments(asked)
         said = self._started.estimate(arguments)
         self._estimated.add(arguments)
         return {"said": said}
 
     def begin(self, asked: NewRun) -> dict[str, Any]:
-        """Start the run. Raises InputError where nobody has seen its estimate."""
+        """Start a run. Raises InputError if nobody asked for its estimate before."""
         arguments, limits = self.arguments(asked), asked.limits()
         if arguments not in self._estimated:
             raise InputError("Ask first what the run would take.")
@@ -144,25 +144,25 @@ class StartForm:
         return self.state(asked)
 
     def resume(self, asked: OneRun) -> dict[str, Any]:
-        """Go on with a run that stopped, wherever it was begun, with what its directory holds."""
+        """Go on with a stopped run from the files in its directory, wherever the run was begun."""
         folder = self._folder(asked.run)
         self._started.begin(folder, ("resume", *asked.limits(), "--", asked.run))
         return self.state(asked)
 
     def stop(self, asked: OneRun) -> dict[str, Any]:
-        """Interrupt a run; what was bought is kept."""
+        """Interrupt a run; the answers that were bought are kept."""
         self._started.stop(self._folder(asked.run))
         return self.state(asked)
 
     def state(self, asked: OneRun) -> dict[str, Any]:
-        """How far a run is."""
+        """Return how far a run is. Raises InputError if there is no such run."""
         folder = self._folder(asked.run)
         if not folder.is_dir():
             raise InputError(f"There is no run '{asked.run}' under {self.root}.")
         return self._started.told(folder) | {"run": asked.run, "judge": (folder / JUDGE_FILE).is_file()}
 
     def arguments(self, asked: NewRun) -> tuple[str, ...]:
-        """The command line, without its program and without caps. InputError where something cannot be chosen."""
+        """Return the command line, without its program and without caps. Raises InputError for a wrong choice."""
         fields, names = FIELDS[asked.command], self._files()
         found: list[str] = [asked.command]
         for name, value in asked.inputs.items():
@@ -179,7 +179,7 @@ class StartForm:
         return (*found, f"--run={asked.run}", *data)
 
     def _check(self, name: str, kind: str, value: str, names: list[str]) -> None:
-        """Refuse what the page does not offer for a field."""
+        """Refuse a value that the page does not offer for a field. Raises InputError."""
         is_judge = kind == "judge" and value in [row["run"] for row in self._runs() if row.get("judge")]
         if kind in ("model", "judge") and not is_judge:
             if is_program(value):
@@ -195,7 +195,8 @@ class StartForm:
             raise InputError(f"{name}: there is no such file under {self.root}: '{value}'.")
 
     def _folder(self, run: str) -> Path:
-        """The directory of a run, which need not be there. InputError where it is outside, or inside another run."""
+        """Return the directory of a run, which need not exist yet. Raises InputError if it is outside the workbench's
+        directory, or inside another run."""
         folder = self.root / run
         if FOLDER.fullmatch(run) is None or not folder.resolve().is_relative_to(self.root.resolve()):
             raise InputError(
@@ -208,7 +209,7 @@ class StartForm:
         return folder
 
     def _files(self) -> list[str]:
-        """Names of the files that can be chosen, relative to the workbench's directory."""
+        """List the files that can be chosen, relative to the workbench's directory."""
         found: list[str] = []
         for here, names, _ in shown_folders(self.root):
             near = here.relative_to(self.root)
@@ -227,7 +228,7 @@ def _ending(names: list[str], suffixes: tuple[str, ...]) -> list[str]:
 
 
 def add_start(app: web.Application, form: StartForm) -> None:
-    """Answer to the page Start."""
+    """Have an application answer the page Start."""
     add_act(app, "start/choices", PageMessage, form.choices)
     for name, begun in (("estimate", form.estimate), ("begin", form.begin)):
         add_act(app, f"start/{name}", NewRun, begun)
@@ -236,15 +237,16 @@ def add_start(app: web.Application, form: StartForm) -> None:
 
 
 class StartedRuns:
-    """The child processes of a workbench, one a run."""
+    """The child processes of a workbench, one for each run."""
 
     def __init__(self, root: Path) -> None:
-        """``root`` is the directory that the commands work in."""
+        """``root`` is the working directory of the commands."""
         self.root, self._lock = root, Lock()
         self._processes: dict[Path, subprocess.Popen[bytes]] = {}
 
     def estimate(self, arguments: Sequence[str]) -> str:
-        """What the command says with ``--dry-run``. Raises InputError with the command's own error."""
+        """Return the command's output with ``--dry-run``. Raises InputError with the command's own error, AskanceError
+        after :data:`ESTIMATED_IN` seconds."""
         command = [*ASKANCE, arguments[0], "--dry-run", *arguments[1:]]
         try:
             done = subprocess.run(
@@ -258,7 +260,7 @@ class StartedRuns:
         return "\n".join(filter(None, said))
 
     def begin(self, folder: Path, arguments: Sequence[str]) -> None:
-        """Start the command of a run. Raises InputError where it is running, AskanceError where the disk is full."""
+        """Start the command of a run. Raises InputError if it is running, AskanceError if it cannot be started."""
         with self._lock:
             if self._works(folder):
                 raise InputError(f"{self._name(folder)} is running already.")
@@ -283,7 +285,7 @@ class StartedRuns:
                 raise AskanceError(f"{folder}: the run cannot be started ({error.strerror}).") from None
 
     def stop(self, folder: Path) -> None:
-        """Interrupt the command, as Ctrl-C does; what was bought is kept. Raises InputError where it is not running."""
+        """Interrupt the command as Ctrl-C does; bought answers are kept. Raises InputError if it is not running."""
         with self._lock:
             if not self._works(folder):
                 raise InputError(
@@ -293,7 +295,7 @@ class StartedRuns:
             os.kill(_started(folder)["pid"] if mine is None else mine.pid, signal.SIGINT)
 
     def told(self, folder: Path) -> dict[str, Any]:
-        """How far a run is: whether its command works, how it ended, where it is, and what it says."""
+        """Return how far a run is: whether its command works, its exit code, its progress, and its log."""
         with self._lock:
             works, mine = self._works(folder), self._processes.get(folder)
         code = None if works or mine is None else mine.returncode
@@ -305,13 +307,13 @@ class StartedRuns:
         return row
 
     def _works(self, folder: Path) -> bool:
-        """Whether the command that was started for a run is still there."""
+        """Whether the command that was started for a run still works."""
         if folder in self._processes:
             return self._processes[folder].poll() is None
         try:
             with (folder / LOG_FILE).open("rb") as log:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except BlockingIOError:  # a command that another workbench started holds the lock
             return True
         except OSError:
             pass

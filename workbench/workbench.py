@@ -1,4 +1,4 @@
-"""``ui``: the workbench, a page of runs and of their judges that this machine alone serves."""
+"""``ui``: the workbench, pages on runs and their judges, served on this machine only."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAGES = {
 }
 MOST_BYTES = 2_000_000
 MOST_BENCHES = 4
-"""Judges whose verdicts are kept in memory."""
+"""Most judges whose verdicts are kept in memory."""
 SHUT = (
     "The test examples stay shut. The run looked at them once, to say what its judge is worth; a judge that is changed "
     "until they agree with it would only look better."
@@ -79,13 +79,13 @@ _META = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
 
 
 class AskedJudge(PageMessage):
-    """A message of the page Judge: which judge, and how it is edited."""
+    """A message of the page Judge: the judge and its edit."""
 
     run: str
     file: str = JUDGE_FILE
     edit: JudgeEdit
     validation: bool = False
-    """Whether validation is shown, which is a look where the judge is changed."""
+    """Whether validation is shown. For a changed judge, that counts as a look."""
 
 
 class AskedWording(PageMessage):
@@ -97,26 +97,27 @@ class AskedWording(PageMessage):
 
 
 class Workbench:
-    """Answers to the pages; every method gives JSON and may be called from any thread."""
+    """Answers requests of the pages. Methods may be called from any thread."""
 
     def __init__(self, root: Path, by: str) -> None:
-        """``by`` is the name of the person, for a judge's history."""
+        """``by`` is the person's name, for the history of a judge."""
         self.root, self.by = root, by
         self._runs, self._lock = FoundRuns(root), Lock()
         self._benches: dict[tuple[Path, str, bool], tuple[tuple[float, ...], JudgeBench]] = {}
 
     def runs(self) -> dict[str, Any]:
-        """The runs under the directory."""
+        """Return the runs under the directory."""
         with self._lock:
             return {"root": str(self.root), "runs": self._runs.rows()}
 
     def compare(self, before: str, after: str) -> dict[str, Any]:
-        """The difference of two runs, as ``askance diff`` says it."""
+        """Return the difference of two runs, as ``askance diff`` shows it."""
         found = run_difference(self._runs.folder(before), self._runs.folder(after))
         return view_json(found.view()) | {"patch": found.patch}
 
     def report(self, run: str) -> str:
-        """The report of a run, made of its files: a page that lies there may be anybody's."""
+        """Render the report of a run from its files."""
+        # A page that lies in the run's directory is not used, because anybody may have written it.
         folder = self.folder(run)
         with shown_from(folder, "the files of this run"):
             if is_migration(folder):
@@ -124,15 +125,15 @@ class Workbench:
             return render_report(read_run(folder))
 
     def folder(self, run: str) -> Path:
-        """Directory of a run by its name. Raises InputError where there is none."""
+        """Return the directory of a run by its name. Raises InputError if there is no such run."""
         return self._runs.folder(run)
 
     def bench(self, run: str, file: str) -> JudgeBench:
-        """A judge of a run with the labels of the run's data alone. Raises InputError where there is none."""
+        """Return a run's judge, with labels only from the run's data. Raises InputError if there is no such judge."""
         return self.judge_of(run, file, labelled=False)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:
-        """A judge with its table and its agreement on development."""
+        """Return a judge with its table of questions and its agreement on development."""
         bench, folder = self.judge_of(run, file)
         judge, looks = bench.judge, ValidationLooks(folder)
         warnings = [LABELLED] if (folder / RUN_LABELS).is_file() else []
@@ -161,7 +162,7 @@ class Workbench:
         }
 
     def figures(self, asked: AskedJudge) -> dict[str, Any]:
-        """Agreement of the judge as it is edited; where validation is shown, that look is counted first."""
+        """Return the agreement of the edited judge. If validation is shown, that look is counted first."""
         bench, folder, changed, what = self.edited(asked)
         looks = ValidationLooks(folder)
         row: dict[str, Any] = {"what": [*what], "validation": None}
@@ -173,7 +174,7 @@ class Workbench:
         return row | {"looks": len(looks.judges())}
 
     def test(self, asked: AskedJudge) -> dict[str, Any]:
-        """The acceptance test on validation, counted as a look."""
+        """Run the acceptance test on validation, which counts as a look."""
         bench, folder, changed, what = self.edited(asked)
         if not what:
             raise InputError("Nothing is changed, so there is nothing to test.")
@@ -191,7 +192,7 @@ class Workbench:
         return {"file": file.name, "path": str(file)}
 
     def edited(self, asked: AskedJudge) -> Edited:
-        """The judge's bench and directory, and the judge as it is edited, with what was changed."""
+        """Return the judge's bench and directory, the edited judge, and the changes in words."""
         bench, folder = self.judge_of(asked.run, asked.file)
         edit = asked.edit
         if bench.judge.threshold is None and edit.threshold == bench.threshold:
@@ -199,8 +200,8 @@ class Workbench:
         return bench, folder, *edited_judge(bench.judge, edit, bench.asked)
 
     def judge_of(self, run: str, file: str, *, labelled: bool = True) -> tuple[JudgeBench, Path]:
-        """The judge of a run, or one in a file of its directory, with its verdicts; and the directory. ``labelled``
-        takes in the labels of the page Examples."""
+        """Return the bench of a run's judge, or of the judge in a file of its directory, and the directory. With
+        ``labelled``, labels from the page Examples count, too."""
         folder = self._runs.folder(run)
         if file not in judge_files(folder):
             raise InputError(f"There is no judge '{file}' in the run '{run}'.")
@@ -210,25 +211,25 @@ class Workbench:
             kept = self._benches.pop(key := (folder, file, labelled), None)
             if kept is None or kept[0] != stamp:
                 kept = stamp, load_bench(folder, file, labelled_examples(folder) if labelled else None)
-            self._benches[key] = kept  # the last one used is the last one let go of
+            self._benches[key] = kept  # at the end of the dict, so that it is dropped last
             while len(self._benches) > MOST_BENCHES:
                 del self._benches[next(iter(self._benches))]
         return kept[1], folder
 
 
 class AskPage:
-    """Asks a judge's model further questions; one at a time, as two windows would pay twice."""
+    """Asks a judge's model further questions, one at a time: two windows at once would pay twice."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench, self._lock = bench, Lock()
 
     def estimate(self, asked: AskedWording) -> dict[str, Any]:
-        """What asking the question on development takes; nothing is bought."""
+        """Estimate the calls for asking the question on development; nothing is bought."""
         bench, folder, question = self._worded(asked)
         return _estimated(bench, folder, [question], "development")
 
     def ask(self, asked: AskedWording) -> dict[str, Any]:
-        """Ask it there, and keep it with its verdicts."""
+        """Ask the question on development, and keep it with its verdicts."""
         with self._lock:
             bench, folder, question = self._worded(asked)
             verdicts = ask(bench.judge, folder, [question], bench.parts["development"].examples)
@@ -236,12 +237,12 @@ class AskPage:
         return {"id": question.id, "instead_of": asked.wording.instead_of}
 
     def estimate_validation(self, asked: AskedJudge) -> dict[str, Any]:
-        """What asking on validation takes, of the questions that are on and were not asked there."""
+        """Estimate the calls for asking on validation all questions that are on and were not asked there."""
         (bench, folder, *_), waiting = self._waiting(asked)
         return _estimated(bench, folder, [each.question for each in waiting], "validation")
 
     def ask_validation(self, asked: AskedJudge) -> dict[str, Any]:
-        """Ask them there; that is a look at validation, which is counted before anything is shown."""
+        """Ask those questions on validation. That is a look at validation, counted before anything is shown."""
         with self._lock:
             (bench, folder, changed, what), waiting = self._waiting(asked)
             questions = [each.question for each in waiting]
@@ -275,7 +276,7 @@ def _estimated(bench: JudgeBench, folder: Path, questions: list[Question], split
 
 
 def workbench_application(token: str, bench: Workbench) -> web.Application:
-    """The pages and what they ask for, below a token."""
+    """Make the application with the pages and the answers to their requests, below a token."""
     app = guarded_application(token, MOST_BYTES)
     add_read(app, "runs", bench.runs)
     add_read(app, "judge", lambda run, file: bench.judge(run, file or JUDGE_FILE), ("run", "file"))
@@ -304,7 +305,7 @@ def workbench_application(token: str, bench: Workbench) -> web.Application:
 
 
 def _report_page(html: str) -> web.Response:
-    """A report with its own policy, in a box of its own: its script cannot ask the workbench for anything."""
+    """Serve a report under its own policy and in a sandbox, so that its script cannot call the workbench."""
     found = _META.search(html)
     if found is None:
         raise AskanceError("The report has no policy, so it is not shown.")
@@ -316,9 +317,9 @@ def _report_page(html: str) -> web.Response:
 def workbench(
     directory: str | Path = ".", *, by: str = "me", port: int = 0, ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serve the workbench on the runs below a directory until Ctrl-C (SIGINT) or SIGTERM. ``by`` is the name of the
-    person, as a saved judge's history has it. Port 0 is a free one. ``ready`` is told the address; by default it is
-    printed. Raises InputError where there is no such directory, and AskanceError where the port is taken."""
+    """Serve the workbench on the runs below a directory until Ctrl-C (SIGINT) or SIGTERM. ``by`` is the person's name
+    in the history of a saved judge. Port 0 means a free port. ``ready`` is called with the address; by default the
+    address is printed. Raises InputError if there is no such directory, and AskanceError if the port is taken."""
     root = Path(directory)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such directory; name the one that the runs are in.")
@@ -332,7 +333,8 @@ def _print(address: str) -> None:
 
 
 def view_json(view: View) -> dict[str, Any]:
-    """Title, sentences, and tables as rows of cells; a figure is an object with its number and interval."""
+    """Return a view as JSON: title, sentences, and tables as rows of cells. A figure is an object with number and
+    interval."""
     tables = []
     for name, rows in view.shown_tables().items():
         heads = columns(rows)
