@@ -327,11 +327,11 @@ class Chooser:
         if best.calibration is None and not asks_more:
             return list(drafts)  # without a calibration the prompt can still be edited
         # the race has bought the verdicts on all examples, unless several questions share a call
-        examples, ways = self.examples, (True, False)
+        examples, ways = self.examples, [True, False]
         if self._is_grouped(best):
             both = (sides_on(each, self.examples, self.targets) for each in self.targets.dimensions)
             fine = {name for accepted, _ in both for name in accepted}
-            examples, ways = [each for each in self.examples if each.id in fine], (True,)
+            examples, ways = [each for each in self.examples if each.id in fine], [True]
         told = await self.subject.observe(drafts[0], examples, self.events.advance)
         return [self._read_best(each, told, ways) for each in drafts]
 
