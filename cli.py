@@ -100,28 +100,28 @@ class Commands(click.Group):
             from .prompts.errors import did_you_mean
 
             ctx.fail(f"There is no command '{args[0]}'.{did_you_mean(args[0], SUMMARIES)}")
-        name, command, rest = super().resolve_command(ctx, args)
+        name, command, command_args = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
             from .commands.command_options import refuse_old_names
 
-            refuse_repeated(command, rest)
-            refuse_old_names(command, rest)
-        return name, command, rest
+            refuse_repeated(command, command_args)
+            refuse_old_names(command, command_args)
+        return name, command, command_args
 
 
 def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
     """Raise UsageError for an option that takes one value and is given twice: click would keep only the last value."""
     context = click.Context(command, info_name=command.name)
     try:
-        given = command.make_parser(context).parse_args(list(arguments))[2]
+        options = command.make_parser(context).parse_args(list(arguments))[2]
     except click.UsageError:
         return  # the command itself says what is wrong
-    for option in given:
-        same = [each for each in given if each is option]
-        if isinstance(option, click.Option) and len(same) > 1 and not (option.multiple or option.count):
+    for option in options:
+        uses = [each for each in options if each is option]
+        if isinstance(option, click.Option) and len(uses) > 1 and not (option.multiple or option.count):
             if option.is_flag and not option.secondary_opts:
                 continue
-            raise click.UsageError(f"{option.opts[0]} is given {len(same)} times; it has one value.")
+            raise click.UsageError(f"{option.opts[0]} is given {len(uses)} times; it has one value.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

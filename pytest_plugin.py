@@ -90,15 +90,15 @@ def _check(item: pytest.Item, arguments: dict[str, Any]) -> Regression:
     if missing:
         named = [f"{name} (or {BROUGHT[name]})" if name in BROUGHT else name for name in missing]
         pytest.fail(f"askance: {', '.join(named)} must be given.", pytrace=False)
-    given = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}
-    given["update"] = bool(given.get("update")) or item.config.getoption("--askance-update")
+    options = {name: _beside(item.path.parent, name, value) for name, value in arguments.items()}
+    options["update"] = bool(options.get("update")) or item.config.getoption("--askance-update")
     found, problem = None, ""
     try:
-        if given.get("judge") is not None:
-            given["judge"] = load_judge(given["judge"])
-            if given["judge"].not_adopted:
-                item.user_properties.append((WRITTEN, given["judge"].not_adopted))
-        found = check_regression(**given)
+        if options.get("judge") is not None:
+            options["judge"] = load_judge(options["judge"])
+            if options["judge"].not_adopted:
+                item.user_properties.append((WRITTEN, options["judge"].not_adopted))
+        found = check_regression(**options)
     except AskanceError as error:
         problem = str(error)  # failed below, so that the report shows the sentence and no chain of errors
     if found is None:

@@ -174,21 +174,21 @@ def estimate_run(job: Job) -> RunEstimate:
     dearest = whole
     if isinstance(options, TuneOptions) and options.decide_by == "checker":  # the judge sees only development
         dearest = run_sync(judging(None, None, replace(splits, development=job.examples)))[0]
-    a_version = ceil((dearest.calls + dearest.stored) / len(job.examples))  # calls an example, rounded up
+    example_calls = ceil((dearest.calls + dearest.stored) / len(job.examples))  # calls an example, rounded up
     questions = 0
     if isinstance(options, AlignOptions) and options.regenerate_questions:
-        questions = 2 * MOST_CALLS + len(splits.validation) * a_version  # written, with re-asks, and tried
-    ends = (len(splits.test) + len(splits.development)) * a_version
+        questions = 2 * MOST_CALLS + len(splits.validation) * example_calls  # written, with re-asks, and tried
+    ends = (len(splits.test) + len(splits.development)) * example_calls
     if options.paper:
-        return RunEstimate(fixed, 0, _papers_iteration(job, splits, a_version) + questions, ends, typical)
+        return RunEstimate(fixed, 0, _papers_iteration(job, splits, example_calls) + questions, ends, typical)
     words = 0
     if isinstance(options, MigrateOptions) and options.words_questions and job.checklist is not None:
         words = most_calls(len(job.checklist.asked), len(splits.development), job.views)
-        words += len(splits.validation) * a_version
+        words += len(splits.validation) * example_calls
     only_words = isinstance(options, MigrateOptions) and options.update == "questions"
-    iteration = 0 if only_words else _iteration(job, splits, a_version) + questions
-    learning = _all_learning(job, splits, a_version, finds_out=finds_out)
-    ends += _once(job, splits, a_version, questions) + learning
+    iteration = 0 if only_words else _iteration(job, splits, example_calls) + questions
+    learning = _all_learning(job, splits, example_calls, finds_out=finds_out)
+    ends += _once(job, splits, example_calls, questions) + learning
     return RunEstimate(fixed, words, iteration, ends, typical)
 
 
@@ -284,25 +284,30 @@ def calls_at_most(
     ``grouped``, for all questions of a group or judge. ``waiting``: candidates of earlier runs. ``views``: ways to ask
     (with everything in view, about the output alone, for a quote). ``rich``: whether the writer is also asked for
     questions with a definition."""
-    of_remark = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions of a comment, and more general ones for each
-    every = sum(map(len, halves))
+    remark_questions = MOST_QUESTIONS * (1 + MOST_QUESTIONS)  # questions of a comment, and more general ones for each
+    example_count = sum(map(len, halves))
     writing, candidates = 0.0, 0.0
     for examples in halves:
         comments = {one_line(each.text) for example in examples for each in example.comment}
         read = min(len(comments), READ_FOR_ONE * most * rounds)
-        alone, beside = read * (1 + MOST_REMARKS), read * BESIDE_EACH
+        solo_readings, paired_readings = read * (1 + MOST_REMARKS), read * BESIDE_EACH
         # each comment is read once more with the whole example; those questions are not made more general
         writing += (
-            (alone + beside) * (1 + MOST_QUESTIONS) + read * (1 + rich) + min(2 * DESCRIBED, len(examples)) * dimensions
+            (solo_readings + paired_readings) * (1 + MOST_QUESTIONS)
+            + read * (1 + rich)
+            + min(2 * DESCRIBED, len(examples)) * dimensions
         )
         candidates += (
-            (alone + beside) * of_remark + read * (MOST_QUESTIONS + rich) + KINDS_FOR_ONE * most * dimensions + waiting
+            (solo_readings + paired_readings) * remark_questions
+            + read * (MOST_QUESTIONS + rich)
+            + KINDS_FOR_ONE * most * dimensions
+            + waiting
         )
     # every candidate is asked of every example in every way; a grouped judge is asked anew for each fold
     judges = 1 if len(halves) == 1 else 1 + FOLDS * len(halves)
-    mended = 0 if grouped else most * (1 + MOST_TRIED * asked * every)
-    judged = asked * judges * every if grouped else 0
-    return ceil(writing + asked * views * candidates * every) + asked * most * test + judged + mended
+    mended = 0 if grouped else most * (1 + MOST_TRIED * asked * example_count)
+    judged = asked * judges * example_count if grouped else 0
+    return ceil(writing + asked * views * candidates * example_count) + asked * most * test + judged + mended
 
 
 def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
@@ -326,15 +331,15 @@ def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
 def typical_lines(runs: Sequence[TypicalRun]) -> list[str]:
     """Return sentences about typical runs."""
     lines = []
-    for each in runs:
-        record = each.record()
+    for run in runs:
+        record = run.record()
         calls, tokens = ["{:,} to {:,}".format(*record[name]) for name in ("calls", "tokens")]
         cost = ", ".join(
-            "${:,.2f} to ${:,.2f} with a ".format(*each.dollars(price))
+            "${:,.2f} to ${:,.2f} with a ".format(*run.dollars(price))
             + f"{price.name} model (${price.sent:g} in, ${price.written:g} out)"
             for price in PRICE_CLASSES
         )
-        lines.append(f"Typically {calls} calls with {tokens} tokens ({each.basis}): {cost}.")
+        lines.append(f"Typically {calls} calls with {tokens} tokens ({run.basis}): {cost}.")
     return [*lines, f"Prices in brackets: a million tokens, {PRICES_AS_OF}."] if lines else []
 
 

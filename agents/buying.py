@@ -87,13 +87,13 @@ class VerdictBuyer:
             chosen_here = isinstance(self.asking, BatchedAsking) and self.asking.most is not None
             if not chosen_here or ask.wants_a_quote:
                 return [Told(None, status="parse_error", error=problem)] * len(ask.questions)
-        said = []
+        verdicts = []
         for question in ask.questions:
             if question.id in readings:
-                said.append(self._said(readings[question.id]))
+                verdicts.append(self._said(readings[question.id]))
             else:
-                said.extend(await self._alone(ask, question.id))
-        return said
+                verdicts.extend(await self._alone(ask, question.id))
+        return verdicts
 
     async def _alone(self, ask: Ask, question_id: str) -> list[Told]:
         assert isinstance(self.asking, BatchedAsking), "only an answer to several questions can leave one out"
@@ -232,13 +232,13 @@ async def work_together(items: AsyncIterator[Item], do: Callable[[Item], Awaitab
     """
     turn = asyncio.Lock()
     over_budget: list[BudgetExceededError] = []
-    nothing_left = object()
+    sentinel = object()
 
     async def work() -> None:
         while True:
             async with turn:
-                item = nothing_left if over_budget else await anext(items, nothing_left)
-            if item is nothing_left:
+                item = sentinel if over_budget else await anext(items, sentinel)
+            if item is sentinel:
                 return
             try:
                 await do(item)  # type: ignore[arg-type]

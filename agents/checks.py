@@ -88,15 +88,15 @@ def run_checker(checker: Checker, generated: Sequence[Generated], prompt: str) -
     example have the same name.
     """
     verdicts = []
-    for each in generated:
-        there_is_none = each.example.output is None
-        found = _not_written(each.error) if there_is_none else _checked(checker, each.example)
+    for output in generated:
+        there_is_none = output.example.output is None
+        found = _not_written(output.error) if there_is_none else _checked(checker, output.example)
         if isinstance(found, str):
-            verdicts.append(_verdict(each.example, checker.whole, prompt, _failed(found)))
+            verdicts.append(_verdict(output.example, checker.whole, prompt, _failed(found)))
             continue
         for check in found:
             told = Told(check.passed, float(check.passed), "computed", check.reason or None)
-            verdicts.append(_verdict(each.example, check.name, prompt, told))
+            verdicts.append(_verdict(output.example, check.name, prompt, told))
     return verdicts
 
 
@@ -119,14 +119,14 @@ def computed_verdicts(
         MissingExtraError: A package is missing that identifies the language or embeds sentences.
     """
     make_ready(criteria)
-    without = unwritten or {}
+    errors = unwritten or {}
     measures = [each for each in criteria if isinstance(each, ComputedMeasure)]
     values = values_of(measures, [each for each in examples if each.output is not None], store)
     versions = {each.id: version_of_measure(each) for each in measures}
 
     def told(example: Example, each: ComputedCheck | ComputedMeasure) -> Verdict:
         if example.output is None:
-            return _verdict(example, each.id, prompt, _failed(_not_written(without.get(example.id))))
+            return _verdict(example, each.id, prompt, _failed(_not_written(errors.get(example.id))))
         if isinstance(each, ComputedMeasure):
             found = _measured(each, example, values[each.id][example.id])
             return _verdict(example, each.id, prompt, found, versions[each.id])
@@ -263,37 +263,37 @@ def _measured(measure: ComputedMeasure, example: Example, value: float | str) ->
 
 
 def _validated(returned: object, checker: Checker, example: Example) -> list[Check]:
-    where = f"The checker {checker.name}, on the example '{example.id}', "
+    subject = f"The checker {checker.name}, on the example '{example.id}', "
     if isinstance(returned, bool):
         return [Check(checker.whole, returned)]
     checks = [returned] if isinstance(returned, Check) else returned
     if not isinstance(checks, list):
         hint = " Does every branch return something?" if returned is None else ""
         raise InputError(
-            f"{where}returned {kind_of(returned)}; it must return True or False, a Check, or several.{hint}"
+            f"{subject}returned {kind_of(returned)}; it must return True or False, a Check, or several.{hint}"
         )
     if not checks:
-        raise InputError(f"{where}returned no checks; an output of which nothing is checked has no score.")
+        raise InputError(f"{subject}returned no checks; an output of which nothing is checked has no score.")
     names: set[str] = set()
     for check in checks:
         if not isinstance(check, Check):
-            raise InputError(f"{where}returned {kind_of(check)} among its checks; each must be a Check.")
+            raise InputError(f"{subject}returned {kind_of(check)} among its checks; each must be a Check.")
         if not isinstance(check.name, str) or not check.name.strip():
-            raise InputError(f"{where}returned a Check whose name is {check.name!r}; a text is needed.")
+            raise InputError(f"{subject}returned a Check whose name is {check.name!r}; a text is needed.")
         try:
             sendable(check.name)
         except ValueError as error:
-            raise InputError(f"{where}returned a Check whose name is {check.name!r}: {error}.") from None
+            raise InputError(f"{subject}returned a Check whose name is {check.name!r}: {error}.") from None
         if not isinstance(check.passed, bool):
             raise InputError(
-                f"{where}returned a Check '{check.name}' whose 'passed' is {kind_of(check.passed)}; put it into "
+                f"{subject}returned a Check '{check.name}' whose 'passed' is {kind_of(check.passed)}; put it into "
                 "bool(...)."
             )
         if check.reason is not None and not isinstance(check.reason, str):
             raise InputError(
-                f"{where}returned a Check '{check.name}' whose reason is {kind_of(check.reason)}, not a text."
+                f"{subject}returned a Check '{check.name}' whose reason is {kind_of(check.reason)}, not a text."
             )
         if check.name in names:
-            raise InputError(f"{where}returned two checks named '{check.name}'; give each a name of its own.")
+            raise InputError(f"{subject}returned two checks named '{check.name}'; give each a name of its own.")
         names.add(check.name)
     return checks

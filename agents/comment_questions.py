@@ -233,11 +233,11 @@ class RelationReader(QuestionAgent):
     async def _read(self, comment: str, output: str, texts: Mapping[Sees, str], tokens: int) -> list[AskedBeside]:
         """Ask about a comment beside excerpts of the output and the texts."""
         shown = shorten(" ".join(output.split()), LONGEST_OUTPUT)
-        beside = [
+        excerpts = [
             f"{name.capitalize()}: {excerpt(' '.join(text.split()), shown, LONGEST_OTHER)}"
             for name, text in texts.items()
         ]
-        asked = "\n".join([f"Text: {shown}", *beside, f"Comment: {told([comment])}"])
+        asked = "\n".join([f"Text: {shown}", *excerpts, f"Comment: {told([comment])}"])
         return self.read_views((await self._say([*self._orders, ("user", asked)], max_tokens=tokens)).text)
 
     def _common(self, sees: Sees, text: str, output: str) -> list[AskedBeside]:
@@ -250,13 +250,13 @@ class RelationReader(QuestionAgent):
     def read_views(self, reply: str) -> list[AskedBeside]:
         """Return the usable questions of a reply with the text that each looks at. If a line does not name the text,
         :func:`looks_at` finds it."""
-        said: dict[str, Sees] = {}
+        views: dict[str, Sees] = {}
         for line in reply.splitlines():
             mark = _LOOKS_AT.search(line)
             for text in self.read(f"{line[: mark.start()].rstrip('? ')}?" if mark else line):
                 if text not in self._shown_alone:
-                    said.setdefault(text, self._view(text, mark[1].lower() if mark else None))
-        return [AskedBeside(text, sees) for text, sees in said.items()][:MOST_QUESTIONS]
+                    views.setdefault(text, self._view(text, mark[1].lower() if mark else None))
+        return [AskedBeside(text, sees) for text, sees in views.items()][:MOST_QUESTIONS]
 
     @cached_property
     def _shown_alone(self) -> set[str]:

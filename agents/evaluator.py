@@ -328,12 +328,12 @@ class Evaluator:
     async def _explanation(self, verdict: Verdict, example: Example) -> str:
         question = self.checklist.question(verdict.question)
         if question.sees == "quote":
-            if self.judging.score_scale is None and (said := await self._quotation(verdict, question, example)):
-                return said
+            if self.judging.score_scale is None and (reply := await self._quotation(verdict, question, example)):
+                return reply
             question = question.model_copy(update={"sees": question.shown})
-        asking, said = self._asking_that_led_to(verdict, question)
+        asking, reply = self._asking_that_led_to(verdict, question)
         ask = next(asking.asks(self.model.identity, example, 0, verdict.replicate))
-        messages = [*ask.messages, ("assistant", said), ("user", template("explain_answer"))]
+        messages = [*ask.messages, ("assistant", reply), ("user", template("explain_answer"))]
         parameters = replace(ask.parameters, max_tokens=REASON_TOKENS)
         request = make_request(self.model.identity, messages, parameters, verdict.replicate, framing=ask.framing)
         answer = await self.gateway.ask(self.role, self.model, request)

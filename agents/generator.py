@@ -220,7 +220,7 @@ class GeneratorNoteTaker(NoteAgent):
 
     async def take_note(self, case: Case, lesson_id: str) -> Lesson:
         """See :meth:`NoteAgent.take_note`."""
-        told = render(
+        message = render(
             "generator_notes_case",
             task=self._task,
             example=render_example(case.example),
@@ -231,7 +231,7 @@ class GeneratorNoteTaker(NoteAgent):
         def rule(note: GeneratorNote) -> str:
             return self._instruction(note.instruction, case)
 
-        asked = ("generator_notes", told)
+        asked = ("generator_notes", message)
         return await self._note(case, lesson_id, asked=asked, record=GeneratorNote, rule=rule, direction=STRICTER)
 
     def _instruction(self, text: str, case: Case) -> str:
@@ -291,15 +291,15 @@ class RequirementWriter(Agent):
         something else, or the opposite of the requirement.
         """
         kind = "a check to be passed" if check else "yes is a fault" if requirement.is_fault else "yes is good"
-        told = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
+        short_reasons = [shorten(" ".join(each.split()), 160) for each in reasons[:MOST_REASONS]] if check else []
         case = render(
             "state_requirement_case",
             kind=kind,
             requirement=check or requirement.text,
-            faults=render("state_requirement_faults", reasons="; ".join(told)) if told else "",
+            faults=render("state_requirement_faults", reasons="; ".join(short_reasons)) if short_reasons else "",
         )
         named = requirement.text if check is None else check.replace("_", " ").replace("-", " ")
-        source = " ".join([named, *told])
+        source = " ".join([named, *short_reasons])
 
         def says_it(reply: StatedRequirement) -> None:
             line = reply.line.strip()

@@ -87,12 +87,12 @@ class Judging:
         With ``p_yes`` ``auto``, a model that thinks is asked for log-probabilities and for a stated probability. The
         first replies decide which of the two is read, and need not be bought again.
         """
-        both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
+        asks_both = thinks and self.p_yes == "auto" and provenance in ("logprob", "stated")
         stated = provenance == "stated"
         return Form(
             explained=self.explain == "always",
-            logprobs=both or provenance == "logprob",
-            stated=both or stated,
+            logprobs=asks_both or provenance == "logprob",
+            stated=asks_both or stated,
             by_number=stated,
             together=self.mode == "batched" or (self.mode == "auto" and thinks and questions > 1),
             most=MOST_TOGETHER if thinks else None,

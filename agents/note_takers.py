@@ -178,7 +178,7 @@ class NoteTaker(NoteAgent):
         def rule(note: NoteFields) -> str:
             return maker.rule(getattr(note, direction.field), note.kind)
 
-        told = render(
+        message = render(
             "note_taker_case",
             task=self._task,
             example=render_example(case.example),
@@ -188,7 +188,7 @@ class NoteTaker(NoteAgent):
             rule_field=direction.field,
             rule_opening=direction.opening,
         )
-        asked = ("note_taker", told)
+        asked = ("note_taker", message)
         return await self._note(case, lesson_id, asked=asked, record=direction.record, rule=rule, direction=direction)
 
 
@@ -228,15 +228,15 @@ class FreeNoteTaker(Agent):
             The lessons, perhaps none. The evidence of a lesson is all disagreements on the examples that the model
             named for it.
         """
-        most = MOST_LESSONS * len(items)
+        limit = MOST_LESSONS * len(items)
 
         def can_be_used(reply: _FreeLessons) -> None:
-            if len(reply.lessons) > most:
-                raise ValueError(f'"lessons" must be at most {most}')
-            for each in reply.lessons:
-                if not all(1 <= number <= len(items) for number in each.cases):
+            if len(reply.lessons) > limit:
+                raise ValueError(f'"lessons" must be at most {limit}')
+            for draft in reply.lessons:
+                if not all(1 <= number <= len(items) for number in draft.cases):
                     raise ValueError(f'"cases" must be numbers from 1 to {len(items)}')
-                if order := foreign_order(each.lesson, task):
+                if order := foreign_order(draft.lesson, task):
                     raise ValueError(f'"lesson" cannot be used: {order}')
 
         shown = [
@@ -248,13 +248,13 @@ class FreeNoteTaker(Agent):
             )
             for number, item in enumerate(items, 1)
         ]
-        case = render("free_notes_case", task=task, items=joined(shown, "\n\n"), most=str(most))
+        case = render("free_notes_case", task=task, items=joined(shown, "\n\n"), most=str(limit))
         orders = template("free_notes")
-        reply = await self._ask(orders, case, _FreeLessons, max_tokens=150 * most + 50, check=can_be_used)
+        reply = await self._ask(orders, case, _FreeLessons, max_tokens=150 * limit + 50, check=can_be_used)
         lessons = []
-        for lesson_id, each in zip(lesson_ids, reply.lessons, strict=False):
-            cases = [case for number in dict.fromkeys(each.cases) for case in items[number - 1]]
-            lessons.append(_lesson(lesson_id, " ".join(each.lesson.split()), cases, cases[0].direction))
+        for lesson_id, draft in zip(lesson_ids, reply.lessons, strict=False):
+            cases = [case for number in dict.fromkeys(draft.cases) for case in items[number - 1]]
+            lessons.append(_lesson(lesson_id, " ".join(draft.lesson.split()), cases, cases[0].direction))
         return lessons
 
 

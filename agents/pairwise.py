@@ -36,11 +36,11 @@ def pair_id(pair: str, order: str) -> str:
 
 def ordered_examples(pair: Preference, *, swap: bool) -> list[Example]:
     """Return the examples for a pair: one with output a first and, with ``swap``, one with output b first."""
-    shown_as = [(AS_IT_IS, pair.output_a, pair.output_b)]
-    shown_as += [(SWAPPED, pair.output_b, pair.output_a)] if swap else []
+    orders = [(AS_IT_IS, pair.output_a, pair.output_b)]
+    orders += [(SWAPPED, pair.output_b, pair.output_a)] if swap else []
     return [
         Example(id=pair_id(pair.id, order), input=pair.input, output=first, metadata={_SECOND: second})
-        for order, first, second in shown_as
+        for order, first, second in orders
     ]
 
 

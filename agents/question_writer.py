@@ -58,11 +58,17 @@ class ProposedQuestion:
 def name_questions(proposed: Iterable[ProposedQuestion]) -> Iterator[Question]:
     """Yield the questions with ids made of their dimension and a number."""
     numbers: dict[str, int] = {}
-    for each in proposed:
-        slug = re.sub(r"\W+", "-", each.dimension).strip("-") or "question"
+    for proposal in proposed:
+        slug = re.sub(r"\W+", "-", proposal.dimension).strip("-") or "question"
         numbers[slug] = numbers.get(slug, 0) + 1
         name = f"{slug}-{numbers[slug]}"
-        yield Question(id=name, text=each.text, dimension=each.dimension, violation=each.violation, clause=each.clause)
+        yield Question(
+            id=name,
+            text=proposal.text,
+            dimension=proposal.dimension,
+            violation=proposal.violation,
+            clause=proposal.clause,
+        )
 
 
 def wording(text: str) -> str:

@@ -203,13 +203,13 @@ class FillingAsking(BatchedAsking):
 
     def _rating(self, answer: Answer) -> tuple[tuple[float, ...], Provenance]:
         low, high = scale_of(self.levels)
-        said = json_object(answer, [WHOLE]).get(WHOLE)
-        if isinstance(said, bool) or not isinstance(said, int) or not low <= said <= high:
+        rating = json_object(answer, [WHOLE]).get(WHOLE)
+        if isinstance(rating, bool) or not isinstance(rating, int) or not low <= rating <= high:
             raise ValueError(f'"{WHOLE}" is no whole number from {low} to {high}')
         masses = score_masses(token_of_field(answer.logprobs or (), WHOLE)[1], low, high) if self.logprobs else []
         if sum(masses) >= LEAST_MASS:
             return tuple(mass / sum(masses) for mass in masses), "logprob"
-        return tuple(float(said == each) for each in range(low, high + 1)), "hard"
+        return tuple(float(rating == each) for each in range(low, high + 1)), "hard"
 
 
 @dataclass(eq=False)

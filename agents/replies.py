@@ -152,17 +152,17 @@ def json_object(answer: Answer, wanted: Sequence[str]) -> dict[str, Any]:
 def _read_fields(fields: Mapping[str, Any], field: str, answer: Answer, form: YesNoForm) -> Reading:
     """Read the object that answers a question. ``field`` is its key in the whole reply."""
     value, words = fields.get("answer"), form.words
-    said = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
+    is_yes = value if isinstance(value, bool) else read_yes_no(value, words) if isinstance(value, str) else None
     explanation = _explanation_in(fields)
-    if said is None:
+    if is_yes is None:
         if isinstance(value, str) and _abstains(value):
             return Reading(None, None, explanation)
         raise ValueError('"answer" is neither "{}" nor "{}"'.format(*form.asked_words))
     if form.by_number:
-        return Reading(said, stated_p_yes(fields, said, form.asked_words), explanation)
+        return Reading(is_yes, stated_p_yes(fields, is_yes, form.asked_words), explanation)
     if not form.logprobs:
-        return Reading(said, None, explanation)
-    p_yes = p_yes_of_field(answer.logprobs or (), field, said, words.beside(BARE[str(value)]))
+        return Reading(is_yes, None, explanation)
+    p_yes = p_yes_of_field(answer.logprobs or (), field, is_yes, words.beside(BARE[str(value)]))
     if p_yes is None:
         raise ValueError("its answer carries no log-probabilities of yes and no")
     return Reading(p_yes >= 0.5, p_yes, explanation)
@@ -178,14 +178,14 @@ def read_quote(answer: Answer, output: str, form: YesNoForm) -> Reading:
     explanation = quote_in(answer, output) if form.explained else None
     if form.logprobs and not form.by_number:
         p_yes = p_quoted(*first_of_quote(answer.logprobs or ()), output)
-        said = None if p_yes is None else p_yes >= 0.5
+        is_yes = None if p_yes is None else p_yes >= 0.5
     elif says_nothing_to_quote(answer.text):
-        said, p_yes = False, None
+        is_yes, p_yes = False, None
     else:  # a quote may begin with "no"
-        said, p_yes = True if stands_in(answer.text, output) else read_yes_no(answer.text, form.words), None
-    if said is None:
+        is_yes, p_yes = True if stands_in(answer.text, output) else read_yes_no(answer.text, form.words), None
+    if is_yes is None:
         raise ValueError(f"{in_quotes(answer.text)} is neither none nor words of the output")
-    return Reading(said, p_yes, explanation)
+    return Reading(is_yes, p_yes, explanation)
 
 
 def quote_in(answer: Answer, output: str) -> str | None:

@@ -335,11 +335,11 @@ class BatchedAsking(YesNoForm):
     ) -> Ask:
         framing = frame(self.prompt, in_view(example, asked[0].sees), asked[0].sees)
         questions = shuffled(asked, self.seed or 0, example.id, replicate)
-        rest, top = self.block(questions) + framing.after, 5 if self.logprobs else 0
+        tail, top = self.block(questions) + framing.after, 5 if self.logprobs else 0
         whole = Parameters(self.tokens(questions), self.temperature, self.seed, top, self.schema(questions))
         parameters = for_replicate(whole, replicate)
-        key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(rest)
-        return Ask(position, example, asked, replicate, key, framing, rest, parameters)
+        key = RequestKey(identity, parameters, replicate, opening(framing, framing.before)).key(tail)
+        return Ask(position, example, asked, replicate, key, framing, tail, parameters)
 
     def read(self, ask: Ask, answer: Answer) -> dict[str, Reading]:
         """Read the usable answers of the reply, by question id."""

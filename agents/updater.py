@@ -136,7 +136,7 @@ class Updater(EditAgent):
             raise ParseError("The prompt has no part that may be edited: all of it is protected.")
         parts = [prompt.text[start:end] for start, end in spans]
         numbered = "\n".join(f"[{number}] {part}" for number, part in enumerate(parts, 1))
-        told = {"parts": numbered, "lesson": lesson.text}
+        variables = {"parts": numbered, "lesson": lesson.text}
         named = ", ".join(str(place + 1) for place in sorted(opposed))
 
         def edit_of(proposal: Proposal | Correction, least_said: float) -> Edit:
@@ -162,11 +162,11 @@ class Updater(EditAgent):
             return edit_of(proposal, self._least_said)
 
         if opposed:
-            case = render("updater_correct_case", **told, opposed=named)
+            case = render("updater_correct_case", **variables, opposed=named)
             return corrects(
                 await self._ask(template("updater_correct"), case, Correction, max_tokens=400, check=corrects)
             )
-        case = render("updater_case", **told)
+        case = render("updater_case", **variables)
         return passes_guards(await self._ask(template("updater"), case, Proposal, max_tokens=400, check=passes_guards))
 
 
@@ -199,13 +199,13 @@ def _shows_alone(prompt: Prompt, start: int, line: str) -> bool:
     """Return whether a line has nothing to edit: it is only a variable, or part of a fixed span of the prompt."""
     if not prompt.fixed:
         return bool(_PLACEHOLDER_LINE.fullmatch(line.strip()))
-    end, left = start + len(line.rstrip("\n")), line
+    end, remainder = start + len(line.rstrip("\n")), line
     for first, last in reversed(prompt.fixed):
         if first < end and last > start:
             if "\n" in prompt.text[first:last]:
                 return True
-            left = left[: first - start] + left[last - start :]
-    return len(left) < len(line) and not re.search(r"\w", left)
+            remainder = remainder[: first - start] + remainder[last - start :]
+    return len(remainder) < len(line) and not re.search(r"\w", remainder)
 
 
 def last_instruction(prompt: Prompt, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
@@ -299,13 +299,13 @@ class Rewriter(EditAgent):
         """
         parts = [prompt.text[start:end] for start, end in split_parts(prompt)]
         wrong = [parts[place] for place in sorted(opposed)]
-        left = prompt.text
+        remainder = prompt.text
         for part in wrong:
-            left = left.replace(part, "", 1)
+            remainder = remainder.replace(part, "", 1)
 
         def passes_guards(reply: Rewritten) -> Edit:
             text = prompt.as_written(reply.prompt.strip())
-            if shared_words(left, text) < self._least_kept:
+            if shared_words(remainder, text) < self._least_kept:
                 raise ValueError("the rewritten prompt drops too much of what the prompt said")
             unsaid = [lesson.text for lesson in lessons if self._least_said and not is_said(lesson.text, text)]
             if unsaid:

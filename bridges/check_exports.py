@@ -127,22 +127,22 @@ _INHERITED = {"constructor", "toString", "valueOf", "hasOwnProperty", "isPrototy
 
 def own_assertion(check: ComputedCheck) -> dict[str, Any] | None:
     """Return a promptfoo assertion that decides like the check on every output, or None."""
-    value, no = check.value or "", "not-" if check.is_fault else ""
+    value, negation = check.value or "", "not-" if check.is_fault else ""
     made: dict[str, Any] | None = None
     if check.kind == "json":
-        made = {"type": f"{no}is-json"}
+        made = {"type": f"{negation}is-json"}
     elif check.kind == "schema" and _is_alike(schema := json.loads(value)):
-        made = {"type": f"{no}is-json", "value": schema}
+        made = {"type": f"{negation}is-json", "value": schema}
     elif check.kind == "matches" and _PLAIN.fullmatch(value):
-        made = {"type": f"{no}contains", "value": re.sub(r"\\(.)", r"\1", value)}
+        made = {"type": f"{negation}contains", "value": re.sub(r"\\(.)", r"\1", value)}
     elif check.kind == "matches" and _COMMON.fullmatch(value):
-        made = {"type": f"{no}regex", "value": value}
+        made = {"type": f"{negation}regex", "value": value}
     elif check.kind in ("begins", "ends"):
         said = f"{_STRIPPED}.{'startsWith' if check.kind == 'begins' else 'endsWith'}({json.dumps(value.strip())})"
-        made = _script(said, good=not no)
+        made = _script(said, good=not negation)
     elif check.kind == "length" and (band := LengthBand.of(value)).unit in _COUNTED:
         most = "" if band.most is None else f" && n <= {band.most}"
-        made = _script(f"(n => n >= {band.least}{most})({_COUNTED[band.unit]})", good=not no)
+        made = _script(f"(n => n >= {band.least}{most})({_COUNTED[band.unit]})", good=not negation)
     whole = json.dumps(made, ensure_ascii=False)
     is_template = any(mark in whole for mark in ("{{", "{%", "{#", "file://", "package:"))
     return None if is_template else made  # promptfoo would fill it in, or look for a file
@@ -157,13 +157,13 @@ def _is_alike(schema: Any) -> bool:
     if not isinstance(schema, dict):
         return False
     properties = schema.get("properties", {})
-    more = schema.get("additionalProperties", False)
+    extras = schema.get("additionalProperties", False)
     parts = [*properties.values(), *schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
     names = {*properties, *schema.get("required", ())}
     return (
         schema.keys() <= _KEYWORDS
         and not names & _INHERITED
-        and (isinstance(more, bool) or _is_alike(more))
+        and (isinstance(extras, bool) or _is_alike(extras))
         and all(map(_is_alike, parts))
     )
 
@@ -236,9 +236,9 @@ def _shares(checklist: Checklist, certificate: CertificateRecord | None, target:
 
 def _judge(path: Path, root: Path, certificate: CertificateRecord | None, checklist: Checklist) -> KeptJudge:
     """Return the migration's judge, with the requirements as its checklist."""
-    how: dict[str, Any] = {"checklist": checklist, "threshold": 1.0}
+    criteria: dict[str, Any] = {"checklist": checklist, "threshold": 1.0}
     if not checklist.asked:
-        return KeptJudge(model="code", prompt=prompt_showing(["input"]), settings={"scores": "hard"}, **how)
+        return KeptJudge(model="code", prompt=prompt_showing(["input"]), settings={"scores": "hard"}, **criteria)
     for folder in dict.fromkeys([path, *sorted((root / TARGETS).glob("*")), root]):
         run = RunDirectory(folder)
         config = run.read_config()["config"] if run.config_file.is_file() else {}
@@ -252,19 +252,19 @@ def _judge(path: Path, root: Path, certificate: CertificateRecord | None, checkl
             named = read_named(config.get("models") or {}).get(model)
         except ValueError as error:
             raise InputError(f"{run.config_file}, models: {error}") from None
-        return KeptJudge(model=model, prompt=prompt, named=named, settings=settings, **how)
+        return KeptJudge(model=model, prompt=prompt, named=named, settings=settings, **criteria)
     if certificate is None or certificate.judge is None:
         raise InputError(
             f"{root}: it has questions, and neither {CERTIFICATE_FILE} nor a config.yaml names their judge."
         )
-    return KeptJudge(model=certificate.judge, prompt=prompt_showing(["input"]), settings={"scores": "hard"}, **how)
+    return KeptJudge(model=certificate.judge, prompt=prompt_showing(["input"]), settings={"scores": "hard"}, **criteria)
 
 
 def pytest_file(tests: MigrationTests) -> str:
     """Return the text of a pytest file: one test for each check, and one for the questions, which askance asks."""
     checklist = tests.judge.checklist
-    before = "\n\ndef test_outputs_pass_the_questions"
-    text, questions = re.sub(r"(?m)^from \.\..*\n\n", "", inspect.getsource(exported_tests)).split(before)
+    separator = "\n\ndef test_outputs_pass_the_questions"
+    text, questions = re.sub(r"(?m)^from \.\..*\n\n", "", inspect.getsource(exported_tests)).split(separator)
     text = with_literal(text, "LEAST", dict(tests.least))
     if not checklist.checks:
         text = text.partition("\n\n@pytest.mark.parametrize")[0]
@@ -272,7 +272,7 @@ def pytest_file(tests: MigrationTests) -> str:
         judge = replace(tests.judge, figures=None, origins={})
         if tests.in_migration:
             judge = replace(judge, checklist=asked, threshold=None)
-        text = with_literal(text + before + questions, "HELD_TO", dict(tests.held_to))
+        text = with_literal(text + separator + questions, "HELD_TO", dict(tests.held_to))
         text = with_literal(text, "QUESTIONS", judge.to_yaml())
     code = code_of_checks(checklist.checks).partition("from __future__ import annotations\n")[2].strip("\n")
     return f"{text}\n\n# {' How askance decides a check ':-^116}\n\n{code}\n" if checklist.checks else text

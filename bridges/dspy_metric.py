@@ -149,11 +149,11 @@ def input_texts(example: Any, fields: Mapping[str, str | None]) -> dict[str, str
     inputs = example.inputs().toDict()
     whole = "\n\n".join(f"{name}:\n{value}" for name, value in inputs.items())
     texts = {"input": str(next(iter(inputs.values()))) if len(inputs) == 1 else whole}
-    for ours, name in fields.items():
-        if name is not None and ours != "output":
-            text = _field(example, name, "example", ours)
-            if ours == "input" or example[name] is not None:
-                texts[ours] = text
+    for field, name in fields.items():
+        if name is not None and field != "output":
+            text = _field(example, name, "example", field)
+            if field == "input" or example[name] is not None:
+                texts[field] = text
     return texts
 
 

@@ -211,14 +211,14 @@ class ProgramModel:
         self._programs: dict[str, Any] = {}
         self._context = copy_context()
         self._asked: dict[str, list[tuple[str, Any]]] = {}
-        for ours, theirs in examples:
-            same = self._asked.setdefault(_message(ours), [])
-            if same and same[0][1].inputs() != theirs.inputs():
+        for example, dspy_example in examples:
+            entries = self._asked.setdefault(_message(example), [])
+            if entries and entries[0][1].inputs() != dspy_example.inputs():
                 raise InputError(
-                    f"The examples '{same[0][0]}' and '{ours.id}' have different inputs that read the same; say which "
-                    "field tells them apart with input='…', or turn their values into texts."
+                    f"The examples '{entries[0][0]}' and '{example.id}' have different inputs that read the same; say "
+                    "which field tells them apart with input='…', or turn their values into texts."
                 )
-            same.append((ours.id, theirs))
+            entries.append((example.id, dspy_example))
         self.slots = slots
         self.name = f"dspy/{type(student).__name__}.{predictor}-{self._digest()}"
         self.identity = self.name

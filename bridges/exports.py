@@ -216,35 +216,35 @@ def _stated(kept: KeptJudge) -> list[dict[str, Any]]:
     settings, questions = judge_settings(kept.settings, "settings"), kept.checklist.questions
     if not _states(kept, settings):
         return []
-    alone = EachAsking(kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True)
+    single_asking = EachAsking(kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True)
     by_id = {
         question.id: {
             "id": question.id,
             "sees": question.sees,
             "block": block,
-            "schema": alone._parameters.schema,
-            "most": alone._parameters.max_tokens,
-            "form": alone.form,
+            "schema": single_asking._parameters.schema,
+            "most": single_asking._parameters.max_tokens,
+            "form": single_asking.form,
             "alone": None,
         }
-        for question, block in zip(questions, alone._blocks, strict=True)
+        for question, block in zip(questions, single_asking._blocks, strict=True)
     }
     if settings["mode"] != "batched":
         return list(by_id.values())
-    together = BatchedAsking(
+    batched_asking = BatchedAsking(
         kept.prompt, questions, False, False, 0.0, None, kept.checklist.answers, stated=True, most=MOST_TOGETHER
     )
     return [
         {
             "id": None,
             "sees": part[0].sees,
-            "block": together.block(part),
-            "schema": batched_schema(part, explained=False, answers=together.answers or ENGLISH, stated=True),
-            "most": together.tokens(part),
-            "form": together.form,
+            "block": batched_asking.block(part),
+            "schema": batched_schema(part, explained=False, answers=batched_asking.answers or ENGLISH, stated=True),
+            "most": batched_asking.tokens(part),
+            "form": batched_asking.form,
             "alone": {question.id: by_id[question.id] for question in part},
         }
-        for part in together.parts
+        for part in batched_asking.parts
     ]
 
 

@@ -107,12 +107,12 @@ class NearnessToPeople:
         if wanted is None or score is None:
             return "A question was not answered, so this example has no score and counts as 0."
         mean = "P(the answer that speaks for the output)" if faults else "P(yes) of these answers"
-        said = f"The mean {mean} is {score:.2f}; people gave {wanted:.2f} (0 is worst, 1 is best)."
+        sentence = f"The mean {mean} is {score:.2f}; people gave {wanted:.2f} (0 is worst, 1 is best)."
         if abs(score - wanted) < 0.005:
-            return f"{said} The answers are right."
+            return f"{sentence} The answers are right."
         no, yes = ("against the output", "in its favour") if faults else ("no", "yes")
         way = f"too lenient: more {no} was wanted" if score > wanted else f"too strict: more {yes} was wanted"
-        return f"{said} The answers are {abs(score - wanted):.2f} {way}."
+        return f"{sentence} The answers are {abs(score - wanted):.2f} {way}."
 
 
 class OwnScore:

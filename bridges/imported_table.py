@@ -96,10 +96,10 @@ def _remove(value: Any, path: str) -> None:
     """Remove the value at a path from nested objects, and the objects that become empty."""
     if not isinstance(value, dict):
         return
-    head, dot, rest = path.partition(".")
+    head, dot, tail = path.partition(".")
     if not dot:
         value.pop(path, None)
     elif head in value:
-        _remove(value[head], rest)
+        _remove(value[head], tail)
         if value[head] == {}:
             del value[head]

@@ -126,7 +126,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
             AskanceError: The endpoint is down or refuses. ``align`` can be repeated.
         """
         _check_variables(judge)
-        earlier, before = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
+        earlier, earlier_form = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
         options = {name: value for name, value in self._options.items() if name != "labels"}
         options.setdefault("measures", "none")  # MLflow's judge has only its instructions
         model = self._model
@@ -147,7 +147,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
                 f"{len(rows)} of {len(traces)} traces can be learned from: they have an output and a human assessment "
                 f"named '{judge.name}'. At least {needed} are needed, for development, validation and test."
             )
-        form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale, before)
+        form = ValueForm.of(values, value_type_of(judge), labels, self._settings.human_scale, earlier_form)
         starts = {"from_run": earlier} if earlier else {"checklist": self._start(judge, form), "prompt": self._prompt}
         result = align(rows, run=self._run, model=model, callbacks=self._callbacks, **starts, **options)
         if not result.result["accepted_edits"]:
@@ -228,15 +228,15 @@ def _parameters_of(judge: Any, settings: AlignOptions) -> dict[str, Any]:
         elif name in REPLIES and number and settings.mode != "batched" and value >= REASON_TOKENS:
             settings_of_judge["mode"] = "each"  # a judge's reply is shorter then: yes or no, or a reason
         else:
-            why = (
+            reason = (
                 f"a judge that askance asks says yes or no and, where reasons are wanted, up to {REASON_TOKENS} "
                 "tokens, or more in a batch"
                 if name in REPLIES
                 else "askance sets temperature and seed alone"
             )
             raise InputError(
-                f"The judge '{judge.name}' has inference_params {name}={value!r}, which cannot hold: {why}. Make the "
-                "judge without it, or give the optimiser model='provider/model', which is asked without "
+                f"The judge '{judge.name}' has inference_params {name}={value!r}, which cannot hold: {reason}. Make "
+                "the judge without it, or give the optimiser model='provider/model', which is asked without "
                 "inference_params."
             )
     return settings_of_judge
@@ -247,7 +247,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
     fields = [field.name for field in judge.get_input_fields()]
     rows: list[dict[str, Any]] = []
     values: list[Any] = []
-    left: Counter[str] = Counter()
+    omissions: Counter[str] = Counter()
     for trace in sorted(traces, key=_place):
         assessments = [assessment for assessment in trace.info.assessments or () if _is_peoples(assessment, judge)]
         ratings = [
@@ -258,7 +258,7 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
         shown = values_in(trace)
         missing = next((name for name in fields if not as_text(shown[name])), None)
         if not ratings or missing is not None:
-            left[f"without {missing}" if ratings else f"without a human assessment '{judge.name}'"] += 1
+            omissions[f"without {missing}" if ratings else f"without a human assessment '{judge.name}'"] += 1
             continue
         values += ratings
         comments = [assessment.rationale for assessment in assessments if assessment.rationale]
@@ -266,9 +266,9 @@ def _labelled(judge: Any, traces: Sequence[Any], labels: Labels) -> tuple[list[d
         rows.append(
             {"id": trace.info.trace_id, **texts_of(fields, shown), "human": {"overall": human}, "comment": comments}
         )
-    if left:
-        said = "; ".join(f"{count} {reason}" for reason, count in left.items())
-        logger.warning("Left out: %d of %d traces (%s).", left.total(), len(traces), said)
+    if omissions:
+        said = "; ".join(f"{count} {reason}" for reason, count in omissions.items())
+        logger.warning("Left out: %d of %d traces (%s).", omissions.total(), len(traces), said)
     _check_kinds(rows, judge)
     return rows, values
 
@@ -310,12 +310,12 @@ def _value(value: Any, trace: Any, judge: Any) -> Any:
 
 def _check_kinds(rows: Sequence[dict[str, Any]], judge: Any) -> None:
     """Raise InputError for a mix of labels and numbers; the message names a trace of each."""
-    where: dict[bool, tuple[str, Any]] = {}
+    kinds: dict[bool, tuple[str, Any]] = {}
     for row in rows:
         for each in row["human"]["overall"]:
-            where.setdefault(isinstance(each, bool), (row["id"], each))
-    if len(where) == 2:
-        (label, word), (number, score) = where[True], where[False]
+            kinds.setdefault(isinstance(each, bool), (row["id"], each))
+    if len(kinds) == 2:
+        (label, word), (number, score) = kinds[True], kinds[False]
         raise InputError(
             f"The human assessments '{judge.name}' are of mixed kinds: trace {label} has a label ({word}), trace "
             f"{number} the number {score:g}. Give all traces labels, or all of them numbers."

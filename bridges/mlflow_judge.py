@@ -248,12 +248,12 @@ class AskanceJudge(mlflow_judges.Judge):  # type: ignore[misc]
         if score is None or passes is None:
             of = ", ".join(self._threshold.dimensions) or "all questions"
             raise InputError(f"The judge '{self.name}' has no score on {of}.")
-        against = "\n".join(f"- {statement}" for statement in judged.against)
+        objections = "\n".join(f"- {statement}" for statement in judged.against)
         scores = {"score": judged.overall, **{f"score.{name}": value for name, value in judged.dimensions.items()}}
         return Feedback(
             name=self.name,
             value=self._form.value(score, passes),
-            rationale=f"Against it:\n{against}" if against else "Every answer speaks for it.",
+            rationale=f"Against it:\n{objections}" if objections else "Every answer speaks for it.",
             source=AssessmentSource(source_type="LLM_JUDGE", source_id=self._source),
             metadata={f"askance.{name}": str(value) for name, value in scores.items() if value is not None},
         )

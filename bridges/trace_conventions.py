@@ -132,13 +132,13 @@ def _numbered(attributes: Row, prefix: str, within: str) -> list[dict[str, Any]]
 
 def _annotation(row: Row) -> GivenScore:
     result = mapping(row.get("result"))
-    label, score, why = (
+    label, score, explanation = (
         result.get(name, row.get(f"result.{name}", row.get(name))) for name in ("label", "score", "explanation")
     )
     name = str(row.get("name") or row.get("annotation_name") or "annotation")
     value, by = label_or_score(label, score), given_by(str(row.get("annotator_kind", "")))
     span = str(row.get("span_id") or row.get("context.span_id"))
-    return GivenScore(name, value, text_or_none(why), by, None, span, id=text_or_none(row.get("id")))
+    return GivenScore(name, value, text_or_none(explanation), by, None, span, id=text_or_none(row.get("id")))
 
 
 def _otlp(row: Row) -> TracedSpan:

@@ -109,13 +109,13 @@ def import_traces(
     taken, left_out = traces.chosen(span)
     examples: list[dict[str, Any]] = []
     used: list[GivenScore] = []
-    of_trace = Counter(taken_span.trace for taken_span in taken)
+    span_counts = Counter(taken_span.trace for taken_span in taken)
     for taken_span in taken:
         all_ratings = traces.said_of(taken_span, as_root=span is None)
         ratings = [rating for rating in all_ratings if _is_peoples(rating, scores)]
         of_whole = traces.references.get((taken_span.trace, None)) if span is None else None
         reference = traces.references.get((taken_span.trace, taken_span.id), of_whole)
-        name = taken_span.trace if of_trace[taken_span.trace] == 1 else f"{taken_span.trace}/{taken_span.id}"
+        name = taken_span.trace if span_counts[taken_span.trace] == 1 else f"{taken_span.trace}/{taken_span.id}"
         row = _row(name, taken_span, ratings, fields, reference)
         if isinstance(row, str):
             left_out[f"{'trace' if span is None else 'span'} {row}"] += 1
@@ -179,22 +179,22 @@ def _mapped(span: TracedSpan, fields: FieldMap) -> dict[str, Any]:
     value that is no object."""
     whole = {"input": span.input, "output": span.output, "metadata": dict(span.metadata)}
     row: dict[str, Any] = {}
-    for ours, places in {"input": "input", "output": "output", **fields}.items():
+    for field, places in {"input": "input", "output": "output", **fields}.items():
         values = [
-            value for path in columns_of(ours, places, ()) if (value := at(whole, path)) not in (None, "", [], {})
+            value for path in columns_of(field, places, ()) if (value := at(whole, path)) not in (None, "", [], {})
         ]
         if not values:
             continue
-        if ours in TEXTS:
+        if field in TEXTS:
             text = str(values[0]) if isinstance(values[0], (int, float)) else text_of(values[0])
-            row |= {} if text is None else {ours: _conversation_or(text, values[0])}
-        elif ours in ("human", "metadata") and not isinstance(values[0], Mapping):
+            row |= {} if text is None else {field: _conversation_or(text, values[0])}
+        elif field in ("human", "metadata") and not isinstance(values[0], Mapping):
             raise InputError(
-                f"Field map: '{ours}' takes an object, and in trace {span.trace} '{places}' is none; {ours}.NAME takes "
-                "one value."
+                f"Field map: '{field}' takes an object, and in trace {span.trace} '{places}' is none; {field}.NAME "
+                "takes one value."
             )
         else:
-            put(row, ours, values, several=len(values) > 1)
+            put(row, field, values, several=len(values) > 1)
     return row
 
 
@@ -213,16 +213,16 @@ def _one(values: list[Any]) -> Any:
 
 def _said_of_scores(found: TraceSet, scores: Sequence[str], used: Sequence[GivenScore]) -> Iterator[str]:
     """Yield sentences on the scores that were taken and those that were left out, with reasons."""
-    everything = [score for given in found.scores.values() for score in given]
+    given_scores = [score for given in found.scores.values() for score in given]
     rated, remarks = (sum(getattr(score, part) is not None for score in used) for part in ("value", "comment"))
     yield f"Of people: {counted(rated, 'score')}, {counted(remarks, 'comment')}."
-    for by, why in (("unknown", "do not say who gave them"), ("model", "are a program's")):
-        left = Counter(score.name for score in everything if score.by == by and score.name not in scores)
+    for by, reason in (("unknown", "do not say who gave them"), ("model", "are a program's")):
+        left = Counter(score.name for score in given_scores if score.by == by and score.name not in scores)
         if left:
             few = ", ".join(f"{name} ({count})" for name, count in left.most_common(8))
-            yield f"Left out: scores that {why}: {few}; --score NAME takes people's scores."
+            yield f"Left out: scores that {reason}: {few}; --score NAME takes people's scores."
     there = {id(score) for score in used}
-    beside = [score for score in everything if _is_peoples(score, scores) and id(score) not in there]
+    beside = [score for score in given_scores if _is_peoples(score, scores) and id(score) not in there]
     for where, which in (("a whole trace", True), ("other spans, or spans that were left out", False)):
         if count := sum((score.span is None) == which for score in beside):
             yield f"Left out: {count} of people's scores and comments, on {where}."
@@ -300,13 +300,13 @@ def _read_parts(rows: list[tuple[str, Mapping[str, Any]]], source: str | None) -
     read = FORMATS[source]
     parts: list[Part] = []
     strange = []
-    for where, row in rows:
+    for location, row in rows:
         try:
             row_parts = read(row)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{where}: not as {source} exports it ({type(error).__name__}: {error}).") from None
+            raise InputError(f"{location}: not as {source} exports it ({type(error).__name__}: {error}).") from None
         if row_parts is None:
-            strange.append(where)
+            strange.append(location)
         else:
             parts += row_parts
     if not parts:
@@ -334,18 +334,18 @@ def are_traces(files: Sequence[Path], source: str | None = None) -> bool:
 
 def _detected(rows: list[tuple[str, Mapping[str, Any]]]) -> str:
     """Return the format that knows the first row of every file. Raises InputError if no format or several do."""
-    files = {where.rpartition(", ")[0]: row for where, row in reversed(rows)}
+    files = {location.rpartition(", ")[0]: row for location, row in reversed(rows)}
     possible: list[str] = [name for name, each in FORMATS.items() if all(_knows(each, row) for row in files.values())]
     if len(possible) == 1:
         return possible[0]
-    where, row = rows[0]
+    location, row = rows[0]
     if not possible:
         raise InputError(
-            f"{where}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name "
+            f"{location}: no export of {', '.join(FORMATS)} looks like this (it has: {', '.join(map(str, row))}). Name "
             "its format with --from; a table with a column for each field needs no import: askance evaluate FILE "
             "--field ..."
         )
-    raise InputError(f"{where}: this may be of {' or '.join(possible)}; say which with --from.")
+    raise InputError(f"{location}: this may be of {' or '.join(possible)}; say which with --from.")
 
 
 def _knows(read: Callable[[Row], list[Part] | None], row: Mapping[str, Any]) -> bool:

@@ -98,11 +98,11 @@ def _in_json(value: Any) -> tuple[Any] | None:
 
 def _langfuse_observation(fields: Row) -> Iterator[Part]:
     trace, name = str(fields["traceId"]), str(fields["id"])
-    parent, said = text_or_none(fields.get("parentObservationId")) or trace, fields.get("name") or fields.get("type")
+    parent, label = text_or_none(fields.get("parentObservationId")) or trace, fields.get("name") or fields.get("type")
     model = fields.get("model") or fields.get("providedModelName")
     metadata = short({**mapping(fields.get("metadata")), "model": model})
     problem = str(fields.get("statusMessage") or "error") if fields.get("level") == "ERROR" else None
-    yield TracedSpan(name, trace, parent, str(said or ""), *_langfuse_texts(fields), metadata, problem)
+    yield TracedSpan(name, trace, parent, str(label or ""), *_langfuse_texts(fields), metadata, problem)
     for each in entries(fields.get("scores")):
         yield _langfuse_score({"traceId": trace, "observationId": name, **_in_camel_case(each)})
     yield from _score_columns(fields, trace, name)
@@ -111,21 +111,21 @@ def _langfuse_observation(fields: Row) -> Iterator[Part]:
 def _langfuse_score(fields: Row) -> Part:
     kind, value, words = fields.get("dataType"), fields.get("value"), fields.get("stringValue")
     trace, span = text_or_none(fields.get("traceId")), text_or_none(fields.get("observationId"))
-    by = _LANGFUSE_SOURCES.get(str(fields.get("source")), "unknown")
-    if kind == "CORRECTION" and trace is not None and by == "people" and words:
+    giver = _LANGFUSE_SOURCES.get(str(fields.get("source")), "unknown")
+    if kind == "CORRECTION" and trace is not None and giver == "people" and words:
         return GivenReference(trace, str(words), span)
     name, comment = str(fields.get("name") or "score"), fields.get("comment")
     if kind in ("CORRECTION", "TEXT"):  # no score, but the right output or a remark
         remark = text_or_none(words)
         about = None if kind == "CORRECTION" else str(fields.get("name"))
-        return GivenScore(about, None, remark, by, trace, span, id=text_or_none(fields.get("id")))
+        return GivenScore(about, None, remark, giver, trace, span, id=text_or_none(fields.get("id")))
     if kind == "BOOLEAN" and number(value) is not None:
         value = bool(number(value))
     elif kind == "NUMERIC":
         value = number(value)
     elif words is not None and (kind == "CATEGORICAL" or value is None):
         value = words
-    return GivenScore(name, scalar(value), text_or_none(comment), by, trace, span, id=text_or_none(fields.get("id")))
+    return GivenScore(name, scalar(value), text_or_none(comment), giver, trace, span, id=text_or_none(fields.get("id")))
 
 
 def _score_columns(fields: Row, trace: str, span: str | None) -> Iterator[GivenScore]:

@@ -182,7 +182,7 @@ class TraceSet:
     @classmethod
     def of(cls, parts: Iterable[Part]) -> TraceSet:
         """Combine the parts: parts of one span into one span, and repeated scores into one score."""
-        unlike: dict[str, None] = {}
+        unlike_traces: dict[str, None] = {}
         spans: dict[tuple[str, str], TracedSpan] = {}
         scores: list[GivenScore] = []
         references: dict[tuple[str, str | None], str] = {}
@@ -190,7 +190,7 @@ class TraceSet:
             if isinstance(part, TracedSpan):
                 key = (part.trace, part.id)
                 if key in spans and _is_unlike(spans[key], part):
-                    unlike[part.trace] = None
+                    unlike_traces[part.trace] = None
                 spans[key] = _merged(spans[key], part) if key in spans else part
             elif isinstance(part, GivenReference):
                 references[part.trace, part.span] = part.text
@@ -213,7 +213,7 @@ class TraceSet:
         by_trace: dict[str, list[GivenScore]] = defaultdict(list)
         for score in known:
             by_trace[str(score.trace)].append(score)
-        return cls(traces, by_trace, references, len(kept) - len(known), list(unlike))
+        return cls(traces, by_trace, references, len(kept) - len(known), list(unlike_traces))
 
     def said_of(self, span: TracedSpan, *, as_root: bool) -> list[GivenScore]:
         """Return the scores and comments on a span; for a trace's only root also those on the whole trace."""

@@ -99,11 +99,11 @@ class GroupedCommand(click.Command):
             "help" if "--help" in option.opts else option.name: option for option in options if not option.hidden
         }
         by_heading = {"Options": [unplaced.pop(name) for name in FIRST[str(self.name)].split()]}
-        under = {name: where for record in RECORDS for name, where in headings(record).items()} | NO_SETTINGS
+        placements = {name: where for record in RECORDS for name, where in headings(record).items()} | NO_SETTINGS
         for heading in Heading:
-            names = [name for name in unplaced if name in under and under[name].heading is heading]
+            names = [name for name in unplaced if name in placements and placements[name].heading is heading]
             by_heading[heading.value] = [
-                unplaced.pop(name) for name in sorted(names, key=lambda name: under[name].place)
+                unplaced.pop(name) for name in sorted(names, key=lambda name: placements[name].place)
             ]
         by_heading["Other options"] = list(unplaced.values())
         return {heading: params for heading, params in by_heading.items() if params}
@@ -242,7 +242,7 @@ def settings(
         if _without_none(info.annotation) is bool and isinstance(values.get(name), str):
             values[name] = _TRUTHS.get(values[name].lower(), values[name])
     merged = {name: values[name] for name in record.model_fields if name in values}
-    rest = {}
+    arguments = {}
     if given.get("model_settings"):
         merged["models"] = with_settings(merged.get("models"), given["model_settings"])
     for name, value in given.items():
@@ -250,31 +250,31 @@ def settings(
             continue
         missing = value is None or value == ()
         if name not in record.model_fields:
-            rest[name] = values.get(name) if missing else value
+            arguments[name] = values.get(name) if missing else value
         elif not missing:
             merged[name] = value
     if isinstance(merged.get("field"), tuple):
         merged["field"] = parse_field_map(merged["field"])
     if given.get("reads") is not None and given.get("checklist") is None:  # the file's checklist is for other commands
-        rest |= {"checklist": None} if "checklist" in rest else {}
+        arguments |= {"checklist": None} if "checklist" in arguments else {}
     elif given.get("checklist") is not None and given.get("reads") is None:
         merged.pop("reads", None)
-    for name in idle_settings(record, {**merged, **rest}):
+    for name in idle_settings(record, {**merged, **arguments}):
         if given.get(name) in (None, ()):  # from the file, which serves other commands, too
             del merged[name]
     if given.get("api_base") is not None:
-        _check_asked_there({**merged, **rest})
+        _check_asked_there({**merged, **arguments})
     check_each(
         record,
         {name: merged[name] for name in merged if given.get(name) in (None, ())},
         str(config or "--model-setting"),
     )
-    both = {"config": config, **merged, **rest}
+    all_values = {"config": config, **merged, **arguments}
     read = [name for name in ("config", *naming(FILE)) if name != "output"]
     if given.get("output") is None:  # a project's file may name the verdicts that one command writes and another reads
         read.remove("verdicts")
-    check_apart(rest.get("output"), {name: both.get(name) for name in read})
-    return merged, rest
+    check_apart(arguments.get("output"), {name: all_values.get(name) for name in read})
+    return merged, arguments
 
 
 def need(values: Mapping[str, Any], *names: str) -> None:
@@ -326,12 +326,12 @@ def load_dotenv() -> None:
 def _check_asked_there(values: Mapping[str, Any]) -> None:
     """Refuse an ``--api-base`` that no named model uses. Raises InputError."""
     names = [each for name in (*naming(MODEL), "panel") for each in names_of(values.get(name))]
-    elsewhere = [each for each in names if "/" in each and not each.startswith("openai/")]
+    other_models = [each for each in names if "/" in each and not each.startswith("openai/")]
     # A judge's file or an earlier run may name a model that uses the address.
     is_kept = any(values.get(each) for each in ("judge_file", "judge_run", "from_run"))
-    if elsewhere and elsewhere == names and not is_kept:
+    if other_models and other_models == names and not is_kept:
         raise InputError(
-            f"--api-base: only models named openai/NAME are asked there, and {elsewhere[0]} is not. Write "
+            f"--api-base: only models named openai/NAME are asked there, and {other_models[0]} is not. Write "
             "openai/NAME, with the name that the server has for its model, or leave --api-base out."
         )
 
@@ -357,34 +357,34 @@ def _paths_beside(config: Path, values: dict[str, Any]) -> None:
 
 
 def _option(name: str, info: FieldInfo) -> Callable[[Function], Function]:
-    long = flag(name)
+    long_flag = flag(name)
     help_text = info.description or ""
     kind = _without_none(info.annotation)
     if kind is bool:
         default = "on" if info.default else "off"
-        both = f"{long}/--no-{long.removeprefix('--')}" if info.default else long
+        both = f"{long_flag}/--no-{long_flag.removeprefix('--')}" if info.default else long_flag
         return click.option(both, name, default=None, is_flag=True, help=f"{help_text} [default: {default}]")
     if get_origin(kind) is dict:
         forms = {"field": "OURS=COLUMN", "variable": "VARIABLE=FIELD", "vary": "SETTING=VALUES"}
         form = forms.get(name, "good=WORD,bad=WORD")
-        return click.option(long, name, multiple=True, metavar=form, help=help_text)
+        return click.option(long_flag, name, multiple=True, metavar=form, help=help_text)
     default = info.default
     if default is not None:
         shown = " ".join(str(each) for each in default) if isinstance(default, tuple) else default
         help_text = f"{help_text} [default: {shown}]"
     if get_origin(kind) is Literal:
-        return click.option(long, name, type=click.Choice(get_args(kind)), help=help_text)
+        return click.option(long_flag, name, type=click.Choice(get_args(kind)), help=help_text)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         if name == "measure":
-            return click.option(long, name, multiple=True, metavar="NAME", help=info.description)
+            return click.option(long_flag, name, multiple=True, metavar="NAME", help=info.description)
         if parts[0] is str:
-            return click.option(long, name, metavar="WORDS" if name == "label_scale" else "YES,NO", help=help_text)
-        return click.option(long, name, type=parts[0], nargs=len(parts), help=help_text)
+            return click.option(long_flag, name, metavar="WORDS" if name == "label_scale" else "YES,NO", help=help_text)
+        return click.option(long_flag, name, type=parts[0], nargs=len(parts), help=help_text)
     if name in ALSO.values():
         other = next(flag(also) for also, ours in ALSO.items() if ours == name)
-        return click.option(long, other, name, type=kind, help=help_text)
-    return click.option(long, name, type=kind, help=help_text)
+        return click.option(long_flag, other, name, type=kind, help=help_text)
+    return click.option(long_flag, name, type=kind, help=help_text)
 
 
 def _without_none(annotation: Any) -> Any:

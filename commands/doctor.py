@@ -76,14 +76,14 @@ def check_packages() -> list[Checked]:
     lines = [Checked("python", "Python", "ok", ".".join(map(str, sys.version_info[:3])))]
     declared = declared_requirements()
     if declared is None:
-        said = f"{__version__}, but without the record of what it needs"
-        return [*lines, Checked("python", "askance", "broken", said, "install it: pip install askance")]
+        finding = f"{__version__}, but without the record of what it needs"
+        return [*lines, Checked("python", "askance", "broken", finding, "install it: pip install askance")]
     if problems := [problem for needed in declared[""] if (problem := _problem(needed))]:
-        again = "install it again: pip install --upgrade askance"
-        lines.append(Checked("python", "askance", "broken", f"{__version__}: {_join(problems)}", again))
+        advice = "install it again: pip install --upgrade askance"
+        lines.append(Checked("python", "askance", "broken", f"{__version__}: {_join(problems)}", advice))
     else:
-        said = f"{__version__}, with all {len(declared[''])} packages that it needs"
-        lines.append(Checked("python", "askance", "ok", said))
+        finding = f"{__version__}, with all {len(declared[''])} packages that it needs"
+        lines.append(Checked("python", "askance", "ok", finding))
     return [*lines, *(_extra(name) for name in declared if name and name not in NOT_SHOWN)]
 
 
@@ -234,25 +234,25 @@ async def _server(base: str, wanted: Sequence[str], variable: str = "OPENAI_API_
     except (TimeoutError, aiohttp.ClientError, ValueError) as error:
         if problem := certificate_problem(str(error)):
             return [checked("broken", problem.partition(". ")[0], "set SSL_CERT_FILE")]
-        said = f"does not answer ({type(error).__name__})"
-        return [checked("broken", said, "start it, or correct --api-base or OPENAI_BASE_URL")]
+        finding = f"does not answer ({type(error).__name__})"
+        return [checked("broken", finding, "start it, or correct --api-base or OPENAI_BASE_URL")]
     if status in (401, 403):
         return [checked("broken", f"refuses the key (HTTP {status})", f"correct {variable}")]
     if status in REDIRECTS:
-        there = "redirects to another address, where no text is sent"
-        return [checked("broken", f"{there} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
+        redirection = "redirects to another address, where no text is sent"
+        return [checked("broken", f"{redirection} (HTTP {status})", "correct --api-base or OPENAI_BASE_URL")]
     if status >= 500:
-        said = f"fails (HTTP {status}), as while it loads a model"
-        return [checked("broken", said, "wait until it is ready, or look into its log")]
+        finding = f"fails (HTTP {status}), as while it loads a model"
+        return [checked("broken", finding, "wait until it is ready, or look into its log")]
     if not listed:
-        said = f"answers (HTTP {status}), but does not say which models it has"
+        finding = f"answers (HTTP {status}), but does not say which models it has"
         ends = None if url.endswith("/v1/models") else "if it knows no model: an address ends with /v1 at most servers"
-        return [checked("ok", said, ends)]
+        return [checked("ok", finding, ends)]
     lines = [checked("ok", f"answers and lists {len(listed)} models")]
     for name in wanted:
         if name not in listed:
-            said = f"the server does not list it; many take any name.{did_you_mean(name, listed)}".rstrip(".")
-            lines.append(Checked("models", f"openai/{name}", "missing", said, needed=False))
+            finding = f"the server does not list it; many take any name.{did_you_mean(name, listed)}".rstrip(".")
+            lines.append(Checked("models", f"openai/{name}", "missing", finding, needed=False))
     return lines
 
 
@@ -306,33 +306,33 @@ def check_embedded(model: RegisteredModel, cache: Path) -> Checked:
     """Check an embedded model's file: its size and, if it was hashed before, its hash."""
     path = cache / "models" / model.file
     checked = partial(Checked, "embedded models", model.name, needed=False)
-    again = f"fetch it: askance models pull {model.name}"
+    advice = f"fetch it: askance models pull {model.name}"
     try:
         size = path.stat().st_size
     except OSError:
-        return checked("missing", f"not here ({_size(model.bytes)})", again)
+        return checked("missing", f"not here ({_size(model.bytes)})", advice)
     if size != model.bytes:
-        return checked("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", again)
+        return checked("broken", f"{path} has {size:,} bytes and should have {model.bytes:,}", advice)
     known = known_identity(path)
     if known is None:
         return checked("ok", f"{path}: size is right, the hash is checked when it is used first")
     if known != model.sha256:
-        return checked("broken", f"{path}: its hash is not that of the model", again)
+        return checked("broken", f"{path}: its hash is not that of the model", advice)
     return checked("ok", f"{path}: size and hash are right")
 
 
 def _folder(name: str, folder: Path, do: str) -> Checked:
     """Check whether files can be made in a folder (or in the folder above a missing one), and the free space."""
-    there = next(each for each in (folder, *folder.parents) if each.exists())
+    existing_folder = next(each for each in (folder, *folder.parents) if each.exists())
     try:
-        with tempfile.TemporaryFile(dir=there) as file:
+        with tempfile.TemporaryFile(dir=existing_folder) as file:
             file.write(b"askance")
-        free = shutil.disk_usage(there).free
+        free_bytes = shutil.disk_usage(existing_folder).free
     except OSError as error:
         return Checked("files", name, "broken", f"{folder}: cannot be written ({error.strerror or error})", do)
-    if free < LEAST_FREE:
-        return Checked("files", name, "broken", f"{folder}: only {_size(free)} are free", f"make room, or {do}")
-    return Checked("files", name, "ok", f"{folder}: can be written, {_size(free)} free")
+    if free_bytes < LEAST_FREE:
+        return Checked("files", name, "broken", f"{folder}: only {_size(free_bytes)} are free", f"make room, or {do}")
+    return Checked("files", name, "ok", f"{folder}: can be written, {_size(free_bytes)} free")
 
 
 def _size(count: float) -> str:

@@ -81,12 +81,12 @@ def import_command(
     check_output(output, writes="examples")
     check_apart(output, {"FILE": files})
     names = ("source", "span", "scores")
-    for_traces, mapping = {name: given.pop(name) for name in names}, _changes(**given)
-    if are_traces(files, for_traces["source"]):
-        traces = import_traces(files, fields=mapping["fields"], **for_traces)
+    trace_settings, mapping = {name: given.pop(name) for name in names}, _changes(**given)
+    if are_traces(files, trace_settings["source"]):
+        traces = import_traces(files, fields=mapping["fields"], **trace_settings)
         lines, notes = iter([traces.to_jsonl()]), traces.notes
     else:
-        lines, notes = _of_table(files, for_traces, mapping, yes=yes, quiet=quiet), ()
+        lines, notes = _of_table(files, trace_settings, mapping, yes=yes, quiet=quiet), ()
     if output is None:
         for line in lines:
             click.echo(line.encode("utf-8", "backslashreplace"), nl=False)  # as write_whole does
@@ -164,13 +164,13 @@ def _changes(
     field: Sequence[str], labels: Sequence[str], label_scale: str | None, human_scale: tuple[float, float] | None
 ) -> dict[str, Any]:
     """Return the settings that the options give; ``name=`` removes a field."""
-    gone = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
+    removed_fields = {each.removesuffix("=").strip(): () for each in field if each.endswith("=")}
     fields = parse_field_map(each for each in field if not each.endswith("="))
     check_field_map(fields, ANY_FIELDS)
     if human_scale and human_scale[0] == human_scale[1]:
         raise InputError("human_scale: the worst and the best score must differ.")
     return {
-        "fields": fields | gone,
+        "fields": fields | removed_fields,
         "labels": parse_labels(labels),
         "label_scale": parse_label_scale(label_scale),
         "human_scale": human_scale,

@@ -64,14 +64,17 @@ def generate_command(config: Path | None, as_json: bool, quiet: bool, dry_run: b
         echo(found.to_jsonl(), nl=False)
     if as_json:
         echo_json(found.to_dict())
-    there = sum(each.error is None for each in found.written)
+    output_count = sum(each.error is None for each in found.written)
     if not quiet:
         followed = found.follow_schema
         schema = "" if followed is None else f"; {followed} of them follow the schema"
-        echo(f"{count(there, 'output')} of {len(found.written)}{f' in {output}' if output else ''}{schema}.", err=True)
+        echo(
+            f"{count(output_count, 'output')} of {len(found.written)}{f' in {output}' if output else ''}{schema}.",
+            err=True,
+        )
         echo(found.budget.sentence, err=True)
     tell_errors(each.error for each in found.written)
-    lacking = f"only {there} of {len(found.written)} outputs are there ({found.share:.1%})"
+    lacking = f"only {output_count} of {len(found.written)} outputs are there ({found.share:.1%})"
     require_share(found.share, job.settings.min_coverage, lacking)
 
 

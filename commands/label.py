@@ -68,11 +68,11 @@ def _tell(found: Labelled, judges: tuple[str, ...], checklist: str | None, of_ru
     if not found.labelled:
         echo("Nothing was labelled.")
         return
-    more = f", {found.comments} with a comment" if found.comments else ""
+    note = f", {found.comments} with a comment" if found.comments else ""
     sides = ("in the better half", "in the worse half") if found.steps else ("pass", "fail")
     echo(
         f"{found.labelled} of {found.outputs} outputs are labelled by {found.rater}, {found.added} of them now: "
-        f"{found.passed} {sides[0]}, {found.failed} {sides[1]}{more}. They are in {found.output}."
+        f"{found.passed} {sides[0]}, {found.failed} {sides[1]}{note}. They are in {found.output}."
     )
     if found.agreement:
         echo(found.agreement)

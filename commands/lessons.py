@@ -97,36 +97,36 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
     """Print what was removed, what went with it, and which runs keep text that they wrote because of it."""
     wordings = [*gone.wordings]
     notes = sum(len(run.evidence) for run in gone.runs if isinstance(run, LessonInRun))
-    stays = [place for place in map(_stays, gone.runs) if place]
+    places = [row for row in map(_stays, gone.runs) if row]
     if as_json:
-        with_it = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
-        echo_json({"removed": _row(gone), "went_with_it": with_it, "unchanged": stays})
+        removed_counts = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
+        echo_json({"removed": _row(gone), "went_with_it": removed_counts, "unchanged": places})
         return
     echo(f"Removed {_said(gone)}")
-    went = [
+    removed_parts = [
         *([count(len(wordings), "earlier wording")] if wordings else []),
         f"what {count(len(gone.runs), 'run')} knew",
     ]
     seen = f", {count(notes, 'disagreement')} in all" if notes else ""
-    echo(f"With it went {' and '.join(went)} of it{seen}.")
-    for place in stays:
-        echo(f"Unchanged: {place['run']} ({place['made_with']}): {place['what']}")
-    if stays:
+    echo(f"With it went {' and '.join(removed_parts)} of it{seen}.")
+    for row in places:
+        echo(f"Unchanged: {row['run']} ({row['made_with']}): {row['what']}")
+    if places:
         echo("The files of a run stay as they are: correct them by hand, or run it again with the memory.")
     echo(f"No run learns it again, until you say: askance lessons {as_typed(directory)} --forget-removal {gone.id}")
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:
     """Return the text that a run wrote because of an entry; None if there is none."""
-    where = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
+    place = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
     if isinstance(run, LessonInRun):
         edits = [{"old": each.old, "new": each.new} for each in run.edits]
         added = "; ".join(
             each.new.replace(each.old, "").strip() or each.new or f"no longer {each.old.strip()}" for each in run.edits
         )
-        return where | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
+        return place | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
     joined = getattr(run, "joined", False)
-    return where | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None
+    return place | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None
 
 
 def _listed(held: MemoryContents) -> Iterator[str]:
@@ -151,26 +151,26 @@ def _said(entry: Entry) -> str:
 def _fate(entry: Entry) -> str:
     """Say what became of an entry, over all runs."""
     if isinstance(entry, RememberedLesson):
-        who = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
+        scope = "for generators" if entry.about == "generator" else f"for judges, {entry.direction}"
         fates = Counter(
             "accepted" if run.status == "applied" else run.status if run.was_tried else "not tried"
             for run in entry.runs
         )
     else:
-        who = f"on {entry.dimension}"
+        scope = f"on {entry.dimension}"
         fates = Counter("joined the judge" if run.joined else "did not join" for run in entry.runs)
-    return f"{who}; " + ", ".join(f"{fate} in {count(many, 'run')}" for fate, many in fates.items())
+    return f"{scope}; " + ", ".join(f"{fate} in {count(many, 'run')}" for fate, many in fates.items())
 
 
 def _from(run: InRun) -> str:
     """Say where an entry comes from in one run."""
     when = f", iteration {run.iteration}" if run.iteration else ""
-    where = f"{run.run} ({_made_with(run)}): {run.name}{when}"
+    origin = f"{run.run} ({_made_with(run)}): {run.name}{when}"
     if isinstance(run, LessonInRun):
         on = f" on {', '.join(run.asked)}" if run.asked else ""
         seen = f", {count(len(run.evidence), 'disagreement')}{on}" if run.evidence else ""
-        return f"{where}{seen}; {run.reason or run.status}"
-    return where + _question_from(run)  # type: ignore[arg-type]
+        return f"{origin}{seen}; {run.reason or run.status}"
+    return origin + _question_from(run)  # type: ignore[arg-type]
 
 
 def _question_from(run: QuestionInRun) -> str:

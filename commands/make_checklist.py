@@ -90,8 +90,8 @@ def questions_command(
     shared: dict[str, Any] = {"model": inputs["model"], "dimensions": inputs["dimensions"] or (), **options}
     with showing(not quiet) as watcher:
         if from_prompt is not None:
-            taken_apart = questions_from(from_prompt, data=data, watcher=watcher, **shared)
-            checklist = taken_apart.checklist
+            rubric_questions = questions_from(from_prompt, data=data, watcher=watcher, **shared)
+            checklist = rubric_questions.checklist
         else:
             checklist = write_questions(read_task(task or ""), watcher=watcher, **shared)
     written = dump_checklist(checklist)
@@ -102,7 +102,7 @@ def questions_command(
     else:
         echo(written, nl=False)
     if from_prompt is not None:
-        _tell_taken_apart(taken_apart, quiet=quiet)
+        _tell_taken_apart(rubric_questions, quiet=quiet)
 
 
 BESIDE = ("reads", "reply_tokens", "judge_scores", "field", "human_scale", "limit")

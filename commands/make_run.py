@@ -136,22 +136,22 @@ def _estimate(jobs: Sequence[Job], run: str | None, *, as_json: bool) -> None:
 
 
 def _tell(estimate: RunEstimate, iterations: int, *, as_json: bool) -> None:
-    most = estimate.most(iterations)
+    most_calls = estimate.most(iterations)
     if as_json:
-        of_learning = {
+        learning_calls = {
             "wording_calls_at_most": estimate.wording_calls,
             "calls_per_iteration_at_most": estimate.iteration_calls,
             "last_calls": estimate.last_calls,
-            "calls_at_most": most,
+            "calls_at_most": most_calls,
         }
-        echo_json({**_certain(estimate.fixed), **of_learning, **typical_record(estimate.typical)})
+        echo_json({**_certain(estimate.fixed), **learning_calls, **typical_record(estimate.typical)})
         return
-    there = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
-    echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{there}.")
-    if most > estimate.fixed.calls:
+    note = f" beside {estimate.fixed.stored:,} answers that are there already" if estimate.fixed.stored else ""
+    echo(f"{estimate.fixed.calls:,} calls ({estimate.fixed.size}) to judge all splits with the starting prompt{note}.")
+    if most_calls > estimate.fixed.calls:
         for line in typical_lines(estimate.typical):
             echo(line)
-        echo(f"The whole run: never more than {most:,} calls; --call-budget caps it.")
+        echo(f"The whole run: never more than {most_calls:,} calls; --call-budget caps it.")
     echo("Nothing was bought.")
 
 
@@ -278,13 +278,13 @@ def _verify_migration(run: str, given: dict[str, Any]) -> None:
             raise click.UsageError(f"{flag(name)}: --verify looks at the run as it was certified.")
     with showing(not quiet) as watcher:
         done = runs.verify_migration(run, target=targets, watcher=watcher, **options)
-    looked = done.certificate.verified[-1]
-    failed = [name for name, target in looked.targets.items() if target.decision == "not_yet"]
+    look = done.certificate.verified[-1]
+    failed = [name for name, target in look.targets.items() if target.decision == "not_yet"]
     if as_json:
         gate = {"holds": not failed, "not_yet": failed, "max_loss": done.certificate.max_loss}
         echo_json({**done.certificate.model_dump(mode="json"), "gate": gate})
     else:
-        for name, target in looked.targets.items():
+        for name, target in look.targets.items():
             echo(f"{name}: {target.reason}")
     if failed:
         raise SystemExit(1)
@@ -327,11 +327,11 @@ def migrate_command(config: Path | None, verify: str | None, **given: Any) -> No
         prompt = str(config.parent / prompt)
     variables = parse_variables(known["variable"] or {})
     kind = kind_of(prompt, known["checklist"] or known["reads"], given.pop("kind"), variables)
-    record, other = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
+    record, reason = (MigrateOptions, _OF_JUDGES) if kind == "judge" else (WriterMigrationOptions, _OF_WRITERS)
     inputs = _WRITER_INPUTS if kind == "judge" else ("source_prompt", "checklist")
     for name in [*(each for each in _EITHER if each not in record.model_fields), *inputs]:
         if given.pop(name, None) not in (None, ()):
-            raise click.UsageError(f"{flag(name)}: {other}.")
+            raise click.UsageError(f"{flag(name)}: {reason}.")
     if kind == "judge":
         _migrate_judge(config=config, **given)
     else:
@@ -492,9 +492,9 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(cannot_change(data, "is of no use here: a run keeps the data that it was begun with"))
     load_dotenv()
     options = {name: value for name, value in given.items() if value is not None}
-    how = {"as_json": as_json, "quiet": quiet, "yes": yes}
+    flags = {"as_json": as_json, "quiet": quiet, "yes": yes}
     if has_several(RunDirectory(run)):
-        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, **how)
+        _run_judges(lambda: take_up_judges(RunDirectory(run), options), run, **flags)
         return
 
     def moved(watcher: Watcher, asks: bool, approved: Collection[str]) -> MigrationResult:
@@ -504,6 +504,6 @@ def resume_command(run: str, data: str | None, as_json: bool, quiet: bool, yes: 
         return runs.run_and_report(take_up(RunDirectory(run), options), run, watcher, ask_first=asks)
 
     if is_migration(RunDirectory(run)):
-        _migrate_and_tell(moved, run, **how)
+        _migrate_and_tell(moved, run, **flags)
     else:
-        _run_and_tell(resumed, run, **how)
+        _run_and_tell(resumed, run, **flags)

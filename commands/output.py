@@ -196,20 +196,20 @@ STYLES = {"-": "red", "+": "green"}
 
 def show(found: Shown) -> None:
     """Print a result on standard output: its title, its tables, and last its sentences, so that they are read."""
-    out, view = terminal.console(), found.view()
-    out.print(view.title, soft_wrap=True)
+    console, view = terminal.console(), found.view()
+    console.print(view.title, soft_wrap=True)
     for name, rows in view.shown_tables().items():
-        out.print(f"\n{view.caption(name)}", soft_wrap=True)
-        most = view.most.get(name, len(rows))
-        (_print_listed if name in view.listed else print_rows)(rows[:most])
-        if len(rows) > most:
-            out.print(f"and {len(rows) - most:,} more; --json has all", style="dim", soft_wrap=True)
+        console.print(f"\n{view.caption(name)}", soft_wrap=True)
+        most_rows = view.most.get(name, len(rows))
+        (_print_listed if name in view.listed else print_rows)(rows[:most_rows])
+        if len(rows) > most_rows:
+            console.print(f"and {len(rows) - most_rows:,} more; --json has all", style="dim", soft_wrap=True)
         for note in view.notes.get(name, ()):
-            out.print(note, style="dim", soft_wrap=True)
+            console.print(note, style="dim", soft_wrap=True)
     if view.lines and view.listed:
-        out.print()
+        console.print()
     for line in view.lines:
-        out.print(line, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def folded(text: str, indent: int, width: int) -> str:
@@ -226,17 +226,17 @@ def folded(text: str, indent: int, width: int) -> str:
 
 def _print_listed(rows: Rows) -> None:
     """Print each row as a paragraph: the first cell, then removed and added texts, then the other cells with names."""
-    out = terminal.console()
+    console = terminal.console()
     for row in rows:
         (_, head), *details = ((name, cell_text(cell)) for name, cell in row.items())
-        out.print(folded(head, 2, out.width), soft_wrap=True)
+        console.print(folded(head, 2, console.width), soft_wrap=True)
         for name in STYLES:
             if text := dict(details).get(name):
-                out.print(textwrap.indent(f"{name} {text}", " " * 6), style=STYLES[name], soft_wrap=True)
+                console.print(textwrap.indent(f"{name} {text}", " " * 6), style=STYLES[name], soft_wrap=True)
         cells = [f"{name}: {text}" for name, text in details if text and name not in STYLES]
         short = [cell for cell in cells if len(cell) <= LONGEST]
         for said in filter(None, ["; ".join(short), *(cell for cell in cells if cell not in short)]):
-            out.print(folded(said, 6, out.width), style="dim", soft_wrap=True)
+            console.print(folded(said, 6, console.width), style="dim", soft_wrap=True)
 
 
 NARROWEST = 8
@@ -245,25 +245,25 @@ NARROWEST = 8
 
 def print_rows(rows: Rows) -> None:
     """Print a table. Lines below it name the figures that are undefined or have no interval, one line per reason."""
-    out, names = terminal.console(), columns(rows)
-    first, other_names, most = names[:1], names[1:], max(1, out.width // NARROWEST - 1)
-    for start in range(0, len(other_names) or 1, most):
+    console, names = terminal.console(), columns(rows)
+    first, other_names, most_columns = names[:1], names[1:], max(1, console.width // NARROWEST - 1)
+    for start in range(0, len(other_names) or 1, most_columns):
         if start:
-            out.print()
-        _print_columns(rows, [*first, *other_names[start : start + most]])
+            console.print()
+        _print_columns(rows, [*first, *other_names[start : start + most_columns]])
     reasons: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for name, cell in row.items():
             if isinstance(cell, Figure) and cell.span() is None and cell.reason:
                 missing = "Undefined" if cell.value is None else "No interval"
-                where = f"{row[names[0]]}, {name.replace('_', ' ')}"
-                reasons.setdefault((missing, cell.reason.removeprefix("no interval: ")), {})[where] = None
+                place = f"{row[names[0]]}, {name.replace('_', ' ')}"
+                reasons.setdefault((missing, cell.reason.removeprefix("no interval: ")), {})[place] = None
     for (missing, reason), places in reasons.items():
-        out.print(f"{missing} ({'; '.join(places)}): {reason}.", style="dim", soft_wrap=True)
+        console.print(f"{missing} ({'; '.join(places)}): {reason}.", style="dim", soft_wrap=True)
 
 
 def _print_columns(rows: Rows, names: Sequence[str]) -> None:
-    out = terminal.console()
+    console = terminal.console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         is_long = any(len(cell_text(row.get(name))) > LONGEST for row in rows)
@@ -272,16 +272,16 @@ def _print_columns(rows: Rows, names: Sequence[str]) -> None:
         )
     for row in rows:
         table.add_row(*(Text(visible(cell_text(row.get(name)))) for name in names))
-    if out.measure(table, options=out.options.update(max_width=1000)).maximum > out.width:
+    if console.measure(table, options=console.options.update(max_width=1000)).maximum > console.width:
         table.collapse_padding, table.show_edge = True, False
         words = [
             min(NARROWEST + 2, max(map(len, visible(each.replace("_", " ")).split()), default=0)) for each in names[1:]
         ]
-        left = out.width - sum(words) - 3 * len(words)
+        room = console.width - sum(words) - 3 * len(words)
         first = max((len(cell_text(row.get(names[0]))) for row in rows), default=0)
-        if 2 * NARROWEST <= left < first:  # break a long name rather than the word of a heading
+        if 2 * NARROWEST <= room < first:  # break a long name rather than the word of a heading
             for column, width in zip(table.columns[1:], words, strict=True):
                 column.min_width = width
-        if left < first or any(" " in cell_text(row.get(names[0])) for row in rows):
+        if room < first or any(" " in cell_text(row.get(names[0])) for row in rows):
             table.columns[0].no_wrap = False
-    out.print(table)
+    console.print(table)

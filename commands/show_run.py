@@ -126,11 +126,11 @@ class _Telling:
 
     def _behind(self, story: EditStory) -> Iterator[Line]:
         """Yield lines on the lessons that say the same as the sentence. The edit's other lessons are only named."""
-        near = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
-        told = [story.reason, *(each.reason for each in story.measured)]
-        for lesson in near:
-            yield from self._lesson(lesson, 2, told)
-        others = [each.id for each in story.lessons if each not in near]
+        close_lessons = [each for each in story.lessons if each.said >= SAYS] or list(story.lessons[:1])
+        reasons = [story.reason, *(each.reason for each in story.measured)]
+        for lesson in close_lessons:
+            yield from self._lesson(lesson, 2, reasons)
+        others = [each.id for each in story.lessons if each not in close_lessons]
         if others:
             yield 2, f"It was written from lessons {', '.join(others)} too, which say other things."
 
@@ -150,28 +150,31 @@ class _Telling:
             words = next((each.question_text for each in lesson.cases if each.question_text), None)
             asked = f'"{words}"' if words else lesson.requirement
             yield indent + 2, f"It states what failed in its own words, before a note was taken: {asked}"
-        earlier, later = ([each for each in lesson.cases if each.later is late] for late in (False, True))
-        for case in earlier[:MOST_CASES]:
+        earlier_cases, later_cases = ([each for each in lesson.cases if each.later is late] for late in (False, True))
+        for case in earlier_cases[:MOST_CASES]:
             yield indent + 2, f"From {case.key}" + (f': "{case.question_text}"' if case.question_text else "")
             yield from ((indent + 4, line) for line in [*_texts(case), *self._answers(case)])
-        if earlier[MOST_CASES:]:
-            yield indent + 2, f"and {len(earlier) - MOST_CASES} more: {_names(earlier[MOST_CASES:])}"
-        if later:
-            yield indent + 2, f"It came up again later on {_names(later)}."
+        if earlier_cases[MOST_CASES:]:
+            yield indent + 2, f"and {len(earlier_cases) - MOST_CASES} more: {_names(earlier_cases[MOST_CASES:])}"
+        if later_cases:
+            yield indent + 2, f"It came up again later on {_names(later_cases)}."
 
     def _answers(self, case: CaseStory) -> list[str]:
         """Return each side's answer. The run's mode decides which sides there are."""
-        about, mode = self._about, self._about.get("mode")
+        run_facts, mode = self._about, self._about.get("mode")
         if case.target is None:
             return ["it failed; it was counted and not read"]
         if mode == "tune":  # what fails should not, and the reason is that of the judge or checker
             return [f"judged: {_answer(case.target, case.target_p_yes, case.reference_says)}"]
-        mine = _answer(case.target, case.target_p_yes, case.target_says)
+        answer = _answer(case.target, case.target_p_yes, case.target_says)
         if mode == "align":
-            theirs = case.reference_says or f"people: {_answer(case.reference, case.reference_p_yes, None)}"
-            return [f"the judge, {about.get('model')}: {mine}", theirs]
-        theirs = _answer(case.reference, case.reference_p_yes, case.reference_says)
-        return [f"the target, {about.get('target')}: {mine}", f"the source, {about.get('source')}: {theirs}"]
+            other_answer = case.reference_says or f"people: {_answer(case.reference, case.reference_p_yes, None)}"
+            return [f"the judge, {run_facts.get('model')}: {answer}", other_answer]
+        other_answer = _answer(case.reference, case.reference_p_yes, case.reference_says)
+        return [
+            f"the target, {run_facts.get('target')}: {answer}",
+            f"the source, {run_facts.get('source')}: {other_answer}",
+        ]
 
 
 def _effect(story: EditStory) -> Iterator[str]:
@@ -180,11 +183,11 @@ def _effect(story: EditStory) -> Iterator[str]:
         turned = f"{trial['turned']} of {trial['evidence']} of its disagreements fixed"
         harmed = f"{trial['harmed']} of {trial['controls']} controls regressed"
         yield f"Trial, {'passed' if trial['passed'] else 'failed'}: {turned}, {harmed}"
-    for each in story.measured:
-        verb = "accepted" if each.accepted else "rejected"
-        others = ", ".join(map(str, each.with_edits))
-        together = f", together with edit{'s' if len(each.with_edits) > 1 else ''} {others}" if others else ""
-        yield f"Acceptance test, version {each.version} {verb}{together}: {each.reason}{interval_of(each.gain)}"
+    for test in story.measured:
+        verb = "accepted" if test.accepted else "rejected"
+        others = ", ".join(map(str, test.with_edits))
+        together = f", together with edit{'s' if len(test.with_edits) > 1 else ''} {others}" if others else ""
+        yield f"Acceptance test, version {test.version} {verb}{together}: {test.reason}{interval_of(test.gain)}"
     if pruning := story.pruning:
         verb = "taken out again" if pruning["removed"] else "not taken out"
         yield f"Pruning, {verb}: {pruning['reason']}{interval_of(pruning['gain'])}"

@@ -88,18 +88,18 @@ class Claims:
         once, the claim of another machine after its lease. A running process of this machine renews its claims, so its
         lapsed claim is taken over only if it stays lapsed for 1.5 renewal periods.
         """
-        now = time.time()
-        values = {"key": key, "owner": self.claimant.name, "until": now + LEASE, "gone": None, "lapsed": None}
+        moment = time.time()
+        values = {"key": key, "owner": self.claimant.name, "until": moment + LEASE, "gone": None, "lapsed": None}
         if self._db.execute(_CLAIM, values).rowcount > 0:
             return True
         holder = self._db.execute("SELECT owner, until FROM claims WHERE key = ?", (key,)).fetchone()
         if holder is None:
             return self._db.execute(_CLAIM, values).rowcount > 0
-        owner, until = holder
-        may_be_had = not now <= until <= now + 2 * LEASE and self._stays_lapsed(key, owner, until)
+        owner, expiry = holder
+        may_be_had = not moment <= expiry <= moment + 2 * LEASE and self._stays_lapsed(key, owner, expiry)
         if not may_be_had and not self.claimant.has_ended(owner):
             return False
-        return self._db.execute(_CLAIM, values | {"gone": owner, "lapsed": until}).rowcount > 0
+        return self._db.execute(_CLAIM, values | {"gone": owner, "lapsed": expiry}).rowcount > 0
 
     def _stays_lapsed(self, key: bytes, owner: str, until: float) -> bool:
         if not self.claimant.is_there(owner):

@@ -85,12 +85,12 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
         return "keep", f"Keep the starting {result.thing}", _nothing_accepted(result)
     gain, thing, advice = result.gain.test, result.thing, UNDECIDED_ADVICE.format(result.thing)
     if gain is None:
-        why = result.best.reason or "the test examples were not judged"
+        reason = result.best.reason or "the test examples were not judged"
         return (
             "undecided",
             "Undecided: not tested",
-            f"The new {thing} passed on validation, but {why.rstrip('.')}. Validation alone is no proof: it was chosen "
-            f"because it looked good there. Until the test is judged, the starting {thing} is the safer choice; "
+            f"The new {thing} passed on validation, but {reason.rstrip('.')}. Validation alone is no proof: it was "
+            f"chosen because it looked good there. Until the test is judged, the starting {thing} is the safer choice; "
             "askance resume with a larger budget goes on from here.",
         )
     sample = f"On {count(gain.n, 'test example')} that no earlier step had looked at"
@@ -102,11 +102,11 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
             f"{sample}, the difference in {figure} is undefined ({gain.reason or 'no interval'}). {advice}",
         )
     if gain.n < max(TOO_FEW, ENOUGH * (test_size or 0)):
-        of_all = f"of {count(test_size, 'test example')}" if test_size else "test examples"
+        population = f"of {count(test_size, 'test example')}" if test_size else "test examples"
         return (
             "undecided",
             "Undecided: too few test examples",
-            f"Only {gain.n} {of_all} have a score from both {thing}s. The difference on them is "
+            f"Only {gain.n} {population} have a score from both {thing}s. The difference on them is "
             f"{signed(gain.value)}, but so few say little about the rest. {advice}",
         )
     size = f"{sample}, its {figure} is {number(abs(gain.value))}"
@@ -143,15 +143,15 @@ def _calibration_found(result: RunRecord) -> str:
     figures = result.calibration.get("baseline")
     if figures is None:
         return f"Its worth was not measured. {finish_sentence(result)}"
-    said = []
+    gains = []
     for name, label in CALIBRATIONS.items():
         gain = figures[name].gain
         if gain and gain.value is not None and gain.low is not None:
-            said.append(f"{signed(gain.value)} with {label} (95 % interval {interval(gain.low, gain.high)})")
-    if not said:
+            gains.append(f"{signed(gain.value)} with {label} (95 % interval {interval(gain.low, gain.high)})")
+    if not gains:
         return f"Its worth on the test examples is undefined. {finish_sentence(result)}"
     return (
-        f"On the test examples the {measured_name(result)} changes by {', and by '.join(said)}. The calibration files "
+        f"On the test examples the {measured_name(result)} changes by {', and by '.join(gains)}. The calibration files "
         "are in the run's directory; askance evaluate takes one with --calibration."
     )
 
@@ -159,12 +159,12 @@ def _calibration_found(result: RunRecord) -> str:
 def _but(result: RunRecord) -> str:
     """Return the headline's warnings about a version that is better on the whole. The cautions say more."""
     harmful = [each.id for each in result.learned if (it := each.worth.test) and it.high is not None and it.high < 0]
-    said = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
-    said += [f"worse with {', '.join(harmful)} than without"] if harmful else []
-    said += ["its own agreement with people is not shown"] if _own_is_unclear(result) else []
-    said += ["calibration alone does as well"] if _calibration_is_enough(result) else []
-    said += [f"{missing_share(result.coverage)} of the verdicts are missing"] if result.coverage < FULL else []
-    return f" (caution: {'; '.join(said)})" if said else ""
+    warnings = [f"measured lower on {', '.join(fallen)}"] if (fallen := list(_fallen(result))) else []
+    warnings += [f"worse with {', '.join(harmful)} than without"] if harmful else []
+    warnings += ["its own agreement with people is not shown"] if _own_is_unclear(result) else []
+    warnings += ["calibration alone does as well"] if _calibration_is_enough(result) else []
+    warnings += [f"{missing_share(result.coverage)} of the verdicts are missing"] if result.coverage < FULL else []
+    return f" (caution: {'; '.join(warnings)})" if warnings else ""
 
 
 def _own_is_unclear(result: RunRecord) -> bool:

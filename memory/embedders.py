@@ -249,11 +249,11 @@ def greedy_unique(vectors: NDArray[np.float32], threshold: float) -> list[int]:
         block = vectors[start : start + _BLOCK]
         like_earlier = (block @ vectors[kept].T >= threshold - ROUNDING).any(axis=1)
         like_each_other = block @ block.T >= threshold - ROUNDING
-        here: list[int] = []
+        places: list[int] = []
         for place in np.flatnonzero(~like_earlier).tolist():
-            if not like_each_other[place, here].any():
-                here.append(place)
-        kept += [start + place for place in here]
+            if not like_each_other[place, places].any():
+                places.append(place)
+        kept += [start + place for place in places]
     return kept
 
 

@@ -184,7 +184,7 @@ def remembered_lesson(
         edits: All edits that the run accepted.
         refused: Refused edits of this lesson.
     """
-    behind = {
+    sources = {
         # The longest id that fits: the key of "style/names" also ends with "/names".
         max((question for question in questions if key.endswith(f"/{question}")), key=len, default=None)
         for key in lesson.evidence
@@ -197,7 +197,7 @@ def remembered_lesson(
         status=lesson.status,
         reason=lesson.reason,
         evidence=lesson.evidence,
-        asked={question: text for question, text in questions.items() if question in behind},
+        asked={question: text for question, text in questions.items() if question in sources},
         edits=tuple(edit for edit in edits if lesson.id in edit.lessons),
         refused=tuple(refused),
     )
@@ -266,12 +266,12 @@ class MemoryContents:
                 home = new.model_copy(update={"id": _new_id(new, kept.entries, removed), "wordings": ()})
             kept.put(_with_run_of(home, new, loaded or {}))
             fresh.add((home.id, new.runs[0].name))
-        now = []
+        entries = []
         for entry in kept.entries.values():
             # Entries that an earlier pass of the same run added, and this one did not add again, are dropped.
             runs = [run for run in entry.runs if run.fingerprint != fingerprint or (entry.id, run.name) in fresh]
-            now += [entry.model_copy(update={"runs": tuple(runs)})] if runs else []
-        return MemoryContents(tuple(sorted(now, key=lambda entry: entry.entry)), self.removed)
+            entries += [entry.model_copy(update={"runs": tuple(runs)})] if runs else []
+        return MemoryContents(tuple(sorted(entries, key=lambda entry: entry.entry)), self.removed)
 
     def without(self, entry_id: str) -> tuple[MemoryContents, Entry]:
         """Remove an entry and keep its texts out of the memory from now on. Returns the new contents and the removed

@@ -41,17 +41,17 @@ def read_memory(file: Path) -> MemoryContents:
     entries: list[Any] = []
     ids: set[str] = set()
     for number, row in read_rows(file):
-        where, kind = f"{file}, line {number}", row.get("entry")
+        location, kind = f"{file}, line {number}", row.get("entry")
         if kind == "memory":
             if row.get("format") != FORMAT:
-                raise InputError(f"{where}: not written by this askance; update askance to read it.")
+                raise InputError(f"{location}: not written by this askance; update askance to read it.")
         elif kind in ENTRIES:
-            entries.append(validate_row(ENTRIES[kind], row, where))
+            entries.append(validate_row(ENTRIES[kind], row, location))
             if entries[-1].id in ids:
-                raise InputError(f"{where}, field 'id': '{entries[-1].id}' is there twice.")
+                raise InputError(f"{location}, field 'id': '{entries[-1].id}' is there twice.")
             ids.add(entries[-1].id)
         else:
-            raise InputError(f"{where}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
+            raise InputError(f"{location}: field 'entry': must be {', '.join(ENTRIES)}, not {kind!r}.")
     removed = tuple(entry for entry in entries if isinstance(entry, RemovedEntry))
     return MemoryContents(tuple(entry for entry in entries if not isinstance(entry, RemovedEntry)), removed)
 
@@ -89,13 +89,13 @@ class MemoryDirectory:
         could not be created. Raises AskanceError if it could not be written.
         """
         path = Path(path)
-        there = next(each for each in (path, *path.parents) if os.path.exists(each))
-        if there == path and path.is_dir():
+        existing_path = next(each for each in (path, *path.parents) if os.path.exists(each))
+        if existing_path == path and path.is_dir():
             cls.create(path)
-        elif not there.is_dir():
-            raise _no_directory(path, "there is a file" if there == path else f"{there} is a file")
-        if not os.access(there, os.W_OK | os.X_OK):
-            if there == path:
+        elif not existing_path.is_dir():
+            raise _no_directory(path, "there is a file" if existing_path == path else f"{existing_path} is a file")
+        if not os.access(existing_path, os.W_OK | os.X_OK):
+            if existing_path == path:
                 raise AskanceError(f"{path}: cannot be written (Permission denied).")
             raise _no_directory(path, "Permission denied")
         return cls(path).read()

@@ -268,13 +268,13 @@ class PostgresStore:
 
     def _open(self) -> bool:
         """Connect, and return whether the tables exist. Raises InputError if the server refuses the connection."""
-        until = monotonic() + _OPENING
+        deadline = monotonic() + _OPENING
         while True:
             try:
                 return self._do(_version) > 0
             except StoreAwayError as error:
                 is_refused = _REFUSED.search(str(error)) is not None
-                if is_refused or monotonic() > until:
+                if is_refused or monotonic() > deadline:
                     raise (InputError if is_refused else AskanceError)(str(error)) from None
             sleep(max(0.1, self._not_before - monotonic()))
 
@@ -332,14 +332,14 @@ class PostgresStore:
         self._db = None
 
     def _explain(self, error: Any) -> AskanceError:
-        said = f"the store cannot be used ({_said(error)})"
+        problem = f"the store cannot be used ({_said(error)})"
         if error.sqlstate == "53100":
-            said = "the disk of the database is full. "
-            said += "Everything bought before is kept; free some space and run the command again"
+            problem = "the disk of the database is full. "
+            problem += "Everything bought before is kept; free some space and run the command again"
         elif error.sqlstate == "42501":
-            said = f"the user may not do what a store needs ({_said(error)}). "
-            said += "Grant it, or let its owner begin the store"
-        return AskanceError(f"{self.address}: {said}.")
+            problem = f"the user may not do what a store needs ({_said(error)}). "
+            problem += "Grant it, or let its owner begin the store"
+        return AskanceError(f"{self.address}: {problem}.")
 
 
 def _version(db: Any) -> int:

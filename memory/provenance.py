@@ -76,16 +76,16 @@ def build_graph(run: str | Path) -> nx.DiGraph:
     config = directory.read_config()["config"]
     events = read_events(directory.path / "journal.jsonl")
     builder = _Builder(directory, config)
-    where = "the start"
+    part = "the start"
     try:
         for number, event in enumerate(events, 1):
-            where = f"event {number} ('{event.get('event')}')"
+            part = f"event {number} ('{event.get('event')}')"
             builder.add(event)
-        where = "what the events say together"
+        part = "what the events say together"
         return builder.finish()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{directory.path / 'journal.jsonl'}: {where} is not as this askance writes it ({error})."
+            f"{directory.path / 'journal.jsonl'}: {part} is not as this askance writes it ({error})."
         ) from None
 
 

@@ -346,12 +346,12 @@ class RevisedRecord(ResultPart):
     @property
     def sentence(self) -> str:
         """A sentence on the question's fate, with the reason."""
-        now = (
+        fate = (
             "is asked no more, as it said too little about rejected outputs"
             if self.what == "dropped"
             else f"is turned round: {self.good} is now the good answer, as it spoke for outputs that people reject"
         )
-        return f"The question '{self.id}' ({self.text}) {now}."
+        return f"The question '{self.id}' ({self.text}) {fate}."
 
 
 class ReadRecord(ResultPart):

@@ -138,17 +138,17 @@ class RunDirectory:
 
     def _refuse_another(self, config: Mapping[str, Any], inputs: Sequence[Mapping[str, str]]) -> None:
         """Raise InputError if the settings or inputs differ from those of the run that is here."""
-        before = self.read_config()
-        known = before["config"]
+        record = self.read_config()
+        known = record["config"]
         # The fingerprint was made when the run began: without settings that were added since, and with old names.
-        as_begun = {**config, **before.get("begun_with", {})}
-        then = {name: value for name, value in as_begun.items() if name in known}
+        begun_settings = {**config, **record.get("begun_with", {})}
+        known_settings = {name: value for name, value in begun_settings.items() if name in known}
         is_as_long = config.get("max_iterations") == known.get("max_iterations")
-        before_renaming = {OLD_NAMES.get(name, name): value for name, value in then.items()}
-        gone = {name: default for name, (default, _) in GONE.items() if name in before["settings_written"]}
-        if is_as_long and before["fingerprint"] in (
+        before_renaming = {OLD_NAMES.get(name, name): value for name, value in known_settings.items()}
+        gone = {name: default for name, (default, _) in GONE.items() if name in record["settings_written"]}
+        if is_as_long and record["fingerprint"] in (
             _fingerprint({**settings, **gone}, texts)
-            for settings in (as_begun, then, before_renaming)
+            for settings in (begun_settings, known_settings, before_renaming)
             for texts in inputs
         ):
             return

@@ -61,11 +61,11 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         count = _write_anew(copy, new, schema, columns, version)
         if not count:
             return False
-        aside = _free_name(path)
+        damaged_file = _free_name(path)
         for end in _BESIDE:  # these files belong to the damaged file
             with suppress(FileNotFoundError):
-                path.with_name(path.name + end).rename(aside.with_name(aside.name + end))
-        path.rename(aside)
+                path.with_name(path.name + end).rename(damaged_file.with_name(damaged_file.name + end))
+        path.rename(damaged_file)
         new.rename(path)
     except (OSError, sqlite3.OperationalError) as error:
         raise AskanceError(
@@ -75,7 +75,7 @@ def salvage(path: Path, schema: str, columns: str, version: int) -> bool:
         for made in (new, *(copy.with_name(copy.name + end) for end in ("", *_BESIDE))):
             made.unlink(missing_ok=True)
     kept = f"The {count} answers that could be read are kept; missing ones are asked again"
-    logger.warning("%s was damaged. %s. The damaged file is %s.", path, kept, aside.name)
+    logger.warning("%s was damaged. %s. The damaged file is %s.", path, kept, damaged_file.name)
     return True
 
 

@@ -225,11 +225,11 @@ class VerdictStore:
 
     def bring(self, path: Path) -> None:
         """Copy all answers of another store, in one transaction. Their keys join :attr:`brought`."""
-        other = _ReadOnly(path)
+        source = _ReadOnly(path)
         try:
-            self._take(other.all_rows())
+            self._take(source.all_rows())
         finally:
-            other.close()
+            source.close()
 
     def learned(self, identity: str) -> ThinkingFacts | None:
         """Return facts about a model that thinks, from this store, the shared store or the store beside; else None."""

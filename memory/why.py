@@ -205,20 +205,21 @@ def blame(graph: nx.DiGraph, version: int) -> list[Passage]:
     node = f"version:{version}"
     row = graph.nodes[node]
     prompt = Prompt(graph.nodes["version:0"]["prompt"])
-    now = [replace(passage, in_start=True) for passage in split_passages(prompt.text)]
+    passages = [replace(passage, in_start=True) for passage in split_passages(prompt.text)]
     try:
         for number in row["edits"]:
             prompt = prompt.apply(edit_of(graph, number))
-            now = _changed(now, split_passages(prompt.text), (number,))
+            passages = _changed(passages, split_passages(prompt.text), (number,))
     except EditRefusedError:
         pass
     if prompt.text == row["prompt"]:
-        return now
+        return passages
     parent = graph.nodes[linked(graph, node, "parent")[0]]
     new = tuple(number for number in row["edits"] if number not in parent["edits"])
-    now = _changed(blame(graph, parent["number"]), split_passages(row["prompt"]), new)
+    passages = _changed(blame(graph, parent["number"]), split_passages(row["prompt"]), new)
     return [
-        replace(passage, edits=tuple(number for number in passage.edits if number in row["edits"])) for passage in now
+        replace(passage, edits=tuple(number for number in passage.edits if number in row["edits"]))
+        for passage in passages
     ]
 
 
@@ -250,25 +251,25 @@ def _changed(before: Sequence[Passage], after: Sequence[Passage], edits: tuple[i
     """
     past: dict[int, Passage] = {}
     unmatched = list(before)
-    for there, new in enumerate(after):
+    for place, new in enumerate(after):
         same = next((passage for passage in unmatched if passage.text == new.text), None)
         if same is not None:
             unmatched.remove(same)
-            past[there] = same
+            past[place] = same
     likeness = [
-        (_alike(old.text, new.text), -there, -here)
-        for there, new in enumerate(after)
-        if there not in past
-        for here, old in enumerate(unmatched)
+        (_alike(old.text, new.text), -place, -old_place)
+        for place, new in enumerate(after)
+        if place not in past
+        for old_place, old in enumerate(unmatched)
     ]
     taken: set[int] = set()
-    for alike, there, here in sorted(likeness, reverse=True):
-        if alike and -there not in past and here not in taken:
-            past[-there] = unmatched[-here]
-            taken.add(here)
+    for alike, place, old_place in sorted(likeness, reverse=True):
+        if alike and -place not in past and old_place not in taken:
+            past[-place] = unmatched[-old_place]
+            taken.add(old_place)
     passages = []
-    for there, new in enumerate(after):
-        old = past.get(there, Passage(0, ""))
+    for place, new in enumerate(after):
+        old = past.get(place, Passage(0, ""))
         more = () if old.text == new.text else edits
         passages.append(replace(new, in_start=old.in_start, edits=old.edits + more))
     return passages
@@ -340,7 +341,7 @@ def _edit_story(graph: nx.DiGraph, number: int, text: str) -> EditStory:
 def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] | None, said_in: str) -> LessonStory:
     """Make a lesson's story. ``then`` is the evidence at the time of the edit; None without an edit."""
     row = graph.nodes[node]
-    mine, theirs = set(words_of(text)), set(words_of(said_in))
+    lesson_words, passage_words = set(words_of(text)), set(words_of(said_in))
     cases = []
     for key in dict.fromkeys([*(then or ()), *row.get("evidence", [])]):
         case = graph.nodes.get(f"disagreement:{key}", {})
@@ -350,7 +351,7 @@ def _lesson_story(graph: nx.DiGraph, node: str, text: str, then: Sequence[str] |
         row,
         id=node.removeprefix("lesson:"),
         text=text,
-        said=len(mine & theirs) / len(mine) if mine else 0.0,
+        said=len(lesson_words & passage_words) / len(lesson_words) if lesson_words else 0.0,
         reason=row.get("reason") or row.get("no_edit") or row.get("class_reason"),
         recalled=bool(row.get("recalled")),
         cases=tuple(cases),

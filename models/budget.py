@@ -172,22 +172,24 @@ class Budget:
         if self.call_budget is not None and self.calls + self._reserved_calls >= self.call_budget:
             raise BudgetExceededError("max_calls", f"The budget of {self.call_budget} calls is used up. {self._go_on}")
         if self.token_budget is not None and self.tokens + self._reserved_tokens + tokens > self.token_budget:
-            aside = f" and {self._reserved_tokens} set aside for calls under way" if self._reserved_tokens else ""
+            reservation = f" and {self._reserved_tokens} set aside for calls under way" if self._reserved_tokens else ""
             raise BudgetExceededError(
                 "max_tokens",
                 f"The next call may need {tokens} tokens; of the budget of {self.token_budget}, {self.tokens} are used"
-                f"{aside}. {self._go_on}",
+                f"{reservation}. {self._go_on}",
             )
         if self.cost_budget is not None:
             spent = self.known_cost
             if spent >= self.cost_budget:
                 raise BudgetExceededError("max_cost", f"The budget of ${self.cost_budget:g} is used up. {self._go_on}")
             if spent + self._reserved_cost + cost > self.cost_budget:
-                aside = f" and ${self._reserved_cost:.4g} set aside for calls under way" if self._reserved_calls else ""
+                reservation = (
+                    f" and ${self._reserved_cost:.4g} set aside for calls under way" if self._reserved_calls else ""
+                )
                 raise BudgetExceededError(
                     "max_cost",
                     f"The next call may cost ${cost:.2g}; of the budget of ${self.cost_budget:g}, ${spent:.4g} are used"
-                    f"{aside}. {self._go_on}",
+                    f"{reservation}. {self._go_on}",
                 )
         self._reserved_calls += 1
         self._reserved_tokens += tokens
@@ -264,16 +266,16 @@ class PerMinute:
         return took
 
     def _seconds_to_wait(self, tokens: int) -> float:
-        now = monotonic()
-        while self._begun and self._begun[0][0] <= now - MINUTE:
+        moment = monotonic()
+        while self._begun and self._begun[0][0] <= moment - MINUTE:
             self._begun.popleft()
-        calls, taken, until = len(self._begun), sum(each for _, each in self._begun), now
+        calls, taken, end = len(self._begun), sum(each for _, each in self._begun), moment
         for begun, spent in self._begun:  # let the oldest calls pass until there is room
             full = self.requests is not None and calls >= self.requests
             if not full and (self.tokens is None or taken + tokens <= self.tokens):
                 break
-            calls, taken, until = calls - 1, taken - spent, begun + MINUTE
-        return until - now
+            calls, taken, end = calls - 1, taken - spent, begun + MINUTE
+        return end - moment
 
 
 def per_minute(model: Any) -> PerMinute | None:

@@ -81,12 +81,12 @@ class DirectModel(EndpointModel):
         async def send(sent: dict[str, Any]) -> Answer | Refusal:
             seconds = seconds_for(request.room, self._timeout) if request.room else None
             status, headers, payload = await self.call("POST", "chat/completions", json.dumps(sent), seconds=seconds)
-            inside = _error_inside(payload) if status == 200 else None
-            if inside is None and status == 200:
+            inner_status = _error_inside(payload) if status == 200 else None
+            if inner_status is None and status == 200:
                 answer = self.read(payload, request)
                 self._has_answered = True
                 return answer
-            status = status if inside is None else inside
+            status = status if inner_status is None else inner_status
             said, shown = payload.decode("utf-8", "replace"), self.clean(_message(payload))
             return self._refusal(request, status, said, shown, self.explain(status, headers, payload))
 
@@ -118,20 +118,20 @@ class DirectModel(EndpointModel):
                 headers=self._headers,
             )
         url = f"{base.rstrip('/')}/{path}" if path else base
-        how: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
+        options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}} if isinstance(data, str) else {}
         if self._query:
-            how["params"] = self._query
+            options["params"] = self._query
         if seconds is not None:
-            how["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
+            options["timeout"] = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         try:
             async with self._session.request(
-                method, url, data=data, allow_redirects=False, proxy=self._proxy, **how
+                method, url, data=data, allow_redirects=False, proxy=self._proxy, **options
             ) as response:
                 if response.status not in REDIRECTS:
                     return response.status, response.headers, await response.read()
-                there = response.headers.get("Location", "")
+                target = response.headers.get("Location", "")
             failure = ModelError(
-                f"{self.name}: {shown_address(base)} redirects (HTTP {response.status}) to {shown_address(there)}. "
+                f"{self.name}: {shown_address(base)} redirects (HTTP {response.status}) to {shown_address(target)}. "
                 "Texts are sent to no address but the given one: if you trust the other, give it as --api-base.",
                 fatal=True,
                 status=response.status,
@@ -150,19 +150,19 @@ class DirectModel(EndpointModel):
     def _no_connection(self, base: str, error: Exception) -> ModelError:
         import aiohttp
 
-        said, place, proxy = self.clean(str(error)), shown_address(base), self._proxy
+        message, place, proxy = self.clean(str(error)), shown_address(base), self._proxy
         if proxy is not None:
-            said = said.replace(proxy, shown_address(proxy))
+            message = message.replace(proxy, shown_address(proxy))
             place += f" through the proxy {shown_address(proxy)}"
-        if problem := certificate_problem(said):
-            return ModelError(f"{self.name}: {shown_address(base)}: {problem} It said: {said}", fatal=True)
+        if problem := certificate_problem(message):
+            return ModelError(f"{self.name}: {shown_address(base)}: {problem} It said: {message}", fatal=True)
         if isinstance(error, aiohttp.ClientSSLError):
             advice = "The address begins with https://; does the server speak it?"
         else:
             advice = (
                 "Is the server running?" if proxy is None else "Is the proxy right, or should NO_PROXY name the server?"
             )
-        return ModelError(f"{self.name}: cannot reach {place} ({said}). {advice}", retry=True)
+        return ModelError(f"{self.name}: cannot reach {place} ({message}). {advice}", retry=True)
 
     def read(self, payload: bytes, request: Request) -> Answer:
         """Return the answer in a chat completion. Raises ModelError if there is none."""
@@ -228,16 +228,16 @@ def answer_in(
 ) -> Answer:
     """Return the answer in a chat completion's message, without its cost. Raises TypeError for a malformed message."""
     text = text_of(message.get("content")) or str(message.get("refusal") or "")
-    apart = thinks_apart(message)
+    is_apart = thinks_apart(message)
     kept = read_logprobs(logprobs, request.parameters)
-    said, kept = after_thinking(text, kept, apart=apart, free=request.is_free)
+    reply, kept = after_thinking(text, kept, apart=is_apart, free=request.is_free)
     return Answer(
-        said if request.parameters.tools is None else message_said(said, message.get("tool_calls")),
+        reply if request.parameters.tools is None else message_said(reply, message.get("tool_calls")),
         kept,
         tokens_of(usage.get("prompt_tokens")),
         tokens_of(usage.get("completion_tokens")),
         finish=str(finish or "stop"),
-        reasoning_tokens=tokens_thought(usage, text, said, apart=apart),
+        reasoning_tokens=tokens_thought(usage, text, reply, apart=is_apart),
     )
 
 

@@ -84,13 +84,13 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
     if not _is_loop_running():
         thread = _THREAD.get()
         return asyncio.run(_boxed(work if thread is None else thread.cancellable(work))).value
-    own: _Thread[Result] = _Thread(partial(run_sync, work))
+    worker: _Thread[Result] = _Thread(partial(run_sync, work))
     try:
-        return own.done.result()
+        return worker.done.result()
     except BaseException:  # e.g. an interrupt by the notebook's user: the work must end before its store is closed
-        if not own.done.done():
-            own.cancel()
-            wait([own.done])
+        if not worker.done.done():
+            worker.cancel()
+            wait([worker.done])
         raise
 
 
@@ -167,11 +167,11 @@ class BackgroundLoop:
                     last.close()
                 return
             self._closing = True
-            left = list(self._under_way)
+            futures = list(self._under_way)
         try:
-            for future in left if cancel else ():
+            for future in futures if cancel else ():
                 future.cancel()
-            wait(left)
+            wait(futures)
         finally:
             asyncio.run_coroutine_threadsafe(_end(last), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -179,16 +179,16 @@ class BackgroundLoop:
             self._loop.close()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        own = self.is_own_thread
+        is_own_thread = self.is_own_thread
         with self._lock:
-            if not self._closing and not own:
+            if not self._closing and not is_own_thread:
                 future = asyncio.run_coroutine_threadsafe(work, self._loop)
                 self._under_way.add(future)
                 future.add_done_callback(self._under_way.discard)
                 return future
         work.close()
         text = "A call that waits was made on the gateway's own event loop; await it there instead."
-        raise AskanceError(text if own else _CLOSED)
+        raise AskanceError(text if is_own_thread else _CLOSED)
 
 
 async def _end(last: Coroutine[Any, Any, object] | None) -> None:

@@ -32,14 +32,14 @@ ABANDONED = 86_400.0  # seconds after which an unfinished folder counts as left 
 def cache_directory() -> Path:
     """Return the user's cache directory, without creating it: ``ASKANCE_CACHE``, else ``askance`` in an absolute
     ``XDG_CACHE_HOME``, else ``~/.cache/askance``. Raises InputError if the user has no home directory."""
-    own = os.environ.get("ASKANCE_CACHE")
+    folder = os.environ.get("ASKANCE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME")
-    if not own and shared and Path(shared).is_absolute():
+    if not folder and shared and Path(shared).is_absolute():
         return Path(shared) / "askance"
     try:
-        return Path(own).expanduser().absolute() if own else Path.home() / ".cache" / "askance"
+        return Path(folder).expanduser().absolute() if folder else Path.home() / ".cache" / "askance"
     except RuntimeError:  # a user whom the system does not know, as in a container
-        whose = f"of ASKANCE_CACHE ({own})" if own else "of this user, for which HOME is not set,"
+        whose = f"of ASKANCE_CACHE ({folder})" if folder else "of this user, for which HOME is not set,"
         raise InputError(
             f"The home directory {whose} is not known, so there is no place for the cache. Set ASKANCE_CACHE to a "
             "folder."

@@ -24,17 +24,17 @@ def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
     messages. ``began_in``, then the current directory or the file's folder, come first on the import path, and stay
     there, because the function may import later. Raises InputError if there is no such function, or importing it
     fails."""
-    where = f"{option} {source}"
+    place = f"{option} {source}"
     module_name, colon, path = source.rpartition(":")
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):
-        raise InputError(f"{where}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
+        raise InputError(f"{place}: write it as module:function or file.py:function, e.g. checks.py:follows_rules.")
     is_file = module_name.endswith(".py") or "/" in module_name or "\\" in module_name
-    module = (_from_file if is_file else _from_name)(module_name, where, began_in)
+    module = (_from_file if is_file else _from_name)(module_name, place, began_in)
     value: Any = module
     for part in path.split("."):
         if not hasattr(value, part):
             names = [name for name in dir(value) if not name.startswith("_") and callable(getattr(value, name, None))]
-            raise InputError(f"{where}: '{module_name}' has nothing called '{path}'.{did_you_mean(part, names)}")
+            raise InputError(f"{place}: '{module_name}' has nothing called '{path}'.{did_you_mean(part, names)}")
         value = getattr(value, part)
     return value
 

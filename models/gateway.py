@@ -199,11 +199,11 @@ class Gateway:
 
     async def buy(self, role: str, model: Model, request: Request) -> Answer:
         """Ask like :meth:`ask`, for a request that was looked up and not found in the store."""
-        while (other := self._under_way.get(request.key)) is not None:
-            await asyncio.wait([other])
-            if not other.cancelled() and other.exception() is None:
+        while (purchase := self._under_way.get(request.key)) is not None:
+            await asyncio.wait([purchase])
+            if not purchase.cancelled() and purchase.exception() is None:
                 self.budget.role(role).cached_calls += 1
-                return other.result()
+                return purchase.result()
         if request.key in self._counted and (bought := await self.stored(role, [request.key])):
             return bought[request.key]
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -286,17 +286,17 @@ class Gateway:
 
     async def _once_there(self, do: Callable[[], Result]) -> Result:
         """Call ``do``, again while the store is away. Raises AskanceError after ``STORE_PATIENCE`` seconds."""
-        since, pause = monotonic(), 0.25
+        start, pause = monotonic(), 0.25
         while True:
             try:
                 found = do()
                 self._store_is_away = False
                 return found
             except StoreAwayError as error:
-                silent = monotonic() - since
-                if silent > STORE_PATIENCE:
+                silence = monotonic() - start
+                if silence > STORE_PATIENCE:
                     raise AskanceError(
-                        f"{error} That is so for {silent / 60:.0f} minutes, so the run stops here; what was bought "
+                        f"{error} That is so for {silence / 60:.0f} minutes, so the run stops here; what was bought "
                         "before is kept."
                     ) from None
                 if not self._store_is_away:
@@ -333,13 +333,15 @@ class Gateway:
                             raise too_long_limited from None
                     else:
                         failures += 1
-                    silent = monotonic() - max(line.heard, line.limited)
-                    too_long = failures > 1 and silent > self._retry.patience and not isinstance(error, LeftOutError)
-                    if not error.retry or too_long or failures == self._retry.attempts:
+                    silence = monotonic() - max(line.heard, line.limited)
+                    is_too_long = (
+                        failures > 1 and silence > self._retry.patience and not isinstance(error, LeftOutError)
+                    )
+                    if not error.retry or is_too_long or failures == self._retry.attempts:
                         ledger.failures += 1
                         if isinstance(error, EmptyAnswerError) and self._ahead[role]:
                             raise  # it has answered before, if in an earlier process
-                        if (not error.retry or (error.status == 200 and not too_long)) and self._ahead[role]:
+                        if (not error.retry or (error.status == 200 and not is_too_long)) and self._ahead[role]:
                             # Successful calls came between these failures in the earlier run. They are in the store
                             # now, so the failures alone are left, and do not count as failures in a row.
                             self._ahead[role] -= 1
@@ -348,7 +350,7 @@ class Gateway:
                             if request.prefix in line.refused:
                                 raise  # the example is too long, say, whatever is asked of it
                             line.refused.add(request.prefix)
-                        raise _given_up(line, model, error, silent if too_long else None) from None
+                        raise _given_up(line, model, error, silence if is_too_long else None) from None
                     seconds = self._retry.wait(attempt, error.retry_after)
                     ledger.retries += 1
                     if self.on_wait:
@@ -388,14 +390,14 @@ class Gateway:
         named, waited = error.retry_after, monotonic() - line.heard
         may_wait = named is not None or (line.answered and self._retry.attempts > 1)
         if named is not None and named > LONGEST_WAIT:
-            why = f"asks to wait {named / 3600:.1f} hours because of its limits"
+            reason = f"asks to wait {named / 3600:.1f} hours because of its limits"
         elif waited > (LONGEST_WAIT if may_wait else self._retry.patience):
             if self._retry.attempts == 1:
                 return error
-            why = f"has refused every call because of its limits for {waited / 60:.0f} minutes"
+            reason = f"has refused every call because of its limits for {waited / 60:.0f} minutes"
         else:
             return None
-        text = f"{model.name} {why}, so the run stops here; what was bought before is kept. It said: {error}"
+        text = f"{model.name} {reason}, so the run stops here; what was bought before is kept. It said: {error}"
         return ModelError(text, fatal=True, status=error.status)
 
     async def with_room(self, role: str, model: Model, request: Request, answer: Answer) -> Answer:
@@ -407,12 +409,12 @@ class Gateway:
             longer = await self.room.ask_again(role, model, request, answer, is_booked=True)
         if longer is answer:
             return answer
-        more = longer._replace(
+        surplus = longer._replace(
             prompt_tokens=longer.prompt_tokens - answer.prompt_tokens,
             completion_tokens=longer.completion_tokens - answer.completion_tokens,
             cost_usd=None if longer.cost_usd is None else longer.cost_usd - (answer.cost_usd or 0.0),
         )
-        self.budget.paid(role, more, calls=0)
+        self.budget.paid(role, surplus, calls=0)
         if self.store is not None:
             await self._once_there(partial(self.store.forget, [request.key]))
             await self._once_there(partial(self.store.put, request.key, longer))

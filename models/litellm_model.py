@@ -121,8 +121,8 @@ class LiteLLMModel(EndpointModel):
         return Price(float(prompt) / 1000, float(answer) / 1000)
 
     def _error(self, error: Any) -> ModelError:
-        shown, said = _said(error), _said(error, whole=True)
-        if problem := certificate_problem(said):
+        shown, message = _said(error), _said(error, whole=True)
+        if problem := certificate_problem(message):
             return ModelError(f"{self.name}: the provider's server: {problem} It said: {shown}", fatal=True)
         status = 401 if _NO_KEY.search(shown) else int(error.status_code)
         account = _SIGN_IN.get(self._model.partition("/")[0])
@@ -132,16 +132,21 @@ class LiteLLMModel(EndpointModel):
         reply = getattr(error, "response", None)
         headers = getattr(error, "litellm_response_headers", None) or getattr(reply, "headers", None) or {}
         unknown = f"the provider does not know this model ({shown})."
-        return self._failed(status, shown, said, headers, bad_key=f"{advice} ({shown}).", unknown=unknown)
+        return self._failed(status, shown, message, headers, bad_key=f"{advice} ({shown}).", unknown=unknown)
 
     def _arguments(self, sent: Mapping[str, Any], room: int) -> dict[str, Any]:
-        own = {"timeout": seconds_for(room, self._timeout), "num_retries": 0, "caching": False, "drop_params": True}
+        fixed_options = {
+            "timeout": seconds_for(room, self._timeout),
+            "num_retries": 0,
+            "caching": False,
+            "drop_params": True,
+        }
         thinking = self._learner.thinking.fields
         # LiteLLM may not know a deployment by its name. It gets the fields all the same, and refuses them openly.
         passed = [name for name in thinking if name not in (*self._supported, "extra_body")]
         body = {**self._more.get("extra_body", {}), **sent.get("extra_body", {})}
         more = {**self._more, **sent} | ({"extra_body": body} if body else {})
-        return {"model": self._model, **more, **own, "allowed_openai_params": passed}
+        return {"model": self._model, **more, **fixed_options, "allowed_openai_params": passed}
 
     def _read(self, response: Any, request: Request) -> Answer:
         if not response.choices:

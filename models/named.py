@@ -204,12 +204,12 @@ def _read(name: str, value: Any) -> NamedModel:
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         if problem["loc"][:1] == ("thinking",):
-            said = "auto, off, minimal, low, medium, high or a number of tokens is needed"
+            reason = "auto, off, minimal, low, medium, high or a number of tokens is needed"
         else:
-            said = plain_message(problem).replace("Input should be", "must be")
+            reason = plain_message(problem).replace("Input should be", "must be")
         field = ".".join(str(part) for part in problem["loc"] if isinstance(part, (int, str)))
         place = f"{name}: {'thinking' if field.startswith('thinking.') else field}" if field else name
-        raise ValueError(f"{place}: {said[:1].lower()}{said[1:]}") from None
+        raise ValueError(f"{place}: {reason[:1].lower()}{reason[1:]}") from None
 
 
 def _check_prices(models: Mapping[str, NamedModel]) -> None:

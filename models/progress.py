@@ -150,18 +150,18 @@ class Counting:
     @property
     def spent(self) -> str:
         """State in words, e.g. ``iteration 2, validation 0.612 (+0.083), 120 calls, 31k tokens, $0.02``."""
-        said = [f"iteration {self._iteration}"] if self._iteration else []
+        parts = [f"iteration {self._iteration}"] if self._iteration else []
         if self._start is not None:
             gain = "" if self._gain is None else f" ({self._gain:+.3f})"
-            said.append(f"validation {self._start + (self._gain or 0.0):.3f}{gain}")
+            parts.append(f"validation {self._start + (self._gain or 0.0):.3f}{gain}")
         elif self._gain is not None:
-            said.append(f"validation {self._gain:+.3f}")
+            parts.append(f"validation {self._gain:+.3f}")
         if (budget := self._budget) is not None:
             reused = f" (+{budget.cached_calls} reused)" if budget.cached_calls else ""
             tokens = f"{budget.tokens / 1000:.0f}k" if budget.tokens >= 10_000 else str(budget.tokens)
-            said += [f"{budget.calls} calls{reused}", f"{tokens} tokens"]
-            said += [f"${budget.cost_usd:.4f}"] if budget.cost_usd else []
-        return ", ".join(said)
+            parts += [f"{budget.calls} calls{reused}", f"{tokens} tokens"]
+            parts += [f"${budget.cost_usd:.4f}"] if budget.cost_usd else []
+        return ", ".join(parts)
 
 
 class Silent(Counting):

@@ -201,22 +201,22 @@ class RayPool:
                 socket.create_connection((host, int(port)), REACHED_WITHIN).close()
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:  # Ray raises all kinds, also Exception itself
-            said = f"{error}".strip().partition("\n")[0].rstrip(".")
+            reason = f"{error}".strip().partition("\n")[0].rstrip(".")
             hint = (
                 " If it asks for a token: RAY_AUTH_MODE=token."
                 if address
                 else f" Its own logs are in {LOGS}; `ray stop` forgets a cluster that is gone."
             )
-            raise AskanceError(f"{problem}: {said}.{hint}") from None
+            raise AskanceError(f"{problem}: {reason}.{hint}") from None
         self._is_ours = True
 
     def _nodes(self) -> list[dict[str, Any]]:
         """Return the cluster's machines that are alive, this one first. Raises AskanceError if there is none."""
-        here = self._ray.get_runtime_context().get_node_id()
+        own_id = self._ray.get_runtime_context().get_node_id()
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         if not alive:
             raise AskanceError("The Ray cluster has no machine that is alive (`ray status`).")
-        return sorted(alive, key=lambda node: (node["NodeID"] != here, node["NodeID"]))
+        return sorted(alive, key=lambda node: (node["NodeID"] != own_id, node["NodeID"]))
 
     def _new(self, node: dict[str, Any], is_first_there: bool) -> _Worker:
         strategies = import_optional("ray.util.scheduling_strategies", "ray", "ray")

@@ -113,15 +113,15 @@ def _refused(status: int, text: str, sent: Mapping[str, Any]) -> str | None:
     """Return the field that an endpoint refuses; None if the error has another cause."""
     if status not in _STATUSES:
         return None
-    there = [field for field in OPTIONAL if field in sent]
-    named = [field for field in there if re.search(rf"\b{field}\b", text)] if _WORDS.search(text) else []
+    fields = [field for field in OPTIONAL if field in sent]
+    named = [field for field in fields if re.search(rf"\b{field}\b", text)] if _WORDS.search(text) else []
     if (param := _param(text)) in named:
         return param
-    if "max_completion_tokens" in text and "max_tokens" in there:
+    if "max_completion_tokens" in text and "max_tokens" in fields:
         return "max_tokens"
     if named:
         return named[0]
-    in_any_words = there if status in _BAD_REQUEST else []
+    in_any_words = fields if status in _BAD_REQUEST else []
     return next((field for field in in_any_words if field in _IN_ANY_WORDS and _IN_ANY_WORDS[field].search(text)), None)
 
 
@@ -218,10 +218,10 @@ def quota_used_up(status: int, said: str) -> str | None:
 def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
     """Return the seconds that an endpoint asks to wait, by its headers or else its words; None if it does not ask."""
     lowered = {name.lower(): value for name, value in headers.items()}
-    now = _date(lowered.get("date"))
+    date = _date(lowered.get("date"))
     if (milliseconds := read_wait(lowered.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
-    if (asked := read_wait(lowered.get("retry-after"), now)) is not None:
+    if (asked := read_wait(lowered.get("retry-after"), date)) is not None:
         return asked
     text = said.lower()
     if found := _IN_WORDS.search(text):
@@ -229,13 +229,13 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
     # OpenAI sends the time until each of its limits is whole again. A limit that was met has nothing left.
     resets, met = [], []
     for name, value in lowered.items():
-        if "ratelimit" in name and "reset" in name and (until := read_wait(value, now)) is not None:
+        if "ratelimit" in name and "reset" in name and (until := read_wait(value, date)) is not None:
             resets.append(until)
             if lowered.get(name.replace("reset", "remaining"), "").strip() in ("0", "0.0"):
                 met.append(until)
     if resets:
         return max(met) if met else min(resets)
-    return read_wait(inside[1], now) if (inside := _RESET_INSIDE.search(text)) else None
+    return read_wait(inside[1], date) if (inside := _RESET_INSIDE.search(text)) else None
 
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:

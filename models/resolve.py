@@ -132,7 +132,7 @@ class Models:
 
     def _reached(self, name: str, what: str, named: NamedModel) -> Model:
         """Make the model ``what``, which the user calls ``name``."""
-        provider, slash, rest = what.partition("/")
+        provider, slash, model_name = what.partition("/")
         is_here = is_scorer(what) or provider in EMBEDDED
         no_use = sorted(named.model_fields_set - {*NamedModel.here})
         if is_here and no_use:
@@ -145,7 +145,7 @@ class Models:
             )
         if re.search(r",\s*[\w.-]+/", what):
             raise InputError(f"'{what}' names several models, and one is asked here. Name one.")
-        if not slash or not provider or not rest:
+        if not slash or not provider or not model_name:
             hints = did_you_mean(name, self._named) if self._named and not slash else ""
             hints += " A program of yours writes outputs: it can be the --generator alone." if is_program(what) else ""
             raise InputError(
@@ -162,9 +162,9 @@ class Models:
                 "(--api-base). Leave out --engine batch, or name such a model for every role."
             )
         if provider in EMBEDDED:
-            return self._embedded(name, provider, rest, named)
-        if provider == "openai" and not rest.startswith("responses/"):  # LiteLLM knows OpenAI's other API
-            model: DirectModel | LiteLLMModel = self._direct(name, rest, named)
+            return self._embedded(name, provider, model_name, named)
+        if provider == "openai" and not model_name.startswith("responses/"):  # LiteLLM knows OpenAI's other API
+            model: DirectModel | LiteLLMModel = self._direct(name, model_name, named)
         else:
             model = self._through_litellm(name, provider, named)
         if self._need_prices and model.price is None:

@@ -95,17 +95,19 @@ class ThinkingRoom:
                 self._tried.add(model.identity)
                 room = _steps(model)[0]
                 try:
-                    again = await self._one_call(model, replace(request, room=room), answer)
+                    second_answer = await self._one_call(model, replace(request, room=room), answer)
                 except (ModelError, BudgetExceededError):  # e.g. more than the model can write: the first reply stays
                     return answer
-                if not again.reasoning_tokens:
-                    return _together(again, answer)._replace(reasoning_tokens=0)
-                is_whole = not needs_room(again, request.parameters.max_tokens)
-                self._learn(model, ThinkingFacts(room, int(is_whole), again.reasoning_tokens if is_whole else 0))
+                if not second_answer.reasoning_tokens:
+                    return _together(second_answer, answer)._replace(reasoning_tokens=0)
+                is_whole = not needs_room(second_answer, request.parameters.max_tokens)
+                self._learn(
+                    model, ThinkingFacts(room, int(is_whole), second_answer.reasoning_tokens if is_whole else 0)
+                )
                 if is_whole:
                     self._tell(model)
-                    return _together(answer, again)
-                answer = _together(again, answer)
+                    return _together(answer, second_answer)
+                answer = _together(second_answer, answer)
         try:
             return _together(answer, await self._within_budget(role, model, request))
         except AskanceError:
@@ -177,14 +179,16 @@ class ThinkingRoom:
 
     def _tell(self, model: Model) -> None:
         """Tell the user once that a model thinks, and again after ten answers if the average changed by a quarter."""
-        facts, earlier = self.facts(model), self._told_of.get(model.identity)
+        facts, previous = self.facts(model), self._told_of.get(model.identity)
         if facts is None:
             return
         takes = f"about {facts.average:,} tokens an answer (by {count(facts.answers, 'answer')} so far)"
-        if earlier is None:
+        if previous is None:
             text = f"{model.name} thinks before it answers, {takes}; its calls get room for {facts.room:,} more."
-        elif earlier.answers < SETTLED <= facts.answers and abs(facts.average - earlier.average) > earlier.average / 4:
-            text = f"{model.name} thinks {takes}; estimates made before counted {earlier.average:,}."
+        elif (
+            previous.answers < SETTLED <= facts.answers and abs(facts.average - previous.average) > previous.average / 4
+        ):
+            text = f"{model.name} thinks {takes}; estimates made before counted {previous.average:,}."
         else:
             return
         if self._notify(text):
@@ -263,11 +267,11 @@ def tokens_thought(usage: Mapping[str, Any], raw: str, answer: str, *, apart: bo
     counted = tokens_of(said) if isinstance(said, (int, float)) and isfinite(said) else 0
     if counted or not (apart or len(raw.strip()) > len(answer.strip())):
         return counted
-    written, said_at_last = tokens_of(usage.get("completion_tokens")), answer.strip()
-    if not said_at_last:
+    written, final_text = tokens_of(usage.get("completion_tokens")), answer.strip()
+    if not final_text:
         return max(1, written)
     share = 1 / 4 if apart else written / len(raw.strip())  # tokens a character
-    return max(1, written - max(1, round(share * len(said_at_last))))
+    return max(1, written - max(1, round(share * len(final_text))))
 
 
 async def _answer(model: Model, request: Request) -> Answer:

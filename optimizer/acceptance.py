@@ -83,21 +83,21 @@ class CorrelationYardstick:
 
     def value(self, scores: Scores) -> float | None:
         """Return the metric over all dimensions."""
-        mine = self._mine(scores)
+        judge_scores = self._mine(scores)
         if self.metric == "auc" or self.metric == "kappa":
-            return label_agreement(self.metric, mine, self._passed(scores), Resampling(resamples=1)).value
-        return (kendall if self.metric == "kendall" else spearman)(mine, self._wanted(scores)).value
+            return label_agreement(self.metric, judge_scores, self._passed(scores), Resampling(resamples=1)).value
+        return (kendall if self.metric == "kendall" else spearman)(judge_scores, self._wanted(scores)).value
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
         """Return Spearman, Kendall and Pearson overall and by dimension, with intervals; another metric is added."""
         row = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed).to_dict()
         if self.metric == "spearman":
             return row
-        mine, resampling = self._mine(scores), self._resampling(examples)
+        judge_scores, resampling = self._mine(scores), self._resampling(examples)
         if self.metric == "kendall":
-            found = correlate(mine, self._wanted(scores), resampling).kendall
+            found = correlate(judge_scores, self._wanted(scores), resampling).kendall
         else:
-            found = label_agreement(self.metric, mine, self._passed(scores), resampling)
+            found = label_agreement(self.metric, judge_scores, self._passed(scores), resampling)
         return row | {"optimised": {"metric": self.metric, **statistic_dict(found)}}
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:
@@ -210,16 +210,16 @@ class PassRateGuard:
         self, before: Scores, after: Scores, examples: Sequence[Example], ranks: Ranks | None = None
     ) -> str | None:
         """Return the objection to the version ``after``: the dimension with the largest loss above the limit."""
-        was, now = (_means(before), _means(after))
+        old_means, new_means = (_means(before), _means(after))
         losses = {
             name: old - new
-            for name, old in was.items()
-            if old is not None and (new := now.get(name)) is not None and old - new > self.limit
+            for name, old in old_means.items()
+            if old is not None and (new := new_means.get(name)) is not None and old - new > self.limit
         }
         if not losses:
             return None
         worst = max(losses, key=lambda name: losses[name])
-        return f"'{worst}' fell from {was[worst]:.2f} to {now[worst]:.2f}"
+        return f"'{worst}' fell from {old_means[worst]:.2f} to {new_means[worst]:.2f}"
 
 
 def _means(scores: Scores) -> Mapping[str, float | None]:

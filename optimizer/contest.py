@@ -210,15 +210,15 @@ class Contest:
         usable = self._candidate(best, edits)
         if not usable:
             for edit in edits:
-                why = problem_of(best.draft.prompt, edit, self.max_prompt_chars)
-                self.untried[change_of(edit)] = f"it cannot be applied to the best prompt so far: {why}"
+                reason = problem_of(best.draft.prompt, edit, self.max_prompt_chars)
+                self.untried[change_of(edit)] = f"it cannot be applied to the best prompt so far: {reason}"
             return best
         key = best.number, frozenset(map(change_of, usable))
         decision, winner = self._decided.get(key), best
         if decision is None:
             if self._tries == 0:
-                why = "not tried alone: the candidates of this round are used up"
-                self.untried |= dict.fromkeys(map(change_of, edits), why)
+                reason = "not tried alone: the candidates of this round are used up"
+                self.untried |= dict.fromkeys(map(change_of, edits), reason)
                 return best
             self._tries -= 1
             raced = await self.race(best, edited(best.draft, usable), best.edits + usable, usable, look=self._look)

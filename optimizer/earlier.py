@@ -95,17 +95,19 @@ class EarlierRun:
         several parts fit a text or document, test counts before validation, and validation before development."""
         known = self.remembered.examples.values()
         by_content, by_document = (
-            {getattr(each, name): each.part for part in PARTS for each in known if each.part == part}
+            {getattr(example, name): example.part for part in PARTS for example in known if example.part == part}
             for name in ("content", "document")
         )
         found: dict[str, Part] = {}
-        for each in examples:
-            before = self.remembered.examples.get(each.id)
-            part = before.part if before is not None else by_content.get(_content(each))
+        for example in examples:
+            before = self.remembered.examples.get(example.id)
+            part = before.part if before is not None else by_content.get(_content(example))
             if part is not None:
-                found[each.id] = part
-                by_document.setdefault(document_of(each), part)
-        beside = {each.id: by_document[document_of(each)] for each in examples if document_of(each) in by_document}
+                found[example.id] = part
+                by_document.setdefault(document_of(example), part)
+        beside = {
+            example.id: by_document[document_of(example)] for example in examples if document_of(example) in by_document
+        }
         return {**beside, **found}
 
     def unchanged(self, examples: Iterable[Example], *, people: bool = True) -> set[str]:
@@ -194,7 +196,7 @@ def earlier_run(path: str | Path) -> Earlier:
     refused = [each for each in result.questions if not each.joined]
     wanted = _wanted(remembered.wanted, directory, result, judge)
     dropped = remembered.dropped | {each.text: each.origin for each in refused if not each.may_return}
-    further = {
+    updates = {
         "comments": tuple(dict.fromkeys([*remembered.comments, *_comments(result)])),
         "contrasted": result.read.contrasted,
         "dropped": {text: origin for text, origin in dropped.items() if text not in {each.text for each in wanted}},
@@ -202,7 +204,7 @@ def earlier_run(path: str | Path) -> Earlier:
         "waiting": _waiting(remembered.waiting, result, judge),
         "disputed": _disputed(events, remembered.disputed),
     }
-    return Earlier(remembered.model_copy(update=further), judge.answers, judge=judge)
+    return Earlier(remembered.model_copy(update=updates), judge.answers, judge=judge)
 
 
 def earlier_round(directory: RunDirectory, people: Sequence[Example]) -> EarlierRound:

@@ -154,7 +154,7 @@ def _build_result(
         verdicts, soft = tests[version.number].verdicts, context.job.options.soft
         return version.draft.scores_without(measured, splits.test, verdicts, soft=soft)
 
-    alone = without_measures(best)
+    question_scores = without_measures(best)
     held_out: dict[int, Sequence[ExampleScore]]
     held_out, examples = {first.number: first.scores, best.number: best.scores}, splits.validation
     if best.crossed is not None:
@@ -199,7 +199,11 @@ def _build_result(
         "gain": {
             "validation": gain(held_out, examples),
             "test": gain(tested, splits.test),
-            **({} if alone is None else {"without_measures": gain({**tested, best.number: alone}, splits.test)}),
+            **(
+                {}
+                if question_scores is None
+                else {"without_measures": gain({**tested, best.number: question_scores}, splits.test)}
+            ),
         },
         "accepted_edits": [each for each in outcome.tried if each.accepted],
         "rejected_edits": [each for each in outcome.tried if not each.accepted],
@@ -264,7 +268,7 @@ def _fitted_sides(
         return steps, pass_fail
     targets, splits, job = yardstick.targets, context.splits, context.job
     values, labels = steps_of_people(job.examples, targets, job.options.human_scale), pass_labels(job.examples, targets)
-    how = {"resamples": yardstick.resamples, "seed": yardstick.seed}
+    resampling_options = {"resamples": yardstick.resamples, "seed": yardstick.seed}
     for version in (outcome.baseline, outcome.best):
         number = version.number
         if number not in outcome.seen:
@@ -275,13 +279,15 @@ def _fitted_sides(
         if values:
             kept, steps[number] = fitted_steps(*taught, values)
             for split, (scores, examples) in parts.items():
-                sampling = Resampling(documents(examples), **how)
+                sampling = Resampling(documents(examples), **resampling_options)
                 steps[number][split] = figures_of_steps(scores, targets, kept, sampling)
         if labels is not None:
             fitted = threshold_for(*taught, labels)
             pass_fail[number] = {"threshold": fitted_dict(fitted) | {"of": list(targets.dimensions)}}
             for split, (scores, examples) in parts.items():
-                pass_fail[number][split] = figures_of(scores, examples, targets, labels, fitted.value, **how)
+                pass_fail[number][split] = figures_of(
+                    scores, examples, targets, labels, fitted.value, **resampling_options
+                )
     return steps, pass_fail
 
 
@@ -316,15 +322,15 @@ def _keep_verdicts(
     asked = outcome.best.draft.checklist
     shared = {} if asked is None else {question.id: question for question in asked.questions}
     # files of an earlier result of this run, before it was resumed; files that are not written again are removed
-    left = {file.stem: file for file in (run.path / "verdicts").glob("[0-9]*-*.jsonl")}
+    stale_files = {file.stem: file for file in (run.path / "verdicts").glob("[0-9]*-*.jsonl")}
     for number, version in versions.items():
         if version.verdicts:
-            left.pop(name := f"{number:03d}-validation", None)
+            stale_files.pop(name := f"{number:03d}-validation", None)
             run.save_verdicts(name, version.verdicts)
         for split, seen in (("development", outcome.seen.get(number)), ("test", tests.get(number))):
             if seen is None:
                 continue
-            left.pop(name := f"{number:03d}-{split}", None)
+            stale_files.pop(name := f"{number:03d}-{split}", None)
             run.save_verdicts(name, seen.verdicts)
             for each in seen.verdicts:
                 value = signal.reference(version.draft, each.example, each.question)
@@ -332,20 +338,20 @@ def _keep_verdicts(
                     same = None if each.example in seen.own_checklists else shared.get(each.question)
                     question = same or seen.polarity(each.example, each.question)
                     wanted[each.example, each.question] = question.p_good(value)
-    for file in left.values():
+    for file in stale_files.values():
         file.unlink()
-    every = [*outcome.seen.items(), *tests.items()]
+    observations = [*outcome.seen.items(), *tests.items()]
     _write(run, "reference", ({"example": pair[0], "question": pair[1], "p_yes": p} for pair, p in wanted.items()))
     _write(run, "scores", (row for number, seen in tests.items() for row in _scores(number, seen, yardstick)))
     if not context.job.is_judge:
-        rows = ((number, each) for number, seen in every for each in seen.examples)
+        rows = ((number, each) for number, seen in observations for each in seen.examples)
         _write(
             run, "outputs", ({"version": number, "example": each.id, "output": each.output} for number, each in rows)
         )
         best, every_best = outcome.best, (outcome.seen.get(outcome.best.number), tests.get(outcome.best.number))
         written = [outcome.best.outputs, *(seen.examples for seen in every_best if seen is not None)]
         run.write(OUTPUTS_FILE, "".join(_output_rows(written, best.draft.hash)))
-    _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in every]))
+    _write(run, "questions", _own_questions(context.job.checklist, [seen for _, seen in observations]))
 
 
 def _scores(version: int, seen: Observation, yardstick: Yardstick) -> Iterable[dict[str, Any]]:
@@ -367,7 +373,7 @@ def _output_rows(written: Iterable[Sequence[Example]], version: str) -> Iterator
 
 def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> list[dict[str, Any]]:
     known = {question.id for question in common.questions} if common else set()
-    own = {
+    questions = {
         (name, question.id): question
         for seen in every
         for name, checklist in seen.own_checklists.items()
@@ -376,7 +382,7 @@ def _own_questions(common: Checklist | None, every: Iterable[Observation]) -> li
     }
     return [
         {"example": name, "id": question.id, "text": question.text, "dimension": question.dimension}
-        for (name, _), question in own.items()
+        for (name, _), question in questions.items()
     ]
 
 

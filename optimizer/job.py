@@ -128,16 +128,16 @@ def split_examples(job: Job, strata: Sequence[float | None] | None) -> SplitExam
     ``strata``, e.g. human scores, are spread evenly over the splits. Raises InputError if there are too few examples
     for the shares, or ``metadata.split`` names another part than the earlier run."""
     kept = job.earlier.parts(job.examples) if job.earlier else {}
-    own = own_split(job.examples)
-    for part in PARTS if own else ():
-        for name in getattr(own, part):
+    given_split = own_split(job.examples)
+    for part in PARTS if given_split else ():
+        for name in getattr(given_split, part):
             if kept.get(name, part) != part:
                 raise InputError(
                     f"The example '{name}' is a {part} example by its metadata.split and was, or its document was, in "
                     f"{kept[name]} in the run that this one goes on from; what was tested on must not be learned from. "
                     "Correct it, or leave metadata.split out."
                 )
-    parts = own or split(
+    parts = given_split or split(
         [example.id for example in job.examples],
         shares=job.options.split,
         seed=job.options.seed,

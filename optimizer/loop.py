@@ -110,13 +110,13 @@ class Loop:
         outcome.seen[best.number] = seen
         if set_up.signal.agrees(seen):
             return Turn(best, set_up.agreed)
-        said = Turn(best)
+        last_turn = Turn(best)
         for step in set_up.steps:
             turn = await step.take(LoopRound(best, number, self.contest, outcome))
             if turn is not None and turn.best is not best:
                 return turn
-            said = turn or said
-        return said
+            last_turn = turn or last_turn
+        return last_turn
 
     async def _take(self, steps: Sequence[Step], outcome: Outcome) -> None:
         for step in steps:

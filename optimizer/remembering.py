@@ -90,24 +90,30 @@ class Remembering:
         from an earlier run is not added again. A lesson that it knows in words that were changed or removed since is
         forgotten.
         """
-        earlier = {each.id: each for each in memory.lessons}
-        known = {(each.text, each.direction, each.dimension) for each in earlier.values()}
-        for each in self._lessons():
-            if (each.text, each.direction, each.dimension) not in known:
-                if earlier.pop(each.id, None):
-                    memory.forget(each.id)
-                said = each.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
-                memory.recall(Lesson(**said, evidence=(), requirement=self._requirement(each)))
-        for gone in self.loaded.removed:
-            if gone.key[0] == "question" or gone.key[1] != self.about:
+        earlier = {lesson.id: lesson for lesson in memory.lessons}
+        known = {(lesson.text, lesson.direction, lesson.dimension) for lesson in earlier.values()}
+        for lesson in self._lessons():
+            if (lesson.text, lesson.direction, lesson.dimension) not in known:
+                if earlier.pop(lesson.id, None):
+                    memory.forget(lesson.id)
+                said = lesson.model_dump(include={"id", "text", "direction", "dimension", "kind", "kind_reason"})
+                memory.recall(Lesson(**said, evidence=(), requirement=self._requirement(lesson)))
+        for removal in self.loaded.removed:
+            if removal.key[0] == "question" or removal.key[1] != self.about:
                 continue
             for old in list(earlier.values()):
-                if old.id == gone.id or (old.text in gone.texts and (old.direction, old.dimension) == gone.key[2:]):
+                if old.id == removal.id or (
+                    old.text in removal.texts and (old.direction, old.dimension) == removal.key[2:]
+                ):
                     memory.forget(earlier.pop(old.id).id)
-            about = {"direction": gone.key[2], "dimension": gone.key[3], "requirement": self._requirement(gone)}
-            for number, text in enumerate(gone.texts, 1):
-                name = gone.id if number == 1 else f"{gone.id}/{number}"
-                row = {"id": name, "text": text, "status": "removed", "evidence": (), **about}
+            target_fields = {
+                "direction": removal.key[2],
+                "dimension": removal.key[3],
+                "requirement": self._requirement(removal),
+            }
+            for number, text in enumerate(removal.texts, 1):
+                name = removal.id if number == 1 else f"{removal.id}/{number}"
+                row = {"id": name, "text": text, "status": "removed", "evidence": (), **target_fields}
                 memory.recall(Lesson.model_validate(row))
 
     def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:

@@ -127,15 +127,15 @@ def _labelled(directory: RunDirectory, job: Job) -> list[Example]:
             f"{directory.path}: nobody has said anything of this run's outputs yet: askance label "
             f"{as_typed(directory.path)}"
         )
-    known = {each.id: each for each in job.examples}
+    known = {example.id: example for example in job.examples}
     found = []
-    for each in load_examples(file, remarks=False):
-        if each.id not in known:
-            raise InputError(f"{file}: '{each.id}' is no example of this run.")
-        if each.human or each.comment:
-            name = f"{each.id}@{each.metadata.get('version', directory.path.name)}"
-            further = {INPUT_OF: each.id, "document": document_of(known[each.id])}
-            found.append(each.model_copy(update={"id": name, "metadata": {**each.metadata, **further}}))
+    for example in load_examples(file, remarks=False):
+        if example.id not in known:
+            raise InputError(f"{file}: '{example.id}' is no example of this run.")
+        if example.human or example.comment:
+            name = f"{example.id}@{example.metadata.get('version', directory.path.name)}"
+            further = {INPUT_OF: example.id, "document": document_of(known[example.id])}
+            found.append(example.model_copy(update={"id": name, "metadata": {**example.metadata, **further}}))
     if not found:
         raise InputError(f"{file}: no output in it has a label or a comment.")
     return found
@@ -229,17 +229,17 @@ def _learned(
     report: Callable[[Path], object] | None,
 ) -> RunResult:
     """Run the judge's learning, with the answers of the new run and of the earlier one in its store."""
-    own = RunDirectory(run.path / JUDGE_FOLDER)
-    began = own.config_file.is_file()
+    judge_run = RunDirectory(run.path / JUDGE_FOLDER)
+    began = judge_run.config_file.is_file()
     if run.config_file.is_file() and not began:
         raise InputError(f"{run.path} holds another run. Choose another --run directory.")
     answers = None if job.earlier is None or job.options.no_cache else job.earlier.answers
     if answers is not None and not began:
         with run.store() as store:
             store.bring(answers)
-    watcher.say(f"the judge learns from what people said; its run is in {own.path}")
+    watcher.say(f"the judge learns from what people said; its run is in {judge_run.path}")
     of_all = learning.options.shared if learning.may_share else None
-    done = run_job(learning, own, watcher, callbacks, report, common=lambda: run.store(of_all))
+    done = run_job(learning, judge_run, watcher, callbacks, report, common=lambda: run.store(of_all))
     if done.finish_reason in CAPS:
         raise BudgetExceededError(
             done.finish_reason,

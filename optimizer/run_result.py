@@ -138,7 +138,7 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
     learned = count(len(result.learned), "question")
     worth = f"Worth is what the judge gains over itself without the question ({result.yardstick})."
     shown = result.shown.name if result.shown else "no examples"
-    alone = "The starting judge alone" if result.thing == "judge" else "Without an edit"
+    start_title = "The starting judge alone" if result.thing == "judge" else "Without an edit"
     read = ["The accepted judge is calibrated already: it is read against accepted outputs."]
     paid = (
         [f"tune leaves out {', '.join(names)}, for repeating the input pays"] if (names := result.exploitable) else []
@@ -175,7 +175,7 @@ def _for_people(result: RunRecord) -> dict[str, _Table]:
         "lessons_drawn": _Table("Lessons drawn from the disagreements", partial(_lessons, promptable=True), True),
         "beyond_the_prompt": _Table("The prompt cannot fix these", partial(_lessons, promptable=False), True),
         "calibration": _Table(
-            f"{alone}, calibrated on the development examples; measured on test",
+            f"{start_title}, calibrated on the development examples; measured on test",
             _calibration,
             notes=read if result.best.read_by is not None else [],
         ),
@@ -304,13 +304,13 @@ def quoted(text: str) -> str:
 
 
 def _learned(result: RunRecord) -> Iterator[dict[str, Any]]:
-    for each in result.learned:
-        split, worth = each.worth.last or (None, None)
+    for question in result.learned:
+        split, worth = question.worth.last or (None, None)
         yield {
-            "question": f"{each.criterion} [{each.id}]",
+            "question": f"{question.criterion} [{question.id}]",
             "worth": "not measured" if worth is None else Figure.of(worth, "+.3f"),
             "on": worth and f"{split}, n = {worth.n}",
-            "from": _origin(each),
+            "from": _origin(question),
         }
 
 
@@ -330,11 +330,16 @@ def _origin(each: CriterionRecord) -> str:
 
 
 def _not_learned(result: RunRecord) -> Iterator[dict[str, Any]]:
-    for each in result.not_learned:
-        went = each.was_tried and result.rejected_edits
-        reason = "it went to the acceptance test, see the candidates" if went else each.reason
-        effect = None if each.effect is None else Figure(each.effect, form="+.2f")
-        yield {"question": f"{each.criterion} [{each.id}]", "reason": reason, "effect": effect, "from": _origin(each)}
+    for question in result.not_learned:
+        was_tested = question.was_tried and result.rejected_edits
+        reason = "it went to the acceptance test, see the candidates" if was_tested else question.reason
+        effect = None if question.effect is None else Figure(question.effect, form="+.2f")
+        yield {
+            "question": f"{question.criterion} [{question.id}]",
+            "reason": reason,
+            "effect": effect,
+            "from": _origin(question),
+        }
 
 
 def _shown_examples(result: RunRecord) -> Iterator[dict[str, Any]]:
@@ -441,12 +446,12 @@ def _questions_changed(result: RunRecord) -> Iterator[dict[str, Any]]:
 
 def _instructions(result: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield, for each accepted instruction, the share of outputs that pass its requirement, before and after."""
-    for each in result.instructions:
-        for split, rates in (("test", each.test), ("validation", each.validation)):
+    for instruction in result.instructions:
+        for split, rates in (("test", instruction.test), ("validation", instruction.validation)):
             row: dict[str, Any] = {
-                "instruction": each.text,
-                "lesson": each.lesson,
-                "requirement": each.asked,
+                "instruction": instruction.text,
+                "lesson": instruction.lesson,
+                "requirement": instruction.asked,
                 "on": split,
             }
             if rates is None:
@@ -468,30 +473,38 @@ def _same_verdicts(result: RunRecord, split: str) -> Iterator[dict[str, Any]]:
         return
     before, after = sides["baseline"], sides["best"]
     pairs: dict[str, tuple[ParityRecord, ParityRecord]] = {"all questions": (before, after)}
-    pairs |= {name: (was, after.questions[name]) for name, was in before.questions.items() if name in after.questions}
-    for name, (was, now) in pairs.items():
+    pairs |= {
+        name: (start_parity, after.questions[name])
+        for name, start_parity in before.questions.items()
+        if name in after.questions
+    }
+    for name, (start_parity, best_parity) in pairs.items():
         yield {
             "question": name,
-            "n": was.same.n,
-            "at the start": Figure.of(was.same),
-            "accepted": Figure.of(now.same),
-            "kappa at the start": Figure.of(was.kappa),
-            "kappa accepted": Figure.of(now.kappa),
-            "rank correlation at the start": Figure.of(was.spearman),
-            "rank correlation accepted": Figure.of(now.spearman),
-            **({} if now.score_difference is None else {"score - source's": Figure.of(now.score_difference, "+.2f")}),
+            "n": start_parity.same.n,
+            "at the start": Figure.of(start_parity.same),
+            "accepted": Figure.of(best_parity.same),
+            "kappa at the start": Figure.of(start_parity.kappa),
+            "kappa accepted": Figure.of(best_parity.kappa),
+            "rank correlation at the start": Figure.of(start_parity.spearman),
+            "rank correlation accepted": Figure.of(best_parity.spearman),
+            **(
+                {}
+                if best_parity.score_difference is None
+                else {"score - source's": Figure.of(best_parity.score_difference, "+.2f")}
+            ),
         }
 
 
 def _lessons(result: RunRecord, promptable: bool) -> Iterator[dict[str, Any]]:
     """Yield the lessons with their status: those that a prompt can carry, or those that no prompt can."""
-    for each in result.lessons:
-        if each.promptable is promptable:
+    for lesson in result.lessons:
+        if lesson.promptable is promptable:
             yield {
-                "lesson": f"{each.text} [{each.id}]",
-                "status": each.status if promptable else each.kind_reason,
-                "support": count(each.support, "disagreement") if each.support else "from the memory",
-                "reason": each.reason if each.is_closed else None,
+                "lesson": f"{lesson.text} [{lesson.id}]",
+                "status": lesson.status if promptable else lesson.kind_reason,
+                "support": count(lesson.support, "disagreement") if lesson.support else "from the memory",
+                "reason": lesson.reason if lesson.is_closed else None,
             }
 
 

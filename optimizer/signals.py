@@ -226,18 +226,18 @@ class CrossModelSignal:
             for target, source in pairs
         ]
         levels = [sum(side) / len(pairs) for side in zip(*compared, strict=True)]
-        for (target, source), (mine, theirs) in zip(pairs, compared, strict=True):
+        for (target, source), (target_value, source_value) in zip(pairs, compared, strict=True):
             differ = self._differ(target, source)
-            if not differ and (self.of_scores or not self.soft or abs(mine - theirs) < self.margin):
+            if not differ and (self.of_scores or not self.soft or abs(target_value - source_value) < self.margin):
                 continue
-            too_high = mine > theirs if self.of_scores or not differ else bool(target.answer)
-            beyond = (mine - levels[0]) - (theirs - levels[1])
+            too_high = target_value > source_value if self.of_scores or not differ else bool(target.answer)
+            excess = (target_value - levels[0]) - (source_value - levels[1])
             yield Disagreement(
                 example=target.example,
                 question=target.question,
                 target=too_high,
                 reference=not too_high,
-                gap=beyond if too_high else -beyond,
+                gap=excess if too_high else -excess,
                 target_p_yes=target.p_yes,
                 reference_p_yes=source.p_yes or 0.0,
             )
@@ -303,18 +303,18 @@ class HumanSignal:
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Return the judge's explanations and people's comments, or people's score where there is no comment."""
-        mine = {}
+        judge_reasons = {}
         if self.judge is not None:
-            mine = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
-        theirs = {}
+            judge_reasons = await explanations(self.judge(draft), disputed(seen, disagreements), self.examples)
+        human_reasons = {}
         by_id = {example.id: example for example in self.examples}
-        for each in disagreements:
-            name = self._dimension(draft, each.question)
-            wanted = self.targets.wanted[each.example].get(name) or 0.0
-            remarks = told(comments_on(by_id[each.example].comment, each.question, draft.questions))
+        for disagreement in disagreements:
+            name = self._dimension(draft, disagreement.question)
+            wanted = self.targets.wanted[disagreement.example].get(name) or 0.0
+            remarks = told(comments_on(by_id[disagreement.example].comment, disagreement.question, draft.questions))
             score = f"{self.whose} of {name}: {wanted:.2f}, from 0 (worst) to 1 (best)"
-            theirs[each.key] = remarks or score
-        return Reasons(mine, theirs)
+            human_reasons[disagreement.key] = remarks or score
+        return Reasons(judge_reasons, human_reasons)
 
     def _dimension(self, draft: Draft, question: str) -> str:
         """Return the rated dimension that a question belongs to."""
@@ -346,23 +346,27 @@ class HumanSignal:
             return
         level = sum(p_good - wanted for _, p_good, wanted in pairs) / len(pairs)
         for verdict, p_good, wanted in pairs:
-            off = p_good - wanted
-            whole = self._off(scores[verdict.example], dimension)
+            gap = p_good - wanted
+            score_gap = self._off(scores[verdict.example], dimension)
             if self.by_score:
-                if whole is None or abs(whole) <= self.threshold or question.is_good(verdict.answer) is not (whole > 0):
+                if (
+                    score_gap is None
+                    or abs(score_gap) <= self.threshold
+                    or question.is_good(verdict.answer) is not (score_gap > 0)
+                ):
                     continue
-                off = whole
-            is_disputed = whole is not None and abs(whole) > self.threshold and whole * off > 0
+                gap = score_gap
+            is_disputed = score_gap is not None and abs(score_gap) > self.threshold and score_gap * gap > 0
             # P(good) may be too high although the answer is already the bad one; no lesson is needed there
-            answered_so = self.of_scores or question.is_good(verdict.answer) is (off > 0)
-            if not self.by_score and (abs(off) <= self.threshold or not (is_disputed or against) or not answered_so):
+            answered_so = self.of_scores or question.is_good(verdict.answer) is (gap > 0)
+            if not self.by_score and (abs(gap) <= self.threshold or not (is_disputed or against) or not answered_so):
                 continue
             yield Disagreement(
                 example=verdict.example,
                 question=verdict.question,
-                target=question.is_good(off > 0),
-                reference=question.is_good(off < 0),
-                gap=off - level if off > 0 else level - off,
+                target=question.is_good(gap > 0),
+                reference=question.is_good(gap < 0),
+                gap=gap - level if gap > 0 else level - gap,
                 target_p_yes=verdict.p_yes,
                 reference_p_yes=question.p_good(wanted),
             )

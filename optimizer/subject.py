@@ -63,18 +63,18 @@ class Draft:
     ) -> Sequence[ExampleScore]:
         """Return the scores from the same verdicts without those on some criteria; the others are calibrated as before.
         On a dimension without any criterion left, every output scores .5."""
-        left = tuple(each for each in self.questions.questions if each.id not in left_out)
+        questions = tuple(each for each in self.questions.questions if each.id not in left_out)
         read = verdicts if self.calibration is None else self.calibration.apply(verdicts)
         sections = {
             section: {name: weight for name, weight in weights.items() if name not in left_out}
             for section, weights in self.questions.section_weights.items()
         }
-        checklist = self.questions.model_copy(update={"questions": left, "section_weights": sections})
+        checklist = self.questions.model_copy(update={"questions": questions, "section_weights": sections})
         mine = [each for each in read if each.question not in left_out]
         scores = score_examples(examples, checklist, mine, soft=soft)
         if unasked := dict.fromkeys({*self.questions.dimensions} - {*checklist.dimensions}, 0.5):
             scores = [
-                replace(each, overall=each.overall if left else 0.5, dimensions={**each.dimensions, **unasked})
+                replace(each, overall=each.overall if questions else 0.5, dimensions={**each.dimensions, **unasked})
                 for each in scores
             ]
         return scores
@@ -107,11 +107,11 @@ class WritingCost:
     @classmethod
     def of(cls, generated: Sequence[Generated]) -> WritingCost:
         """Sum up the outputs without an error."""
-        there = [each for each in generated if each.error is None]
-        costs = [each.cost_usd for each in there]
-        timed = [each.seconds for each in there if each.seconds is not None]
+        written = [each for each in generated if each.error is None]
+        costs = [each.cost_usd for each in written]
+        timed = [each.seconds for each in written if each.seconds is not None]
         cost = None if None in costs else sum(each for each in costs if each is not None)
-        return cls(len(there), sum(each.tokens for each in there), cost, sum(timed), len(timed))
+        return cls(len(written), sum(each.tokens for each in written), cost, sum(timed), len(timed))
 
 
 @dataclass(frozen=True)

@@ -102,23 +102,26 @@ class Checklist(BaseModel):
     @classmethod
     def _plain_questions(cls, questions: Any) -> Any:
         """Give an id, made of its first words, to each question that is a plain text."""
-        if isinstance(questions, dict) and all(isinstance(each, str) for each in questions.values()):
+        if isinstance(questions, dict) and all(isinstance(question, str) for question in questions.values()):
             return [{"id": name, "text": text} for name, text in questions.items()]
-        if not isinstance(questions, (list, tuple)) or not any(isinstance(each, str) for each in questions):
+        if not isinstance(questions, (list, tuple)) or not any(isinstance(question, str) for question in questions):
             return questions
-        taken = {each.get("id") if isinstance(each, dict) else getattr(each, "id", None) for each in questions}
+        taken = {
+            question.get("id") if isinstance(question, dict) else getattr(question, "id", None)
+            for question in questions
+        }
         found = []
-        for each in questions:
-            if isinstance(each, str) and each.strip():
-                name = words = "_".join(re.findall(r"\w+", each.casefold())[:ID_WORDS]) or "question"
+        for question in questions:
+            if isinstance(question, str) and question.strip():
+                name = words = "_".join(re.findall(r"\w+", question.casefold())[:ID_WORDS]) or "question"
                 number = 1
                 while name in taken:
                     number += 1
                     name = f"{words}_{number}"
                 taken.add(name)
-                found.append({"id": name, "text": each})
+                found.append({"id": name, "text": question})
             else:
-                found.append(each)
+                found.append(question)
         return found
 
     @model_validator(mode="after")
@@ -292,14 +295,14 @@ def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, A
     if schema is None:
         return checklist
     is_file = isinstance(schema, (str, Path))
-    where = str(schema) if is_file else "schema"
+    place = str(schema) if is_file else "schema"
     text = read_schema(Path(schema)) if isinstance(schema, (str, Path)) else json.dumps(schema, ensure_ascii=False)
-    check = validate_row(ComputedCheck, {"id": SCHEMA_CHECK, "kind": "schema", "value": text}, where)
+    check = validate_row(ComputedCheck, {"id": SCHEMA_CHECK, "kind": "schema", "value": text}, place)
     if checklist is None:
         return Checklist(questions=(), checks=(check,))
     if any(each.id == SCHEMA_CHECK for each in checklist.questions):
         raise InputError(
-            f"{where}: the checklist has a criterion with the id '{SCHEMA_CHECK}' already; give that another id, or "
+            f"{place}: the checklist has a criterion with the id '{SCHEMA_CHECK}' already; give that another id, or "
             "leave the schema out."
         )
     sections = {name: {**weights, SCHEMA_CHECK: 1.0} for name, weights in checklist.section_weights.items()}

@@ -88,11 +88,11 @@ def as_typed(path: object) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest known name, or one that begins so; else an empty text."""
-    by_lower_case = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), by_lower_case, n=1, cutoff=0.6)
+    spellings = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
     if not close and len(name) > 2:
-        close = [each for each in by_lower_case if each.startswith(name.lower())][:1]
-    return f" Did you mean '{by_lower_case[close[0]]}'?" if close else ""
+        close = [each for each in spellings if each.startswith(name.lower())][:1]
+    return f" Did you mean '{spellings[close[0]]}'?" if close else ""
 
 
 def like_named(path: str | Path) -> str:
@@ -130,11 +130,11 @@ def not_text(path: str | Path, encoding: str = "utf-8-sig", hint: str = "") -> I
             )
         file.seek(0)
         while chunk := file.read(1 << 16):
-            before = decoder.getstate()
+            state = decoder.getstate()
             try:
                 line += decoder.decode(chunk).count("\n")
             except UnicodeDecodeError:
-                decoder.setstate(before)
+                decoder.setstate(state)
                 for byte in chunk:
                     try:
                         line += decoder.decode(bytes([byte])).count("\n")

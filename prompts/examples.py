@@ -147,12 +147,12 @@ class Example(BaseModel):
     @model_serializer(mode="wrap")
     def _as_in_files(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         row: dict[str, Any] = dump(self)
-        as_it_is = {"human": self.human, "comment": dump_comments(self.comment)}  # as numbers, labels would be lost
+        originals = {"human": self.human, "comment": dump_comments(self.comment)}  # as numbers, labels would be lost
         if self.raters:
-            as_it_is = by_name(self.raters, self.human, self.comment)
-            row = {name: each for name, each in row.items() if name not in ("human", "comment") or name in as_it_is}
-        as_it_is |= {name: text.original for name in _TEXTS if isinstance(text := getattr(self, name), StructuredText)}
-        return {name: as_it_is.get(name, value) for name, value in row.items()}
+            originals = by_name(self.raters, self.human, self.comment)
+            row = {name: each for name, each in row.items() if name not in ("human", "comment") or name in originals}
+        originals |= {name: text.original for name in _TEXTS if isinstance(text := getattr(self, name), StructuredText)}
+        return {name: originals.get(name, value) for name, value in row.items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -238,18 +238,18 @@ class ExampleTable(Sequence[Example]):
             self._given.append(given)
         self._ids.append(example.id)
         fields = vars(example)
-        in_bytes = packed(_texts(fields))
-        self.has_structure |= type(in_bytes) is list
+        encoded = packed(_texts(fields))
+        self.has_structure |= type(encoded) is list
         try:
             if example.comment or type(example) is not Example:
                 raise ValueError  # kept as an object, as is one that marshal refuses
-            others, texts = marshal.dumps(_others(fields)), marshal.dumps(in_bytes)
+            other_fields, texts = marshal.dumps(_others(fields)), marshal.dumps(encoded)
         except ValueError:
             self._whole.append(example)
             self._starts.append(-len(self._whole))
         else:
             self._starts.append(len(self._data))
-            self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + others
+            self._data += _HEAD.pack(self._given.index(given), self._texts.append(texts), len(texts)) + other_fields
 
     def only(self, places: Iterable[int]) -> ExampleTable:
         """Return a table of the examples at these places, in this order."""
@@ -359,10 +359,10 @@ def load_examples(
     human.texts_in_json, rows = looked_at(rows, [str(fields.get(each, each)) for each in ("input", "output")])
     if human.texts_in_json and remarks:
         logger.warning("%s: the texts are written as JSON within the file; they are read without its marks.", name)
-    for where, row in _one_an_output(rows, fields, human):
+    for row_place, row in _one_an_output(rows, fields, human):
         if not isinstance(row, (Example, Mapping)):
-            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
-        example = row if isinstance(row, Example) else _example(row, fields, human, where, unnamed)
+            raise InputError(f"{row_place}: a mapping from field to value is needed, not {type(row).__name__}.")
+        example = row if isinstance(row, Example) else _example(row, fields, human, row_place, unnamed)
         has_examples |= isinstance(row, Example)
         given = row.metadata if isinstance(row, Example) else row
         filled |= {str(name) for name, value in given.items() if value is not None}
@@ -371,21 +371,21 @@ def load_examples(
         if need_output and example.output is None:
             [wanted] = columns_of("output", fields.get("output", "output"), given)
             if wanted not in given and not _is_empty_path(given, wanted):
-                raise InputError(f"{where}: {missing('output', given, fields)}")
-            empty.append(where)
+                raise InputError(f"{row_place}: {missing('output', given, fields)}")
+            empty.append(row_place)
             continue
         if example.id in seen:
             raise InputError(
-                f"{where}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a document "
-                f"or conversation: --field metadata.document={fields.get('id', 'id')}; where each row is what one rater "
-                "said: --field rater=COLUMN"
+                f"{row_place}: the id '{example.id}' was used before, in {seen[example.id]}. Where it is that of a "
+                f"document or conversation: --field metadata.document={fields.get('id', 'id')}; where each row is what "
+                "one rater said: --field rater=COLUMN"
             )
         if example.comment and example.output is None:
             raise InputError(
-                f"{where}: field 'comment': there is no output that it could be about. Give the 'output', or leave out "
-                "the comment."
+                f"{row_place}: field 'comment': there is no output that it could be about. Give the 'output', or leave "
+                "out the comment."
             )
-        seen[example.id] = where
+        seen[example.id] = row_place
         examples.append(example)
         if len(examples) == limit:
             break

@@ -47,37 +47,38 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
         match = re.fullmatch(r"([^=]+)=(.+)", pair)
         if not match:
             raise InputError(f"--field {pair}: write it as our_name=column, e.g. output=summary.")
-        ours, column = match[1].strip(), match[2].strip()
-        before = _listed(mapping.get(ours, ()))
-        if before and ours.partition(".")[0] not in SEVERAL:
+        field_name, column = match[1].strip(), match[2].strip()
+        previous = _listed(mapping.get(field_name, ()))
+        if previous and field_name.partition(".")[0] not in SEVERAL:
             raise InputError(
-                f"--field {ours} is given twice ('{before[0]}' and '{column}'); an example has one '{ours}'. Name one "
-                "column."
+                f"--field {field_name} is given twice ('{previous[0]}' and '{column}'); an example has one "
+                f"'{field_name}'. Name one column."
             )
-        mapping[ours] = (*before, column) if before else column
+        mapping[field_name] = (*previous, column) if previous else column
     return mapping
 
 
 def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
     """Raise InputError if a map names a field that is not ours, or several columns for a field with a single column."""
-    for ours, given in fields.items():
-        name, dot, part = ours.partition(".")
+    for field_name, given in fields.items():
+        name, dot, part = field_name.partition(".")
         if name not in known:
-            raise InputError(f"Field map: '{ours}' is not one of our fields.{did_you_mean(name, known)}")
+            raise InputError(f"Field map: '{field_name}' is not one of our fields.{did_you_mean(name, known)}")
         if dot and (name not in NESTED or not part):
             raise InputError(
-                f"Field map: '{ours}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have a dot."
+                f"Field map: '{field_name}' is not one of our fields; human.NAME, metadata.NAME and comment.NAME have "
+                "a dot."
             )
         if name == "raters" and dot and _OF_RATER.fullmatch(part) is None:
             raise InputError(
-                f"Field map: '{ours}' is not one of our fields; a rater's are raters.NAME.human.DIMENSION, "
+                f"Field map: '{field_name}' is not one of our fields; a rater's are raters.NAME.human.DIMENSION, "
                 "raters.NAME.comment and raters.NAME.comment.DIMENSION."
             )
         columns = _listed(given)
         if not columns or not all(isinstance(each, str) and each for each in columns):
-            raise InputError(f"Field map: '{ours}' needs the name of a column, not {given!r}.")
+            raise InputError(f"Field map: '{field_name}' needs the name of a column, not {given!r}.")
         if len(columns) > 1 and name not in SEVERAL:
-            raise InputError(f"Field map: '{ours}' has one column, not {len(columns)}: {', '.join(columns)}.")
+            raise InputError(f"Field map: '{field_name}' has one column, not {len(columns)}: {', '.join(columns)}.")
 
 
 def columns_of(ours: str, given: Columns, row: Iterable[str]) -> tuple[str, ...]:
@@ -104,26 +105,26 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     loose = any(name not in row and name not in fields for name in ("id", "input"))
     cased = {name: name for name in FIELDS if loose and name not in row and name not in fields}
-    sources = {ours: columns_of(ours, given, row) for ours, given in {**cased, **dotted, **fields}.items()}
+    sources = {target: columns_of(target, given, row) for target, given in {**cased, **dotted, **fields}.items()}
     taken = {*sources, *(column for columns in sources.values() for column in columns)}
-    alike = {name.casefold() for name in cased} | {each.casefold() for each in taken if each not in row}
+    folded_names = {name.casefold() for name in cased} | {each.casefold() for each in taken if each not in row}
     found = {
         name: value
         for name, value in row.items()
-        if name not in taken and value is not None and not (alike and str(name).casefold() in alike)
+        if name not in taken and value is not None and not (folded_names and str(name).casefold() in folded_names)
     }
-    several = [ours for ours, columns in sources.items() if ours.startswith("human.") and len(columns) > 1]
-    for ours, columns in sources.items():
+    several = [target for target, columns in sources.items() if target.startswith("human.") and len(columns) > 1]
+    for target, columns in sources.items():
         values = [at(row, column) for column in columns]
-        if several == [ours] and not any(isinstance(each, (list, tuple)) for each in values):  # a column is a person
+        if several == [target] and not any(isinstance(each, (list, tuple)) for each in values):  # a column is a person
             if len(values) > values.count(None):
                 for column, value in zip(columns, values, strict=True):
-                    put(found, f"raters.{column}.{ours}", [value], several=False)
+                    put(found, f"raters.{column}.{target}", [value], several=False)
             continue
-        if not (ours.partition(".")[0] == "human" and len(columns) > 1):  # there, a place is a rater
+        if not (target.partition(".")[0] == "human" and len(columns) > 1):  # there, a place is a rater
             values = [value for value in values if value is not None]
         if len(values) > values.count(None):
-            put(found, ours, values, several=len(columns) > 1)
+            put(found, target, values, several=len(columns) > 1)
     _make_texts(found, human, where)
     if "human" in found:
         found["human"] = human.read(found["human"], where)
@@ -134,14 +135,14 @@ def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where:
 
 def _make_texts(row: dict[str, Any], human: HumanValues, where: str) -> None:
     """Turn the values of text fields, and ids that are numbers, into texts."""
-    for ours in TEXTS[1:]:
-        if human.texts_in_json and isinstance(row.get(ours), str):
-            row[ours] = without_marks(row[ours])
-        if ours in row and not isinstance(row[ours], str):
+    for field_name in TEXTS[1:]:
+        if human.texts_in_json and isinstance(row.get(field_name), str):
+            row[field_name] = without_marks(row[field_name])
+        if field_name in row and not isinstance(row[field_name], str):
             try:
-                row[ours] = told(plain(row[ours]), passages=ours == "context")
+                row[field_name] = told(plain(row[field_name]), passages=field_name == "context")
             except ValueError as error:
-                raise InputError(f"{where}: field '{ours}': {error}.") from None
+                raise InputError(f"{where}: field '{field_name}': {error}.") from None
     identity = row.get("id")
     if is_missing(identity):
         if identity not in (None, ""):
@@ -173,11 +174,11 @@ def _is_ours_with_a_dot(name: object) -> bool:
 def put(row: dict[str, Any], ours: str, values: list[Any], *, several: bool) -> None:
     """Put the values of a field, such as ``human.NAME``, at its place in a row that is being made."""
     name, _, part = ours.partition(".")
-    if name == "raters" and (of_one := _OF_RATER.fullmatch(part)):
+    if name == "raters" and (match := _OF_RATER.fullmatch(part)):
         said = dict(row.get(name, {}))
-        mine = dict(said.get(of_one["rater"], {}))
-        put(mine, part.removeprefix(f"{of_one['rater']}."), values, several=several)
-        row[name] = {**said, of_one["rater"]: mine}
+        mine = dict(said.get(match["rater"], {}))
+        put(mine, part.removeprefix(f"{match['rater']}."), values, several=several)
+        row[name] = {**said, match["rater"]: mine}
         return
     if name == "comment":
         given = values if several else values[0]
@@ -206,11 +207,11 @@ def missing(field: str, row: Mapping[str, Any], fields: FieldMap) -> str:
         return f"there is nothing in '{column}'{mapped}."
     if mapped:
         return f"there is no column '{column}'{mapped}.{did_you_mean(column, [*map(str, row), *_paths(row)])}"
-    others = [str(name) for name in row if name not in FIELDS]
-    hint = did_you_mean(field, others).strip()
+    other_columns = [str(name) for name in row if name not in FIELDS]
+    hint = did_you_mean(field, other_columns).strip()
     if hint:
         return f"the field '{field}' is missing ({hint} A field map renames it)."
-    if others:
+    if other_columns:
         there = ", ".join(map(str, row))
         return f"the field '{field}' is missing (there are: {there}; --field {field}=COLUMN names the one that it is)."
     return f"the field '{field}' is missing."
@@ -273,12 +274,12 @@ def by_output(
             raise InputError(f"{place}: a mapping from field to value is needed, not {type(row).__name__}.")
         columns |= {str(each) for each in row}
         _add(found, place, row, column, fields, human)
-    for ours, given in fields.items():
-        for wanted in columns_of(ours, given, columns):
+    for field_name, given in fields.items():
+        for wanted in columns_of(field_name, given, columns):
             if wanted not in columns and "." not in wanted:
                 raise InputError(
-                    f"{place.rpartition(', ')[0] or place}: there is no column '{wanted}' (field map: {ours}={wanted})."
-                    f"{did_you_mean(wanted, columns)}"
+                    f"{place.rpartition(', ')[0] or place}: there is no column '{wanted}' (field map: "
+                    f"{field_name}={wanted}).{did_you_mean(wanted, columns)}"
                 )
     for each in found.values():
         yield each.where, {**each.row, "raters": each.said}
@@ -290,11 +291,11 @@ def _add(
     rater = at(row, column)
     if is_missing(rater):
         raise InputError(f"{where}: field '{column}': a name is needed; every row is what one rater said.")
-    others = {name: each for name, each in fields.items() if name != RATER}
-    named = any(name.partition(".")[0] == "human" for name in (*others, *map(str, row)))
+    other_fields = {name: each for name, each in fields.items() if name != RATER}
+    named = any(name.partition(".")[0] == "human" for name in (*other_fields, *map(str, row)))
     usual = None if named else next((each for each in LABELS if each in row), None)
-    others |= {} if usual is None else {"human.overall": usual}
-    new = renamed({name: each for name, each in row.items() if name != column}, others, human, where)
+    other_fields |= {} if usual is None else {"human.overall": usual}
+    new = renamed({name: each for name, each in row.items() if name != column}, other_fields, human, where)
     if "id" not in new:
         raise InputError(f"{where}: {missing('id', row, fields)} Rows of one output are known by it.")
     ratings, comment = new.pop("human", {}), new.pop("comment", None)
@@ -304,24 +305,24 @@ def _add(
             raise InputError(
                 f"{where}: field '{name}': it is another one than in {output.where}, and both are of '{new['id']}'."
             )
-    mine = output.said.setdefault(str(rater).strip(), {"human": {}, "comment": []})
+    feedback = output.said.setdefault(str(rater).strip(), {"human": {}, "comment": []})
     if not isinstance(ratings, Mapping):
         raise InputError(f"{where}: field 'human': an object from dimension to number or label is needed.")
     for dimension, given in ratings.items():
         _rate(output, where, str(rater).strip(), dimension, given)
-    if comment is not None and comment not in mine["comment"]:
-        mine["comment"] = [*mine["comment"], comment]
+    if comment is not None and comment not in feedback["comment"]:
+        feedback["comment"] = [*feedback["comment"], comment]
 
 
 def _rate(output: _Output, where: str, rater: str, dimension: str, given: Any) -> None:
     """Record a rating. Raises InputError if the rater gave a different one before."""
     rating = given[0] if isinstance(given, (list, tuple)) and len(given) == 1 else given
-    mine = output.said[rater]["human"]
-    before = mine.setdefault(dimension, rating)
-    if before != rating or isinstance(before, bool) is not isinstance(rating, bool):
+    ratings = output.said[rater]["human"]
+    previous = ratings.setdefault(dimension, rating)
+    if previous != rating or isinstance(previous, bool) is not isinstance(rating, bool):
         raise InputError(
             f"{where}: field 'human.{dimension}': {rater} rated '{output.row['id']}' with {_shown(rating)}, and with "
-            f"{_shown(before)} in {output.places[rater, dimension]}. Leave one of the two out."
+            f"{_shown(previous)} in {output.places[rater, dimension]}. Leave one of the two out."
         )
     output.places.setdefault((rater, dimension), where)
 

@@ -57,11 +57,11 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
             raise InputError(f"labels, {side}: a label is a word, and {word.strip()} is a number.")
         found[side] = tuple(dict.fromkeys([*found.get(side, ()), _plain(word)]))
     for sides in (SIDES, PAIR_SIDES):
-        told: dict[str, str] = {}
+        side_by_word: dict[str, str] = {}
         for one, word in [(side, word) for side in sides for word in found.get(side, ())]:
-            if word in told:
-                raise InputError(f"labels: '{word}' cannot be both {told[word]} and {one}.")
-            told[word] = one
+            if word in side_by_word:
+                raise InputError(f"labels: '{word}' cannot be both {side_by_word[word]} and {one}.")
+            side_by_word[word] = one
     return found
 
 
@@ -141,12 +141,12 @@ class HumanValues:
             return None if is_missing(human) else human
         found: dict[str, Any] = {}
         for name, value in human.items():
-            several = isinstance(value, (list, tuple)) and len(value) > 0
-            self.missing["null"] += sum(each is None for each in value) if several else 0
+            is_list = isinstance(value, (list, tuple)) and len(value) > 0
+            self.missing["null"] += sum(each is None for each in value) if is_list else 0
             # a rater who gave nothing keeps a place in the list
-            values = [self._value(each, str(name), where) for each in (value if several else [value])]
+            values = [self._value(each, str(name), where) for each in (value if is_list else [value])]
             if len(values) > values.count(None):
-                found[name] = values if several else values[0]
+                found[name] = values if is_list else values[0]
         return found
 
     def _value(self, value: Any, name: str, where: str) -> Any:
@@ -247,13 +247,13 @@ def refuse_mixed_labels(rated: Iterable[tuple[str, Ratings]], prefix: str = "hum
     """
     labels: dict[str, str] = {}
     numbers: dict[str, tuple[str, float]] = {}
-    for where, human in rated:
+    for example_place, human in rated:
         for name, ratings in human.items():
             for rating in known_ratings(ratings):
                 if isinstance(rating, bool):
-                    labels.setdefault(name, where)
+                    labels.setdefault(name, example_place)
                 elif rating not in (0, 1):
-                    numbers.setdefault(name, (where, rating))
+                    numbers.setdefault(name, (example_place, rating))
             if name in labels and name in numbers:
                 place, number = numbers[name]
                 raise InputError(
@@ -371,14 +371,14 @@ def comments_on(comments: Sequence[Comment], question: str, checklist: Checklist
         return []
     names = checklist.dimensions
     dimension = checklist.question(question).dimension
-    own = [each.text for each in comments if each.about == question and question not in names]
-    of_dimension = [each.text for each in comments if each.about == dimension]
-    whole = [
+    question_comments = [each.text for each in comments if each.about == question and question not in names]
+    dimension_comments = [each.text for each in comments if each.about == dimension]
+    overall_comments = [
         each.text
         for each in comments
         if each.about is None or (each.about == WHOLE and WHOLE not in names and question != WHOLE)
     ]
-    return [*own, *of_dimension, *whole]
+    return [*question_comments, *dimension_comments, *overall_comments]
 
 
 def one_line(comment: str) -> str:

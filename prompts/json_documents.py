@@ -40,17 +40,17 @@ def at(value: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         if path in value:
             return value[path]
-        for head, rest in [(path, ""), *_cuts(path)]:
+        for head, tail in [(path, ""), *_cuts(path)]:
             inner = _of_name(value, head)
-            if inner is not None and (found := at(inner, rest) if rest else inner) is not None:
+            if inner is not None and (found := at(inner, tail) if tail else inner) is not None:
                 return found
         return None
     if isinstance(value, (list, tuple)):
-        for head, rest in [(path, ""), *_cuts(path)]:
+        for head, tail in [(path, ""), *_cuts(path)]:
             if _PLACE.fullmatch(head) and -len(value) <= int(head) < len(value):
-                return at(value[int(head)], rest) if rest else value[int(head)]
+                return at(value[int(head)], tail) if tail else value[int(head)]
             if entries := _entries(value, head):
-                return _flat([at(each, rest) if rest else each for each in entries]) or None
+                return _flat([at(each, tail) if tail else each for each in entries]) or None
     return None
 
 
@@ -213,11 +213,11 @@ def _by_columns(whole: Row) -> list[Any] | None:
 
 def _lists(value: Row, before: str = "", depth: int = DEEP) -> Iterator[tuple[str, list[Any]]]:
     """Yield the lists of objects in an object, with their paths; lists of messages are left out."""
-    for name, each in value.items():
-        if isinstance(each, list) and each and all(isinstance(row, dict) for row in each) and not messages_of(each):
-            yield f"{before}{name}", each
-        elif isinstance(each, dict) and depth > 1:
-            yield from _lists(each, f"{before}{name}.", depth - 1)
+    for name, part in value.items():
+        if isinstance(part, list) and part and all(isinstance(row, dict) for row in part) and not messages_of(part):
+            yield f"{before}{name}", part
+        elif isinstance(part, dict) and depth > 1:
+            yield from _lists(part, f"{before}{name}.", depth - 1)
 
 
 def without_marks(value: Any) -> Any:
@@ -252,8 +252,8 @@ def looked_at(rows: Iterator[tuple[str, Any]], columns: Sequence[str]) -> tuple[
     values = [at(row, name) for _, row in first if isinstance(row, Mapping) for name in columns]
     given = [each for each in values if each is not None]
     marked = [each for each in given if isinstance(each, str) and each[:1] == '"' and "\\" in each]
-    twice = bool(marked) and all(
+    is_encoded_twice = bool(marked) and all(
         isinstance(each, str) and (each[:1] in ('"', "{", "[") or each == "null") and without_marks(each) is not each
         for each in given
     )
-    return twice, again()
+    return is_encoded_twice, again()

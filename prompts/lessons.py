@@ -154,10 +154,10 @@ def foreign_order(text: str, ours: str = "") -> str | None:
             allowed if their longest word occurs in it at all.
     """
     known = ours.lower()
-    for what, patterns, spared in _KINDS:
+    for problem, patterns, spared in _KINDS:
         for pattern in patterns:
             for found in pattern.finditer(text):
                 longest = max(re.findall(r"\w+", found[0].lower()), key=len, default="")
                 if not (found[0].lower() in known or (spared and longest in known)):
-                    return f'{what} ("{" ".join(found[0].split())}"); say only what to look for or what to write'
+                    return f'{problem} ("{" ".join(found[0].split())}"); say only what to look for or what to write'
     return None

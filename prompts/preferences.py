@@ -104,11 +104,11 @@ def with_our_names(row: Mapping[str, Any], fields: Mapping[str, Any], labels: La
     """Rename the columns of a pair's row to ours, and turn its preference into our word; unknown values stay.
     ``fields`` maps our names to columns or paths; ``labels`` holds more words for ``a``, ``b`` and ``tie``."""
     found = dict(row)
-    for ours, column in fields.items():
+    for field, column in fields.items():
         if (value := at(row, str(column))) is not None:
             if column in row and column not in fields:
                 found.pop(column, None)
-            found[ours] = value
+            found[field] = value
     needed = ("input", "output_a", "output_b", "preferred")
     if not has_chosen(found) and not all(found.get(name) is not None for name in needed):
         _know(found)
@@ -123,13 +123,13 @@ def _know(row: dict[str, Any]) -> None:
     for name, given in list(usual.items()):
         if match := PAIR_OUTPUT.fullmatch(name):
             row.setdefault(f"output_{LETTERS[match[1]]}", row[given])
-    for ours, names in (
+    for field, names in (
         ("input", ("input", *PAIR_INPUTS)),
         ("preferred", ("preferred", *PAIR_PREFERRED)),
         ("id", ("id",)),
     ):
         if (column := next((usual[name] for name in names if name in usual), None)) is not None:
-            row.setdefault(ours, row[column])
+            row.setdefault(field, row[column])
     if row.get("input") and isinstance(instruction := row.get("instruction"), str) and "input" in usual:
         row["input"] = f"{instruction}\n\n{row['input']}"
     elif row.get("input") == "" and isinstance(row.get("instruction"), str):
@@ -204,11 +204,11 @@ def preference_of(row: Mapping[str, Any], where: str, *, seed: int) -> Preferenc
     a, b = (chosen, rejected) if first else (rejected, chosen)
     pair = {"id": identity, "input": prompt, "output_a": a, "output_b": b, "preferred": "a" if first else "b"}
     named = ("section", "dataset", "group", "document", "metadata", "comment")
-    others = {name: value for name, value in given.items() if name in named}
-    for side, ours in (("chosen", pair["preferred"]), ("rejected", "b" if first else "a")):
+    other_fields = {name: value for name, value in given.items() if name in named}
+    for side, letter in (("chosen", pair["preferred"]), ("rejected", "b" if first else "a")):
         if (said := given.get(f"comment_{side}")) is not None:
-            others[f"comment_{ours}"] = said
-    return validate_row(Preference, others | pair, where)
+            other_fields[f"comment_{letter}"] = said
+    return validate_row(Preference, other_fields | pair, where)
 
 
 def _with_sides(given: dict[str, Any], where: str) -> Preference:
@@ -244,17 +244,17 @@ def _texts(row: Mapping[str, Any], where: str) -> tuple[str, str, str]:
         if prompt is None:
             raise InputError(f"{where}: the field 'prompt' is missing: what was 'chosen' and 'rejected' for?")
         return _input(prompt, where), chosen, rejected
-    both = [_conversation(row[side], side, where) for side in SIDES]
-    shared = _shared(*both)
+    conversations = [_conversation(row[side], side, where) for side in SIDES]
+    shared = _shared(*conversations)
     if prompt is None and not shared:
         raise InputError(
             f"{where}: the field 'prompt' is missing, and 'chosen' and 'rejected' do not begin with the same messages."
         )
-    before = both[0][:shared]
-    known = {text for _, text in before}
+    opening = conversations[0][:shared]
+    known = {text for _, text in opening}
     asked = [] if prompt is None else messages_of(prompt) or [("user", _input(prompt, where))]
-    said = [each for each in asked if each[1] not in known] + before
-    outputs = [conversation(each[shared:]) for each in both]
+    said = [each for each in asked if each[1] not in known] + opening
+    outputs = [conversation(each[shared:]) for each in conversations]
     return conversation(said), outputs[0], outputs[1]
 
 

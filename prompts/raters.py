@@ -34,24 +34,26 @@ def by_place(row: Mapping[str, Any]) -> dict[str, Any]:
     after. A comment keeps its rater's name. Raises ValueError if a rater has no name, has other keys than ``human`` and
     ``comment``, or gave several ratings on one dimension.
     """
-    said = {str(name).strip(): _checked(str(name), each) for name, each in row["raters"].items() if each is not None}
+    feedback = {
+        str(name).strip(): _checked(str(name), each) for name, each in row["raters"].items() if each is not None
+    }
     given = row.get("human") or {}
     if not isinstance(given, Mapping):
-        return {**row, "raters": tuple(said)}
+        return {**row, "raters": tuple(feedback)}
     unnamed = {name: tuple(each) if isinstance(each, (list, tuple)) else (each,) for name, each in given.items()}
     places = max(map(len, unnamed.values()), default=0)
     padded = {name: (*ratings, *[None] * (places - len(ratings))) for name, ratings in unnamed.items()}
     human = {
-        name: (*(each["human"].get(name) for each in said.values()), *padded.get(name, [None] * places))
-        for name in dict.fromkeys([*(name for each in said.values() for name in each["human"]), *unnamed])
+        name: (*(each["human"].get(name) for each in feedback.values()), *padded.get(name, [None] * places))
+        for name in dict.fromkeys([*(name for each in feedback.values() for name in each["human"]), *unnamed])
     }
     comments = [
-        replace(comment, rater=name) for name, each in said.items() for comment in read_comments(each["comment"])
+        replace(comment, rater=name) for name, each in feedback.items() for comment in read_comments(each["comment"])
     ]
     return {
         **row,
         "human": human,
-        "raters": (*said, *[UNNAMED] * places),
+        "raters": (*feedback, *[UNNAMED] * places),
         "comment": (*comments, *read_comments(row.get("comment"))),
     }
 
@@ -102,18 +104,18 @@ def rater_columns(examples: Iterable[Any], dimension: str) -> dict[str, list[flo
     the same person.
     """
     found: dict[str, list[float | None]] = {}
-    before = 0
+    place = 0
     for human, raters in zip(column(examples, "human"), column(examples, "raters"), strict=True):
         ratings = human.get(dimension, ())
         unnamed = itertools.count(1)
         for name, rating in zip(raters or [UNNAMED] * len(ratings), ratings, strict=bool(ratings)):
-            mine = found.setdefault(name or f"rater {next(unnamed)}", [])
-            mine.extend([None] * (before - len(mine)))
-            mine.append(rating)
-        before += 1
-    for mine in found.values():
-        mine.extend([None] * (before - len(mine)))
-    return {name: mine for name, mine in found.items() if len(mine) > mine.count(None)}
+            scores = found.setdefault(name or f"rater {next(unnamed)}", [])
+            scores.extend([None] * (place - len(scores)))
+            scores.append(rating)
+        place += 1
+    for scores in found.values():
+        scores.extend([None] * (place - len(scores)))
+    return {name: scores for name, scores in found.items() if len(scores) > scores.count(None)}
 
 
 def unnamed_said(rated: Iterable[tuple[str, Sequence[str], Mapping[str, Sequence[float | None]]]]) -> str | None:

@@ -236,18 +236,18 @@ def read_yaml_with(text: str, name: object, what: str, kind: type[YamlReader]) -
 
 def _size(root: yaml.Node) -> int:
     """Count the values of a node, with aliases written out."""
-    inside: set[int] = set()
+    ancestors: set[int] = set()
 
     @cache
     def size(node: yaml.Node) -> int:
         if not isinstance(node, yaml.CollectionNode):
             return 1
-        if id(node) in inside:
+        if id(node) in ancestors:
             raise yaml.constructor.ConstructorError(problem="it holds itself", problem_mark=node.start_mark)
-        inside.add(id(node))
+        ancestors.add(id(node))
         parts = [part for each in node.value for part in (each if isinstance(each, tuple) else (each,))]
         found = 1 + sum(map(size, parts))
-        inside.discard(id(node))
+        ancestors.discard(id(node))
         return found
 
     return size(root)

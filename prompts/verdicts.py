@@ -330,15 +330,15 @@ def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     for row in zip(*map(columns.column, _FIELDS), strict=True):
         example, question, model, prompt, answer, p_yes, p_yes_from, explanation, status, error, *rare = row
         value, replicate, asked, version = rare
-        again = f', "replicate": {replicate}' if replicate else ""
-        again += f', "asked": {name(asked)}' if asked else ""
-        again += "" if value is None else f', "value": {value!r}'
-        again += f', "version": {name(version)}' if version else ""
+        additions = f', "replicate": {replicate}' if replicate else ""
+        additions += f', "asked": {name(asked)}' if asked else ""
+        additions += "" if value is None else f', "value": {value!r}'
+        additions += f', "version": {name(version)}' if version else ""
         yield (
             f'{{"example": {name(example)}, "question": {name(question)}, "model": {name(model)}, '
             f'"prompt": {name(prompt)}, "answer": {name(answer)}, "p_yes": {"null" if p_yes is None else repr(p_yes)}, '
             f'"p_yes_from": {name(p_yes_from)}, "explanation": {name(explanation)}, '
-            f'"status": {name(status)}, "error": {name(error)}{again}}}\n'
+            f'"status": {name(status)}, "error": {name(error)}{additions}}}\n'
         )
 
 

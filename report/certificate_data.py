@@ -159,18 +159,18 @@ def side_by_side(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
     ).get_matching_blocks()
     sides: tuple[list[Piece], list[Piece]] = ([], [])
     ends = (0, 0)
-    for start, other, size in blocks:
-        at_an_end = (start, other) == (0, 0) or (start + size, other + size) == (len(left), len(right))
+    for start, right_start, size in blocks:
+        at_an_end = (start, right_start) == (0, 0) or (start + size, right_start + size) == (len(left), len(right))
         if size < KEPT_WORDS and not at_an_end:
             continue
         for side, words, begin, end, kind in (
             (sides[0], left, start, ends[0], "removed"),
-            (sides[1], right, other, ends[1], "added"),
+            (sides[1], right, right_start, ends[1], "added"),
         ):
             for text, what in (("".join(words[end:begin]), kind), ("".join(words[begin : begin + size]), "same")):
                 if text:
                     side.append(Piece(text, what))  # type: ignore[arg-type]
-        ends = (start + size, other + size)
+        ends = (start + size, right_start + size)
     return sides
 
 

@@ -128,12 +128,12 @@ def _tiles(found: CertificateRecord) -> Iterator[Tile]:
         yield Tile("Targets to adopt", f"{adopted} of {len(records)}", "each decided for itself")
     if records:
         shares = records[0].pass_rate
-        one = len(records) == 1
+        is_single = len(records) == 1
         yield Tile(
             f"{measured(found)} on test",
-            figure((shares.after if one else shares.old), ".2f"),
-            f"{count(shares.old.n, 'example')}; {'old, then new' if one else 'of the old ' + things(found)}",
-            figure(shares.old, ".2f") if one else None,
+            figure((shares.after if is_single else shares.old), ".2f"),
+            f"{count(shares.old.n, 'example')}; {'old, then new' if is_single else 'of the old ' + things(found)}",
+            figure(shares.old, ".2f") if is_single else None,
         )
     if (power := _last_power(found)) is not None:
         how = "assumed" if power.assumed else "measured on development"
@@ -200,18 +200,18 @@ class ShownCase:
 
 def _cases(data: MigrationData) -> dict[str, list[ShownCase]]:
     """Return the regressions of each target, with their outputs as long as the page has room."""
-    left = MOST_TEXT
+    room = MOST_TEXT
     found: dict[str, list[ShownCase]] = {}
     for target in data.targets:
         cases = found[target.name] = []
         for example in target.record.regressions:
             failed = [(each, target.why(example, each.id)) for each in target.failed.get(example, ())]
             old, new = data.old.get(example), target.output(example)
-            if old is None or new is None or left <= 0:
+            if old is None or new is None or room <= 0:
                 cases.append(ShownCase(example, failed))
                 continue
             texts = old.output[:MOST_OUTPUT], new[:MOST_OUTPUT]
-            left -= sum(map(len, texts))
+            room -= sum(map(len, texts))
             left_out = sum(max(0, len(text) - MOST_OUTPUT) for text in (old.output, new))
             cases.append(ShownCase(example, failed, old.input, *side_by_side(*texts), left_out))
     return found

@@ -92,11 +92,11 @@ def unbroken(share: float) -> str:
 
 
 def _target_rows(data: MigrationData, links: Mapping[str, str | Markup]) -> Iterator[dict[str, Any]]:
-    for each in data.targets:
-        record = each.record
+    for target in data.targets:
+        record = target.record
         shares = record.pass_rate
         yield {
-            "target": Markup("{} <small>{}</small>").format(links[each.name], WORDS[record.decision]),
+            "target": Markup("{} <small>{}</small>").format(links[target.name], WORDS[record.decision]),
             "old": figure(shares.old),
             "before": _maybe(shares.before),
             "after": figure(shares.after),
@@ -143,24 +143,24 @@ def _worst(record: TargetRecord) -> str | None:
 
 
 def _targets_note(found: CertificateRecord) -> str:
-    what = "mean share of the requirements that an output keeps"
+    name = "mean share of the requirements that an output keeps"
     if found.kind == "judge":
-        what = f"agreement ({found.measure})" if found.measure else "agreement"
+        name = f"agreement ({found.measure})" if found.measure else "agreement"
     known = any(each.price_per_output is not None for each in found.targets.values())
     price = "Price: US dollars for 1,000 outputs; s" if known else "No price is known for these models. S"
     return (
-        f"Old, before and after: {what}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
+        f"Old, before and after: {name}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
         f"prompt, after with the new one. {price}econds and tokens: of one {'output' if found.kind == 'generator' else 'example'}."
     )
 
 
 def _share_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
-    for name, each in found.targets.items():
-        for what, sides in (("contract", each.contract), ("questions", each.questions)):
+    for name, record in found.targets.items():
+        for part, sides in (("contract", record.contract), ("questions", record.questions)):
             if sides is not None:
-                form = ".1%" if what == "contract" else ".3f"
+                form = ".1%" if part == "contract" else ".3f"
                 old, before, after = (_maybe(side, form) for side in (sides.old, sides.before, sides.after))
-                yield {"target": name, "of": what, "old": old, "before": before, "after": after, "n": sides.after.n}
+                yield {"target": name, "of": part, "old": old, "before": before, "after": after, "n": sides.after.n}
 
 
 def _content_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
@@ -210,17 +210,17 @@ def _quality(found: CertificateRecord) -> list[tuple[str, Markup]]:
 
 
 def _requirement_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
-    only = next(iter(found.targets.values())) if len(found.targets) == 1 else None
-    rates = {} if only is None else {row.requirement: row for row in only.by_requirement}
-    has_clauses = any(each.clause for each in found.requirements)
-    for each in found.requirements:
-        by = ", ".join(filter(None, [each.origin, f"by {'code' if each.is_check else 'the judge'}"]))
+    target = next(iter(found.targets.values())) if len(found.targets) == 1 else None
+    rates = {} if target is None else {row.requirement: row for row in target.by_requirement}
+    has_clauses = any(requirement.clause for requirement in found.requirements)
+    for requirement in found.requirements:
+        source = ", ".join(filter(None, [requirement.origin, f"by {'code' if requirement.is_check else 'the judge'}"]))
         yield {
-            "requirement": Markup("{} <small>{}</small>").format(each.text, each.id),
-            "from": by if each.enforced else f"{by}; only shown",
-            "words of the prompt": (each.clause or "") if has_clauses else None,
-            "kept by old": _plain(each.support, ".0%"),
-            **(_rates(rates[each.id], only) if only is not None and each.id in rates else {}),
+            "requirement": Markup("{} <small>{}</small>").format(requirement.text, requirement.id),
+            "from": source if requirement.enforced else f"{source}; only shown",
+            "words of the prompt": (requirement.clause or "") if has_clauses else None,
+            "kept by old": _plain(requirement.support, ".0%"),
+            **(_rates(rates[requirement.id], target) if target is not None and requirement.id in rates else {}),
         }
 
 
@@ -237,11 +237,11 @@ def _rates(row: RequirementRates, record: TargetRecord) -> dict[str, Any]:
 
 
 def _rate_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
-    for each in found.requirements:
+    for requirement in found.requirements:
         for name, record in found.targets.items():
             for row in record.by_requirement:
-                if row.requirement == each.id:
-                    yield {"requirement": each.id, "target": name, **_rates(row, record)}
+                if row.requirement == requirement.id:
+                    yield {"requirement": requirement.id, "target": name, **_rates(row, record)}
 
 
 def _requirements_note(found: CertificateRecord) -> str:
@@ -278,17 +278,17 @@ def _gains_note(data: MigrationData) -> str:
 
 
 def _power_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
-    measured_on = [each for each in found.power if not each.assumed]
+    measured_on = [power for power in found.power if not power.assumed]
     names = [*found.targets] if len(measured_on) == len(found.targets) else [""] * len(measured_on)
-    for each in found.power:
-        of = "assumed, before anything was bought" if each.assumed else f"development, {names.pop(0)}".rstrip(", ")
+    for power in found.power:
+        source = "assumed, before anything was bought" if power.assumed else f"development, {names.pop(0)}".rstrip(", ")
         yield {
-            "deviation from": of,
-            "deviation": Figure(each.deviation, form=".2f"),
-            "test examples": each.examples,
-            "loss ruled out": Figure(each.loss, form=".3f"),
-            "examples needed": each.needed,
-            "at most": each.needed_most,
+            "deviation from": source,
+            "deviation": Figure(power.deviation, form=".2f"),
+            "test examples": power.examples,
+            "loss ruled out": Figure(power.loss, form=".3f"),
+            "examples needed": power.needed,
+            "at most": power.needed_most,
         }
 
 
@@ -317,32 +317,32 @@ def _judge_note(found: CertificateRecord) -> str:
     if found.judge is None:
         return ""
     own, agreed = own_judge(found), found.judge_agreement
-    said = [f"{found.judge} judges; it is {'the target ' + own if own else 'none of the targets'}."]
+    sentences = [f"{found.judge} judges; it is {'the target ' + own if own else 'none of the targets'}."]
     if agreed is not None and agreed.value is not None:
         span = figure(agreed, ".2f").span()
         told = f" ({span[0]} to {span[1]})" if span else ""
-        said.append(f"Its agreement with people's labels is {number(agreed.value)}{told}, n = {agreed.n}.")
+        sentences.append(f"Its agreement with people's labels is {number(agreed.value)}{told}, n = {agreed.n}.")
     else:
-        said.append("How far it agrees with people is not known, as nobody labelled outputs here.")
+        sentences.append("How far it agrees with people is not known, as nobody labelled outputs here.")
     if found.second_judge is None:
-        said.append("There was no second judge.")
+        sentences.append("There was no second judge.")
     else:
-        said.append(f"{found.second_judge} judged the same test outputs and taught nothing.")
+        sentences.append(f"{found.second_judge} judged the same test outputs and taught nothing.")
     if any(_known(each.preferred) for each in found.targets.values()):
-        said.append("New preferred to old: the two outputs shown side by side in both orders, ties as half.")
-    return " ".join(said)
+        sentences.append("New preferred to old: the two outputs shown side by side in both orders, ties as half.")
+    return " ".join(sentences)
 
 
 def _verified_rows(found: CertificateRecord) -> Iterator[dict[str, Any]]:
     for look in reversed(found.verified):
-        for name, each in look.targets.items():
+        for name, result in look.targets.items():
             yield {
                 "time": f"{day(look.time)} UTC",
                 "target": name,
-                "decision": WORDS[each.decision],
-                measured(found).lower(): figure(each.pass_rate),
-                "difference": figure(each.difference, "+.3f"),
-                "reason": each.reason,
+                "decision": WORDS[result.decision],
+                measured(found).lower(): figure(result.pass_rate),
+                "difference": figure(result.difference, "+.3f"),
+                "reason": result.reason,
             }
 
 

@@ -97,7 +97,7 @@ def line_chart(
     is as for :func:`drawing`; ``scale`` is the vertical axis. ``lines`` are the places and values to join, by colour
     class; by default, the points of each kind. ``marked`` is a place with a vertical line, ``level`` a value with a
     horizontal line."""
-    count = 1 + max([*names, *(each.place for each in points)])
+    count = 1 + max([*names, *(point.place for point in points)])
 
     def across(place: float) -> str:
         return f"{9 + 89 * (place + 0.5) / count:.2f}%"
@@ -123,18 +123,18 @@ def line_chart(
         if position % step == 0 or place == marked:
             text = Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>')
             drawn.append(text.format(across(place), HEIGHT - 8, name))
-    kinds = dict.fromkeys(each.kind for each in points)
+    kinds = dict.fromkeys(point.kind for point in points)
     if lines is None:
-        lines = {kind: [(each.place, each.value) for each in points if each.kind == kind] for kind in kinds}
+        lines = {kind: [(point.place, point.value) for point in points if point.kind == kind] for kind in kinds}
     for kind, path in lines.items():
         for (start, one), (end, other) in itertools.pairwise(path):
             drawn.append(line(f"{kind} joined", across(start), across(end), down(one), down(other)))
-    for each in points:
-        x, whisker = across(each.place), Markup("")
-        if each.low is not None and each.high is not None:
-            whisker = line(each.kind, x, x, down(each.low), down(each.high))
+    for point in points:
+        x, whisker = across(point.place), Markup("")
+        if point.low is not None and point.high is not None:
+            whisker = line(point.kind, x, x, down(point.low), down(point.high))
         group = Markup('<g><title>{}</title>{}<circle class="{}" cx="{}" cy="{}" r="5"/></g>')
-        drawn.append(group.format(each.label, whisker, each.kind, x, down(each.value)))
+        drawn.append(group.format(point.label, whisker, point.kind, x, down(point.value)))
     return drawing(HEIGHT, label, drawn)
 
 
@@ -233,18 +233,18 @@ class Spot:
 def cost_and_quality(spots: Sequence[Spot], unit: str, label: str, level: tuple[float, str] | None = None) -> Markup:
     """Draw spots with cost across, in the ``unit`` written below, and quality upwards. ``label`` is as for
     :func:`drawing`. ``level`` is a quality to mark with a horizontal line, and its name."""
-    values = [*(each.quality for each in spots), *([level[0]] if level else [])]
+    values = [*(spot.quality for spot in spots), *([level[0]] if level else [])]
     scale = Scale.around(values)
     if max(values) <= 1:  # no share is above 1
         scale = Scale(scale.low, min(scale.high, 1.0), scale.step)
     low, high = scale.low, scale.high
-    dearest = max(each.cost for each in spots)
+    dearest = max(spot.cost for spot in spots)
     step = _round_step(dearest or 1.0)
     steps = ceil(dearest / step - _ROUNDING) or 1
-    most = step * steps
+    axis_end = step * steps
 
     def across(cost: float) -> float:
-        return 9 + 74 * cost / most
+        return 9 + 74 * cost / axis_end
 
     def down(value: float) -> float:
         return 14 + (COST_HEIGHT - 60) * (1 - (value - low) / (high - low))
@@ -270,23 +270,23 @@ def cost_and_quality(spots: Sequence[Spot], unit: str, label: str, level: tuple[
             ).format(down(level[0]), down(level[0]) - 6, level[1])
         )
     written: list[tuple[float, float]] = []
-    for each, labels in _together(spots, most, high - low):
-        x, y = across(each.cost), down(each.quality)
-        beside = y + 4
+    for spot, labels in _together(spots, axis_end, high - low):
+        x, y = across(spot.cost), down(spot.quality)
+        label_y = y + 4
         while any(
-            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(beside - taken) < 15
+            abs(x - other) < (20 if len(labels) <= SHORT else 50) and abs(label_y - taken) < 15
             for other, taken in written
         ):
-            beside += 5
-        written.append((x, beside))
+            label_y += 5
+        written.append((x, label_y))
         parts.append(
             Markup(
                 '<g><title>{}</title><circle class="{}" cx="{:.2f}%" cy="{:.1f}" r="6"/>'
                 '<text class="named" x="{:.2f}%" dx="{}" y="{:.1f}" text-anchor="{}">{}</text></g>'
             ).format(
-                f"{labels}: {each.said}",
-                *(each.kind, x, y),
-                *(x, -11 if x > 55 else 11, beside, "end" if x > 55 else "start", shorten(labels, 50)),
+                f"{labels}: {spot.said}",
+                *(spot.kind, x, y),
+                *(x, -11 if x > 55 else 11, label_y, "end" if x > 55 else "start", shorten(labels, 50)),
             )
         )
     return drawing(COST_HEIGHT, label, parts)
@@ -301,15 +301,15 @@ def _round_step(most: float) -> float:
 def _together(spots: Sequence[Spot], most: float, span: float) -> list[tuple[Spot, str]]:
     """Return the spots with their labels. Spots at nearly the same place share one spot and label."""
     made: list[tuple[Spot, list[str]]] = []
-    for each in spots:
+    for spot in spots:
         for other, names in made:
-            apart = abs(other.cost - each.cost) / most
-            if apart < 0.02 and abs(other.quality - each.quality) < 0.05 * span:
-                names.append(each.name)
+            apart = abs(other.cost - spot.cost) / most
+            if apart < 0.02 and abs(other.quality - spot.quality) < 0.05 * span:
+                names.append(spot.name)
                 break
         else:
-            made.append((each, [each.name]))
-    return [(each, _label(names)) for each, names in made]
+            made.append((spot, [spot.name]))
+    return [(spot, _label(names)) for spot, names in made]
 
 
 def _label(names: Sequence[str]) -> str:

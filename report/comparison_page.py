@@ -19,7 +19,7 @@ from .page import FirstScreen, Section, Tile, cost_tile, examples_section, failu
 def render_comparison(data: Mapping[str, Any], name: str) -> str:
     """Render the page of a result of ``compare -o``. ``data`` is the file's content, ``name`` the file's name."""
     view = comparison_view(data)
-    on = f"C{view.lines[0][1:]}." if data["compared_on"] else ""
+    basis = f"C{view.lines[0][1:]}." if data["compared_on"] else ""
     overlap = (
         "All judges score the same examples, so whether two intervals overlap says little; the differences have "
         "intervals of their own."
@@ -49,7 +49,7 @@ def render_comparison(data: Mapping[str, Any], name: str) -> str:
             *view_sections(
                 view,
                 *("judges", "agreement", "per_document", "per_system"),
-                judges={"note": on},
+                judges={"note": basis},
                 agreement={"note": overlap},
             ),
             *([cost] if picture else []),
@@ -205,33 +205,35 @@ def _price_tile(data: Mapping[str, Any]) -> Tile:
     if not known:
         return Tile("Tokens for an example", "unknown", "too many calls of every judge failed")
     order = sorted(known, key=lambda row: row["cost"]["amortised_tokens"])
-    least, most = (f"{row['cost']['amortised_tokens']:,.0f}" for row in (order[0], order[-1]))
-    fewest = [row["judge"] for row in order if f"{row['cost']['amortised_tokens']:,.0f}" == least]
+    least_tokens, most_tokens = (f"{row['cost']['amortised_tokens']:,.0f}" for row in (order[0], order[-1]))
+    fewest = [row["judge"] for row in order if f"{row['cost']['amortised_tokens']:,.0f}" == least_tokens]
     if len(fewest) == len(known):
-        return Tile("Tokens for an example", least, "of every judge" if len(known) > 1 else known[0]["judge"])
+        return Tile("Tokens for an example", least_tokens, "of every judge" if len(known) > 1 else known[0]["judge"])
     takes = f"{fewest[0]} takes the fewest" if len(fewest) == 1 else f"{len(fewest)} judges take the fewest"
     left = [row["judge"] for row in data["judges"] if row not in known]
     without = f"; too many calls of {listed(left)} failed to say" if left else ""
-    return Tile("Tokens for an example", least, f"{takes}, {order[-1]['judge']} the most ({most}){without}")
+    return Tile(
+        "Tokens for an example", least_tokens, f"{takes}, {order[-1]['judge']} the most ({most_tokens}){without}"
+    )
 
 
 def _cautions(data: Mapping[str, Any]) -> list[str]:
-    said = []
+    sentences = []
     fewest, _ = rated_on(data)
     if 0 < fewest < FEW:
         of_people = " that people rated" if fewest < data["compared_on"] else ""
-        said.append(f"There are few examples{of_people} ({fewest}), so the intervals are wide.")
-    left = data["examples"] - data["compared_on"]
-    if left:
+        sentences.append(f"There are few examples{of_people} ({fewest}), so the intervals are wide.")
+    lost = data["examples"] - data["compared_on"]
+    if lost:
         left_out = data.get("left_out") or ()
-        least = min(
+        sparsest_judge = min(
             (row for row in data["judges"] if row["judge"] not in left_out), key=lambda row: row["coverage"]["share"]
         )
-        said.append(
-            f"{count(left, 'example')} of {data['examples']} are left out because some judge gave no score; most are "
-            f"missing from {least['judge']} ({percent(1 - least['coverage']['share'])})."
+        sentences.append(
+            f"{count(lost, 'example')} of {data['examples']} are left out because some judge gave no score; most are "
+            f"missing from {sparsest_judge['judge']} ({percent(1 - sparsest_judge['coverage']['share'])})."
         )
-    return said + [f"{listed(names)} {why}." for names, why in _same(data)]
+    return sentences + [f"{listed(names)} {why}." for names, why in _same(data)]
 
 
 def _same(data: Mapping[str, Any]) -> list[tuple[list[str], str]]:

@@ -83,7 +83,7 @@ def render_judging(found: JudgedFile) -> str:
 
 def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of the table of questions, with a text and a button that shows the examples answered no."""
-    name, yes = row["question"], row["yes"].value
+    name, yes_rate = row["question"], row["yes"].value
     text = found.texts.get(name, name)
     p_yes = found.p_yes.get(name)
     button = Markup(
@@ -95,7 +95,9 @@ def _question(found: JudgedFile, place: int, row: Mapping[str, Any]) -> dict[str
     made["probability"] = None if p_yes is None else Figure(p_yes, form=".2f")
     made |= {each: row[each] for each in ("spearman", "answer", "flips", "coverage")}
     # Later questions may have no filter in the table of examples: verdicts_page.py keeps the first 200.
-    return made | {"examples": button if found.examples and yes is not None and yes < 1 and place < 190 else None}
+    return made | {
+        "examples": button if found.examples and yes_rate is not None and yes_rate < 1 and place < 190 else None
+    }
 
 
 def _pass_fail(data: Mapping[str, Any]) -> Section:
@@ -177,16 +179,16 @@ def _screen(found: JudgedFile) -> FirstScreen:
     known = {name: each for name, each in pooled.items() if each.value is not None}
     findings, notes = sorted_findings(data.get("findings", ()))
     rates = [each for each in _rates(data) if each is not None]
-    yes = sum(rates) / len(rates) if rates else None
+    yes_rate = sum(rates) / len(rates) if rates else None
     mean = whole_of(data["means"]) if "means" in data else None
-    choice, headline = _headline(found, known, findings, mean, yes)
+    choice, headline = _headline(found, known, findings, mean, yes_rate)
     examples = len(data["scores"]) if "scores" in data else data["examples"]
     tiles = [
         *_pass_tiles(data),
         *(Tile(f"Spearman with people, {name}", each, each.reason or "") for name, each in first),
         *([Tile("Mean score", Figure(mean, form=".2f"), "over all questions")] if "means" in data else []),
         *(
-            [Tile("Answers that are yes", percent(yes), "mean over the questions")]
+            [Tile("Answers that are yes", percent(yes_rate), "mean over the questions")]
             if "own_questions" not in data
             else []
         ),

@@ -365,10 +365,10 @@ def failures(answers: Iterable[Mapping[str, Any]], asked: str = "question") -> R
             place = f"{row['example']} on {row[asked]}"
             found.setdefault((UNANSWERED.get(row["status"], row["status"]), reason), []).append(place)
     ordered = sorted(found.items(), key=lambda each: -len(each[1]))
-    more = f"and {len(ordered) - SHOWN_REASONS} other reasons" if len(ordered) > SHOWN_REASONS else None
+    note = f"and {len(ordered) - SHOWN_REASONS} other reasons" if len(ordered) > SHOWN_REASONS else None
     rows = [
         {"missing": count(len(places), status), "reason": reason}
         | {"where": ", ".join(places[:SHOWN_PLACES]) + (", \N{HORIZONTAL ELLIPSIS}" if places[SHOWN_PLACES:] else "")}
         for (status, reason), places in ordered[:SHOWN_REASONS]
     ]
-    return [*rows, {"missing": more}] if more else rows
+    return [*rows, {"missing": note}] if note else rows

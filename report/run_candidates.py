@@ -90,12 +90,12 @@ def replaced(
     """Replace words at an offset of the present text by the change ``number``. Return the new stretches, and the
     numbers of the earlier changes whose words it replaces or stands among."""
     before, rest = _cut(stretches, offset)
-    inside, after = _cut(rest, len(removed))
-    needs = {each.by for each in inside if not each.gone}
+    span, after = _cut(rest, len(removed))
+    needs = {each.by for each in span if not each.gone}
     around = {_by([*reversed(before)]), _by(after)}
     if not removed and len(around) == 1:  # within the words of one change
         needs |= around
-    went = [each if each.gone else replace(each, gone=number) for each in inside]
+    went = [each if each.gone else replace(each, gone=number) for each in span]
     came = [Stretch(added, number)] if added else []
     return [*before, *went, *came, *after], needs - {0}
 
@@ -103,14 +103,14 @@ def replaced(
 def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list[Stretch]]:
     """Divide stretches after ``length`` characters of the words that are still there."""
     first: list[Stretch] = []
-    for place, each in enumerate(stretches):
+    for place, stretch in enumerate(stretches):
         if not length:
             return first, [*stretches[place:]]
-        if not each.gone and len(each.text) > length:
-            first.append(replace(each, text=each.text[:length]))
-            return first, [replace(each, text=each.text[length:]), *stretches[place + 1 :]]
-        length -= 0 if each.gone else len(each.text)
-        first.append(each)
+        if not stretch.gone and len(stretch.text) > length:
+            first.append(replace(stretch, text=stretch.text[:length]))
+            return first, [replace(stretch, text=stretch.text[length:]), *stretches[place + 1 :]]
+        length -= 0 if stretch.gone else len(stretch.text)
+        first.append(stretch)
     return first, []
 
 
@@ -180,19 +180,19 @@ class _Run:
 def _runs(left: Sequence[str], right: Sequence[str]) -> list[_Run]:
     """List the changes in order. A short unchanged stretch between two changes becomes part of the change."""
     runs: list[_Run] = []
-    same: list[str] = []
+    common: list[str] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":
-            same = list(left[a:b])
+            common = list(left[a:b])
             continue
-        if runs and sum(token[0].isalnum() for token in same) < KEPT_WORDS:
-            runs[-1].gone += [*same, *left[a:b]]
-            runs[-1].come += [*same, *right[c:d]]
+        if runs and sum(token[0].isalnum() for token in common) < KEPT_WORDS:
+            runs[-1].gone += [*common, *left[a:b]]
+            runs[-1].come += [*common, *right[c:d]]
         else:
-            runs.append(_Run(same, list(left[a:b]), list(right[c:d])))
-        same = []
-    if same:
-        runs.append(_Run(same, [], []))
+            runs.append(_Run(common, list(left[a:b]), list(right[c:d])))
+        common = []
+    if common:
+        runs.append(_Run(common, [], []))
     return runs
 
 

@@ -135,10 +135,10 @@ def parity(data: RunData) -> Parity | None:
     if not kept.of(kept.first, "test") and not kept.of(kept.first, "development"):
         return None
     split = _split_with_wanted(data)
-    own = has_own_questions(data)
+    has_own = has_own_questions(data)
 
     def group(verdict: Verdict) -> str:
-        return data.question(verdict.example, verdict.question)[1] if own else verdict.question
+        return data.question(verdict.example, verdict.question)[1] if has_own else verdict.question
 
     def means(version: int, split: str, value: Callable[[Verdict], float | None]) -> dict[str, float]:
         return _means((group(each), value(each)) for each in kept.of(version, split))
@@ -154,8 +154,8 @@ def parity(data: RunData) -> Parity | None:
         after, yes_after = means(kept.best, split, p_yes), means(kept.best, "test", answer)
     wanted = means(kept.best if kept.of(kept.best, split) else kept.first, split, wish)
     beside = {question: found for (_, question), found in reversed([*kept.questions.items()])}
-    known = {name: ("", name) for name in (*before, *after)} if own else beside | data.shared_questions
-    names = dict.fromkeys([*([] if own else data.shared_questions), *before, *after])
+    known = {name: ("", name) for name in (*before, *after)} if has_own else beside | data.shared_questions
+    names = dict.fromkeys([*([] if has_own else data.shared_questions), *before, *after])
     rows = []
     for place, name in enumerate((each for each in names if each in before or each in after), 1):
         text, dimension = known.get(name, (name, ""))
@@ -165,7 +165,7 @@ def parity(data: RunData) -> Parity | None:
     if len(rows) > SHOWN_QUESTIONS:
         far = {row.number for row in sorted(rows, key=lambda row: -row.gap)[:SHOWN_QUESTIONS]}
         shown = [row for row in rows if row.number in far]
-    return Parity(split, shown, len(rows) - len(shown), own)
+    return Parity(split, shown, len(rows) - len(shown), has_own)
 
 
 def has_own_questions(data: RunData) -> bool:

@@ -161,9 +161,9 @@ class ShownDisagreement:
 
 def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
     """Return every disagreement that was read, by its key ``example/question``."""
-    said = data.of("reasons")
-    mine = {key: text for event in said for key, text in event.get("target", {}).items()}
-    theirs = {key: text for event in said for key, text in event.get("reference", {}).items()}
+    events = data.of("reasons")
+    target_reasons = {key: text for event in events for key, text in event.get("target", {}).items()}
+    reference_reasons = {key: text for event in events for key, text in event.get("reference", {}).items()}
     notes = {
         key: event["text"]
         for event in data.of("lesson")
@@ -180,8 +180,8 @@ def evidence_by_key(data: RunData) -> dict[str, ShownDisagreement]:
                 question=row["question"],
                 question_text=data.question(row["example"], row["question"])[0],
                 iteration=event.get("iteration"),
-                target=_answer(row["target"], row.get("target_p_yes"), mine.get(key)),
-                reference=_answer(row["reference"], row.get("reference_p_yes"), theirs.get(key)),
+                target=_answer(row["target"], row.get("target_p_yes"), target_reasons.get(key)),
+                reference=_answer(row["reference"], row.get("reference_p_yes"), reference_reasons.get(key)),
                 note=notes.get(key),
                 output=data.kept.outputs.get((version_at(data, event.get("iteration", 0)), row["example"])),
             )
@@ -291,11 +291,11 @@ def _question(data: RunData, found: CriterionRecord, weight: float | None) -> Le
     said = {name: data.comments.get(name, ()) for name in found.sources}
     comments = [(text, [name for name, texts in said.items() if text in texts]) for text in found.comments]
     told = {name for _, names in comments for name in names}
-    others = [name for name in found.sources if name not in told]
+    other_examples = [name for name in found.sources if name not in told]
     worth = [
         (split, gain) for split, gain in (("test", found.worth.test), ("validation", found.worth.validation)) if gain
     ]
-    return LearnedQuestion(found, weight, comments, others, worth)
+    return LearnedQuestion(found, weight, comments, other_examples, worth)
 
 
 def question_lines(story: QuestionStory, cases: Sequence[MeasuredCase] = ()) -> Iterator[tuple[int, str]]:

@@ -87,14 +87,14 @@ def render_report(data: RunData) -> str:
 
 def _measures(data: RunData) -> dict[str, Any]:
     """Return the template's variables on single questions and examples, as far as the run kept the data."""
-    questions, alike = parity(data), together(data)
+    questions, likeness = parity(data), together(data)
     numbers = {row.name: row.number for row in questions.rows} if questions else {}
     drawn = None
-    if alike and alike.found.pairs and all(name in numbers for name in alike.matrix.questions):
-        drawn = heat_map(alike.matrix, [numbers[name] for name in alike.matrix.questions])
+    if likeness and likeness.found.pairs and all(name in numbers for name in likeness.matrix.questions):
+        drawn = heat_map(likeness.matrix, [numbers[name] for name in likeness.matrix.questions])
     return {
         "parity": questions,
-        "alike": alike,
+        "alike": likeness,
         "heat": drawn,
         "spreads": spreads(data),
         "sections": (sections := tables(data)),
@@ -225,13 +225,13 @@ class Iteration:
 def iterations(data: RunData, tried: Sequence[ShownCandidate]) -> list[Iteration]:
     """Read from the journal the rounds of the loop in which something was found, proposed or tried."""
     rounds: dict[int, dict[str, list[dict[str, Any]]]] = {}
-    last = 0
+    iteration = 0
     for event in data.events:
         kind = str(event.get("event"))
         if kind in ("disagreements", "question", "decision") and event.get("iteration"):
-            last = event["iteration"]
-        if last and kind in ("disagreements", "question", "decision", "lesson", "trial", "reasons", "requirement"):
-            rounds.setdefault(last, {}).setdefault(kind, []).append(event)
+            iteration = event["iteration"]
+        if iteration and kind in ("disagreements", "question", "decision", "lesson", "trial", "reasons", "requirement"):
+            rounds.setdefault(iteration, {}).setdefault(kind, []).append(event)
     return [_iteration(number, events, tried) for number, events in rounds.items()]
 
 
@@ -258,47 +258,47 @@ def _iteration(number: int, events: Mapping[str, list[dict[str, Any]]], tried: S
 def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     """Return sentences on missing data and the reasons. A report leaves nothing out silently."""
     result = data.result
-    said = []
-    what = "correlation" if data.is_judge else "mean score"
-    gone = [count(result.missing[name], what) for name, what in UNANSWERED.items() if result.missing.get(name)]
+    sentences = []
+    term = "correlation" if data.is_judge else "mean score"
+    gone = [count(result.missing[name], term) for name, term in UNANSWERED.items() if result.missing.get(name)]
     if gone:
-        said.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
+        sentences.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
     for split, before, after, _ in reversed(result.splits):
         size = data.split_size(split)
         accepted = [("accepted", after, result.best)] if result.changed else []
         for label, measure, side in [("starting", before, result.baseline), *accepted]:
-            where = f"{split.capitalize()}, {label} {result.thing}"
+            subject = f"{split.capitalize()}, {label} {result.thing}"
             if measure is None:
-                said.append(f"{where}: {side.reason or 'not judged'}.")
+                sentences.append(f"{subject}: {side.reason or 'not judged'}.")
                 continue
             if size is not None and measure.n < size:
                 sides = " on both sides" if data.is_judge else ""
-                said.append(f"{where}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
-            said += [
-                f"{where}, {name}: the {what} is undefined ({values.reason or 'no reason given'})."
+                sentences.append(f"{subject}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
+            sentences += [
+                f"{subject}, {name}: the {term} is undefined ({values.reason or 'no reason given'})."
                 for name, values in {"all dimensions": measure, **measure.dimensions}.items()
                 if values.value is None
             ]
-    said += _lost(data, rounds)
+    sentences += _lost(data, rounds)
     failures = sum(ledger.failures for ledger in result.roles.values())
     if failures:
-        said.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
-    return said
+        sentences.append(f"Over all roles, {count(failures, 'call')} failed for good, after all retries.")
+    return sentences
 
 
 def _lost(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     """Report the disagreements without a note and the lessons without an edit, with the reasons."""
-    said = []
+    sentences = []
     failed = data.of("no_note")
     told = failed or data.of("learned")  # journals of older runs do not tell
     lost = len(failed) if told else sum(each.read - each.notes for each in rounds)
     if lost > 0:
         why = f" ({_reasons(failed)})" if failed else ""
-        said.append(f"From {count(lost, 'disagreement')} no usable note could be drawn{why}.")
+        sentences.append(f"From {count(lost, 'disagreement')} no usable note could be drawn{why}.")
     refused = data.of("no_edit")
     if refused:
-        said.append(f"For {count(len(refused), 'lesson')} no edit could be made ({_reasons(refused)}).")
-    return said
+        sentences.append(f"For {count(len(refused), 'lesson')} no edit could be made ({_reasons(refused)}).")
+    return sentences
 
 
 def _reasons(events: Sequence[Mapping[str, Any]]) -> str:

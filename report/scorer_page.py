@@ -44,26 +44,26 @@ def render_scorer(data: Mapping[str, Any], name: str) -> str:
 
 def _screen(result: TrainResult, name: str) -> FirstScreen:
     data = result.data
-    test, took = data["test"], data["speed"]
-    people, against = test.get("people"), "people" if "people" in test else "its teacher"
+    test, speed = data["test"], data["speed"]
+    people, yardstick = test.get("people"), "people" if "people" in test else "its teacher"
     rows = people or {"scorer": test.get("teacher"), "base": test.get("base")}
-    ours, base = (Figure.of(rows[each], key="spearman") if rows.get(each) else None for each in ("scorer", "base"))
-    choice, headline = _headline(result, ours, against)
+    scorer, base = (Figure.of(rows[each], key="spearman") if rows.get(each) else None for each in ("scorer", "base"))
+    choice, headline = _headline(result, scorer, yardstick)
     tiles = []
-    if ours is not None:
+    if scorer is not None:
         before = "untrained, then trained" if base is not None and base.value is not None else ""
-        tiles.append(Tile(f"Spearman with {against}", ours, ours.reason or before, base if before else None))
+        tiles.append(Tile(f"Spearman with {yardstick}", scorer, scorer.reason or before, base if before else None))
     if people and "teacher" in people:
         gain = Figure.of(test["beyond"]["teacher"], "+.3f") if "beyond" in test else None
-        theirs = Figure.of(people["teacher"], key="spearman")
+        teacher = Figure.of(people["teacher"], key="spearman")
         sub = f"scorer less teacher: {gain.number()}, {' to '.join(gain.span() or ())}" if gain and gain.span() else ""
-        tiles.append(Tile("Its teacher's, with people", theirs, theirs.reason or sub))
+        tiles.append(Tile("Its teacher's, with people", teacher, teacher.reason or sub))
     fit = data["calibration"]
     if fit["n"]:
         sub = f"{fit['before']['calibration_error']:.3f} before calibration; mean over the tenths below"
         tiles.append(Tile("P(yes) is off by", number(fit["after"]["calibration_error"], 3), sub))
-    alone = f"{took['cpu_ms_alone']:.1f} ms asked alone; {took['mean_tokens']:.0f} tokens on average"
-    tiles.append(Tile("A verdict takes", f"{took['cpu_ms']:.1f} ms", alone))
+    alone = f"{speed['cpu_ms_alone']:.1f} ms asked alone; {speed['mean_tokens']:.0f} tokens on average"
+    tiles.append(Tile("A verdict takes", f"{speed['cpu_ms']:.1f} ms", alone))
     lines = list(result.view().lines)
     notes = [each for each in lines if each.startswith("Note: ")]
     lead = " ".join([each for each in lines if each not in notes][:2])
@@ -133,16 +133,16 @@ def _curve(curve: Mapping[str, Any]) -> Section:
     ends = [0] + [
         sum(each["epoch"] <= epoch for each in curve["training"]) for epoch in range(1, len(curve["validation"]))
     ]
-    each_place = max(1, -(-ends[-1] // MOST_STEPS))
+    point_steps = max(1, -(-ends[-1] // MOST_STEPS))
     points = [
-        Point(end // each_place, row["loss"], f"validation after epoch {row['epoch']}: {row['loss']:.3f}")
+        Point(end // point_steps, row["loss"], f"validation after epoch {row['epoch']}: {row['loss']:.3f}")
         for end, row in zip(ends, curve["validation"], strict=True)
     ]
     steps = [each["loss"] for each in curve["training"]]
     means = [
         (place, sum(some) / len(some))
-        for place, begin in enumerate(range(0, len(steps), each_place))
-        for some in [steps[begin : begin + each_place]]
+        for place, begin in enumerate(range(0, len(steps), point_steps))
+        for some in [steps[begin : begin + point_steps]]
     ]
     picture = line_chart(
         points,
@@ -170,22 +170,22 @@ def _losses(curve: Mapping[str, Any]) -> list[dict[str, Any]]:
         by_epoch.setdefault(int(row["epoch"]), []).append(row)
     rows = []
     for found in curve["validation"]:
-        mine = by_epoch.get(int(found["epoch"]), [])
+        steps = by_epoch.get(int(found["epoch"]), [])
         means_of = {
             name: sum(values) / len(values)
             for name in found
-            if name != "epoch" and (values := [row[name] for row in mine if name in row])
+            if name != "epoch" and (values := [row[name] for row in steps if name in row])
         }
-        for where, losses in (("training", means_of), ("validation", found)):
+        for part, losses in (("training", means_of), ("validation", found)):
             shown = {name.replace("_", " "): losses[name] for name in found if name != "epoch" and name in losses}
             if shown:
-                rows.append({"epoch": int(found["epoch"]), "on": where, **shown})
+                rows.append({"epoch": int(found["epoch"]), "on": part, **shown})
     return rows
 
 
 def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
     """Yield the section on rationales, with the losses on validation during DPO."""
-    if not (said := " ".join(rationales_said(data))):
+    if not (note := " ".join(rationales_said(data))):
         return
     dpo = data.get("rationales", {}).get("dpo") or {"validation": []}
     rows = [
@@ -193,34 +193,34 @@ def _rationales(data: Mapping[str, Any]) -> Iterator[Section]:
         for row in dpo["validation"]
     ]
     after = " Below: losses on validation; epoch 0 is before DPO." if rows else ""
-    yield Section("rationales", "Rationales", rows, said + after)
+    yield Section("rationales", "Rationales", rows, note + after)
 
 
 def _of_the_mixture(data: Mapping[str, Any]) -> str:
     mixture, cut = data["mixture"], data["cut"]
     units = ", ".join(f"{mixture['units'][part]:,} {part}" for part in ("training", "validation", "test"))
-    said = [f"Examples and pairs: {units}, of {count(mixture['documents'], 'document')}, none divided."]
+    sentences = [f"Examples and pairs: {units}, of {count(mixture['documents'], 'document')}, none divided."]
     if mixture["duplicates"]:
-        said.append(f"{count(mixture['duplicates'], 'item')} asked for the same as another one and went.")
+        sentences.append(f"{count(mixture['duplicates'], 'item')} asked for the same as another one and went.")
     if mixture["without_answer"]:
-        said.append(f"{count(mixture['without_answer'], 'verdict')} had no answer.")
-    said += [each for each in TrainResult(data).view().lines if " pairs of outputs that " in each]
+        sentences.append(f"{count(mixture['without_answer'], 'verdict')} had no answer.")
+    sentences += [each for each in TrainResult(data).view().lines if " pairs of outputs that " in each]
     if data.get("trust", {}).get("kept") == "people":
-        said.append("The weights that were kept learned from none of the verdicts.")
+        sentences.append("The weights that were kept learned from none of the verdicts.")
     longest = data["options"]["longest"]
-    said.append(
+    sentences.append(
         f"{percent(cut['share'], 1)} of the texts are cut at {longest} tokens (the longest has {cut['longest']:,})."
     )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _price(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    cost, took = data["price"], data["speed"]
+    cost, speed = data["price"], data["speed"]
     rows: dict[str, Any] = {
         "Training, seconds of the processor": f"{cost['training_cpu_seconds']:,.0f}",
         "Training, on a machine at the price that was named": money(cost["training_usd"]),
-        "A verdict in batches, milliseconds of the processor": number(took["cpu_ms"], 1),
-        "A verdict asked alone, milliseconds of the processor": number(took["cpu_ms_alone"], 1),
+        "A verdict in batches, milliseconds of the processor": number(speed["cpu_ms"], 1),
+        "A verdict asked alone, milliseconds of the processor": number(speed["cpu_ms_alone"], 1),
     }
     for name, what in (("break_even_money", "money"), ("break_even_time", "processor time")):
         found = cost[name]

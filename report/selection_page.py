@@ -64,29 +64,29 @@ def render_selection(data: Mapping[str, Any], name: str) -> str:
 
 
 def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any]]) -> FirstScreen:
-    last, every = curve[min(data["k"], len(curve)) - 1], len(curve)
-    kept = count(last["k"], "question")
-    share = last["information_share"]
-    told = any(each["bits"] is not None and each["bits"] > 0 for each in data["questions"])
+    point, total = curve[min(data["k"], len(curve)) - 1], len(curve)
+    kept = count(point["k"], "question")
+    share = point["information_share"]
+    is_informative = any(each["bits"] is not None and each["bits"] > 0 for each in data["questions"])
     choice: Choice = "adopt" if share is not None and share >= SURE else "keep"
     if choice == "adopt" and data["convergence"]["settled"] is None:
         choice = "undecided"  # other examples would have chosen other questions
-    if not told:
+    if not is_informative:
         choice, headline = "undecided", "No question by itself tells anything beyond chance"
     elif share is None:
-        choice, headline = "undecided", f"{kept} of {every} kept; what they tell is not known"
+        choice, headline = "undecided", f"{kept} of {total} kept; what they tell is not known"
     else:
-        keeps = "keeps" if last["k"] == 1 else "keep"
-        headline = f"{kept} {keeps} {percent(share)} of the information at {percent(last['cost_share'])} of the cost"
+        keeps = "keeps" if point["k"] == 1 else "keep"
+        headline = f"{kept} {keeps} {percent(share)} of the information at {percent(point['cost_share'])} of the cost"
     provenance = 3 if data["pool"] else 2  # the sentences begin with these, then comes what the lead says
-    people = last["correlation_share"]
+    people = point["correlation_share"]
     with_people = f", and {percent(people)} of the correlation with people" if people is not None else ""
     lead = (
-        f"Of {every} candidates, the most informative {last['k']} tell {percent(share)} of what the best set of any "
-        f"size tells about the rating{with_people}; asking them takes {percent(last['cost_share'])} of the tokens of "
+        f"Of {total} candidates, the most informative {point['k']} tell {percent(share)} of what the best set of any "
+        f"size tells about the rating{with_people}; asking them takes {percent(point['cost_share'])} of the tokens of "
         "asking all. The shares are measured on halves of the sample that did not choose the questions."
     )
-    bits = f"{number(last['held_out'], 3)} bits" if last["held_out"] is not None else "the questions tell nothing"
+    bits = f"{number(point['held_out'], 3)} bits" if point["held_out"] is not None else "the questions tell nothing"
     agreement = {name: Figure.of(row, key="spearman") for name, row in data["agreement"].items()}
     chosen = agreement.get("chosen", Figure(None, reason=f"ratings are from {data['ratings']['from']}"))
     tiles = [
@@ -94,7 +94,7 @@ def _screen(data: Mapping[str, Any], name: str, curve: Sequence[Mapping[str, Any
         Tile(
             "Spearman with people", chosen, chosen.reason or "all questions, then the kept ones", agreement.get("all")
         ),
-        Tile("Cost of asking them", percent(last["cost_share"]), "of the tokens of asking all candidates"),
+        Tile("Cost of asking them", percent(point["cost_share"]), "of the tokens of asking all candidates"),
         cost_tile(data),
     ]
     return FirstScreen(
@@ -172,9 +172,9 @@ def render_weights(data: Mapping[str, Any], name: str) -> str:
         order={"note": f"{bias.get('reason') or ''}".capitalize()},
     )
     use = f"askance evaluate DATA --checklist CHECKLIST --model MODEL --weights {as_typed(name)}"
-    how = f"In place of the checklist's own; no model is asked anew: {use}"
+    note = f"In place of the checklist's own; no model is asked anew: {use}"
     if data.get("scores") == "pairwise":
-        how = (
+        note = (
             "They say which of two outputs is better, and are learned from comparisons of two; where each output is "
             "judged alone, as by evaluate, they are refused. Learn weights for that without --pairwise."
         )
@@ -184,7 +184,7 @@ def render_weights(data: Mapping[str, Any], name: str) -> str:
             *sections,
             Section("data", "What was counted", _counted(data)),
             settings_section({each: data[each] for each in _SETTINGS if each in data}),
-            Section("use", "How to use the weights", note=how),
+            Section("use", "How to use the weights", note=note),
         ],
     )
 
@@ -193,25 +193,32 @@ def _weights_screen(data: Mapping[str, Any], name: str, learners: Mapping[str, M
     choice, headline = _HEADLINES[data["beats_uniform"]]
     if data["method"] == "uniform":
         choice, headline = "keep", "Uniform weights, nothing learned"
-    of_pairs = "held_out" in data
-    what, label = ("accuracy", "In the right order") if of_pairs else ("spearman", "Spearman with the ratings")
-    said = list(data["conclusion"])
-    mine, uniform = learners[data["method"]], learners.get("uniform")
-    gain = mine["difference"] or Figure(None, reason="uniform weights are the yardstick")
+    is_pairwise = "held_out" in data
+    measure, label = ("accuracy", "In the right order") if is_pairwise else ("spearman", "Spearman with the ratings")
+    sentences = list(data["conclusion"])
+    learner, uniform = learners[data["method"]], learners.get("uniform")
+    gain = learner["difference"] or Figure(None, reason="uniform weights are the yardstick")
     power = data.get("power") or {"more": None, "reason": "counted for pairs only; this was learned from ratings"}
-    more = "undefined" if power["more"] is None else f"{power['more']:,}"
-    learned_from = f"{data['pairs']['decided']:,} pairs" if of_pairs else f"{data['outputs']:,} rated outputs"
+    needed_pairs = "undefined" if power["more"] is None else f"{power['more']:,}"
+    learned_from = f"{data['pairs']['decided']:,} pairs" if is_pairwise else f"{data['outputs']:,} rated outputs"
     tiles = [
         Tile(f"{label} beyond uniform weights", gain, gain.reason or held_out(data)),
-        Tile(label, mine[what], mine[what].reason or "uniform, then learned", uniform[what] if uniform else None),
+        Tile(
+            label,
+            learner[measure],
+            learner[measure].reason or "uniform, then learned",
+            uniform[measure] if uniform else None,
+        ),
         Tile(
             "More pairs needed",
-            more,
+            needed_pairs,
             power["reason"] or f"to tell a difference of the size seen with {power['learner']}",
         ),
         Tile("Learned from", learned_from, count(len(data["weights"]), "test")),
     ]
-    return FirstScreen("weigh", name, choice, headline, said[0], tiles, said[1:], heading="What else was found")
+    return FirstScreen(
+        "weigh", name, choice, headline, sentences[0], tiles, sentences[1:], heading="What else was found"
+    )
 
 
 def _counted(data: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -85,8 +85,8 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
     """Read a file of verdicts. Raises InputError if a file is damaged, the files do not belong together, or the
     verdicts are by several judges."""
     read = _read(path, beside)
-    own = read.own
-    found = None if own is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)
+    checklists = read.own
+    found = None if checklists is not None else diagnose_verdicts(read.examples, read.checklist, read.verdicts)
     seen = coverage(read.verdicts) if found is None else found.coverage
     names = {each.id: place for place, each in enumerate(read.checklist.questions)}
     texts = {each.id: each.criterion for each in read.checklist.questions}
@@ -107,8 +107,8 @@ def read_judging(path: Path, beside: Beside) -> JudgedFile:
     if targets is not None:
         note = "Those furthest from people's first; \"less people's\" is below zero where the judge is more severe."
     data: dict[str, Any] = {} if found is None else found.to_dict()
-    if own is not None:
-        texts, asked = {}, {name: [each.text for each in checklist.questions] for name, checklist in own.items()}
+    if checklists is not None:
+        texts, asked = {}, {name: [each.text for each in checklist.questions] for name, checklist in checklists.items()}
         judge = {"model": verdicts[0].model, "prompt": verdicts[0].prompt}
         data |= {**judge, "coverage": seen.to_dict(), "own_questions": asked}
     data |= {
@@ -167,8 +167,8 @@ def _read(path: Path, beside: Beside) -> _Read:
         examples = ExampleTable(Example(id=each, input="") for each in asked)
     else:
         examples = data.only(place for place, name in enumerate(column(data, "id")) if name in asked)
-    own = _own(verdicts) if verdicts.are_own else None
-    if own is not None:
+    checklists = _own(verdicts) if verdicts.are_own else None
+    if checklists is not None:
         names = dict.fromkeys(column(verdicts, "question"))
         places = (Question(id=each, text=f"question {each} of its own", dimension=DIMENSION) for each in names)
         checklist = Checklist(questions=tuple(places))
@@ -183,11 +183,11 @@ def _read(path: Path, beside: Beside) -> _Read:
         except InputError as error:
             lacking.append(f"people's scores are not used: {error}")
             examples = ExampleTable(each.model_copy(update={"human": {}}) for each in examples)
-    if own is None:
+    if checklists is None:
         scores = score_examples(examples, checklist, verdicts)
     else:
-        scores = score_by_own(examples, own, verdicts, soft=True)
-    return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None, own)
+        scores = score_by_own(examples, checklists, verdicts, soft=True)
+    return _Read(verdicts, examples, checklist, scores, targets, lacking, data is not None, checklists)
 
 
 def _own(verdicts: VerdictColumns) -> dict[str, Checklist]:
@@ -207,11 +207,11 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
     places = verdicts.places("example", ids)
     cells = places * len(names) + verdicts.places("question", names)
     targets = read.targets
-    ours, wanted = read.ours, read.wanted
-    off = [None if a is None or b is None else a - b for a, b in zip(ours, wanted, strict=True)]
-    urgency = [abs(each) if each is not None else None for each in off] if targets else ours
+    scores, wanted = read.ours, read.wanted
+    differences = [None if a is None or b is None else a - b for a, b in zip(scores, wanted, strict=True)]
+    urgency = [abs(each) if each is not None else None for each in differences] if targets else scores
     gone = np.bincount(places[verdicts.numbers("answer") < 0], minlength=len(read.examples)).tolist()
-    texts, said = _texts(read, _reasons(verdicts, cells, len(names)), urgency, gone)
+    texts, explanations = _texts(read, _reasons(verdicts, cells, len(names)), urgency, gone)
     columns = [["Example", "ids"], ["Score", "score"]]
     columns += [["People", "wanted"], ["Less people's", "off"]] if targets else []
     rows: dict[str, Any] = {
@@ -220,13 +220,13 @@ def _table(read: _Read, names: Mapping[str, int]) -> Markup:
         "sorted": "urgency",
         "down": targets is not None,
         "signed": ["off"],
-        "score": [thousandth(each) for each in ours],
-        **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in off]} if targets else {}),
+        "score": [thousandth(each) for each in scores],
+        **({"wanted": [thousandth(e) for e in wanted], "off": [thousandth(e) for e in differences]} if targets else {}),
         "urgency": [thousandth(each) for each in urgency],
         "questions": [[each.criterion, each.id] for each in read.checklist.questions],
         **_answers(cells, verdicts.numbers("p_yes"), verdicts.numbers("answer"), len(ids), len(names)),
         "texts": texts,
-        "said": said,
+        "said": explanations,
         "elsewhere": "Its texts are in the data." if read.has_texts else "",
     }
     return json_data(rows)
@@ -237,16 +237,18 @@ def _answers(
 ) -> dict[str, str]:
     """Pack each example's questions and their mean verdicts, one byte per verdict (:func:`~.page.probability_byte`)."""
     count = np.bincount(cells, minlength=examples * questions)
-    there = np.flatnonzero(count)
-    means = np.bincount(cells, weights=p_yes)[there] / count[there]
-    is_no = (means < 0.5) | ((means == 0.5) & (np.bincount(cells, weights=said == 0)[there] == count[there]))
+    filled_cells = np.flatnonzero(count)
+    means = np.bincount(cells, weights=p_yes)[filled_cells] / count[filled_cells]
+    is_no = (means < 0.5) | (
+        (means == 0.5) & (np.bincount(cells, weights=said == 0)[filled_cells] == count[filled_cells])
+    )
     nearest = np.rint(200 * np.clip(means, 0.0, 1.0))
     nearest = np.where(is_no, np.minimum(nearest, HALF - 1), nearest)
     first = np.where(np.isnan(means), MISSING, nearest).astype(np.uint8)
     counts = np.count_nonzero(count.reshape(examples, questions), axis=1)
     return {
         "counts": packed(array("I", counts.astype(np.uint32).tobytes())),
-        "asked": packed_places(array("I", (there % questions).astype(np.uint32).tobytes()), questions),
+        "asked": packed_places(array("I", (filled_cells % questions).astype(np.uint32).tobytes()), questions),
         "first": packed(array("B", first.tobytes())),
     }
 
@@ -279,10 +281,10 @@ def _texts(
         key=lambda place: (not gone[place], (-1 if far else 1) * (urgency[place] or 0.0), place),
     )
     texts: dict[str, list[list[Any]]] = {}
-    said: dict[str, dict[str, str]] = {}
-    left, pictures = TEXT_BUDGET, PictureRoom()
+    explanations: dict[str, dict[str, str]] = {}
+    room, pictures = TEXT_BUDGET, PictureRoom()
     for place in order:
-        if left <= 0:
+        if room <= 0:
             break
         example = read.examples[place]
         if read.has_texts:
@@ -290,10 +292,10 @@ def _texts(
             texts[example.id] = [
                 [name.capitalize(), clipped(text), *pictures.beside(text)] for name, text in found if text
             ]
-            left -= sum(len(text) for _, text, *_ in texts[example.id])
+            room -= sum(len(text) for _, text, *_ in texts[example.id])
         why = dict(reasons.get(place, {}))
         if why:
-            said[example.id] = why
-            left -= sum(map(len, why.values()))
-        left -= 20
-    return texts, said
+            explanations[example.id] = why
+            room -= sum(map(len, why.values()))
+        room -= 20
+    return texts, explanations

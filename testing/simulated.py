@@ -231,8 +231,8 @@ class SimulatedWorld:
         """
         low, high = self.usable_area if asked.usable else self.spoilt_area
         area = low + (high - low) * self.share("area", asked.text)
-        apart = 2**0.5 * _NORMAL.inv_cdf(area)  # two normals of one spread
-        there = asked.kind is not None and asked.kind.sign in frozenset(signs)
+        distance = 2**0.5 * _NORMAL.inv_cdf(area)  # two normals of one spread
+        is_present = asked.kind is not None and asked.kind.sign in frozenset(signs)
         of_all, of_kind = self.shared_noise
         name = asked.kind.sign if asked.kind is not None and asked.usable else asked.text
         noise = of_all**0.5 * self._gauss("whole", example) + of_kind**0.5 * self._gauss("kind", example, name)
@@ -240,7 +240,7 @@ class SimulatedWorld:
         crowded = self.crowding * max(0, len(told) - self.capacity) / 1000
         noise += crowded * self._gauss("wobble", example, asked.text, told)
         bias = self.question_bias * self._gauss("bias", asked.text)
-        return 1 / (1 + exp(-(bias + apart * there + noise)))
+        return 1 / (1 + exp(-(bias + distance * is_present + noise)))
 
     def share(self, *parts: object) -> float:
         """Return a number in (0, 1) that depends only on the parts and the seed."""
@@ -282,13 +282,13 @@ class SimulatedWorld:
             return None
         chance = random.Random(f"comment/{self.seed}/{example}")
         kinds = [kind for kind in KINDS if not kind.is_fault or kind.sign in self._faults]
-        there = [kind for kind in kinds if kind.is_fault and kind.sign in self.signs(example)]
+        faults = [kind for kind in kinds if kind.is_fault and kind.sign in self.signs(example)]
         way = chance.random()
         if way < self.comment_vague:
             return chance.choice(VAGUE)
-        if way < self.comment_vague + self.comment_elsewhere or not there:
-            return comment_of(chance.choice([kind for kind in kinds if kind not in there]), chance)
-        return comment_of(chance.choice(there), chance)
+        if way < self.comment_vague + self.comment_elsewhere or not faults:
+            return comment_of(chance.choice([kind for kind in kinds if kind not in faults]), chance)
+        return comment_of(chance.choice(faults), chance)
 
 
 def _signs(*, faults: bool) -> list[str]:

@@ -101,11 +101,11 @@ class AnsweringJudge(ABC):
 
     def _all_of(self, request: Request, fields: Mapping[str, Any]) -> Answer:
         """Answer several questions, each as if it were asked alone."""
-        *before, (role, content) = request.messages
+        *history, (role, content) = request.messages
         opening, *blocks = _TOGETHER.split(content)
         answers = {}
         for name, question in zip(blocks[::2], blocks[1::2], strict=True):
-            alone = replace(request, messages=(*before, (role, f"{opening}{question.partition(_BLANK)[0]}")))
+            alone = replace(request, messages=(*history, (role, f"{opening}{question.partition(_BLANK)[0]}")))
             answers[name] = self.p_asked(alone)
         explained = all("properties" in each for each in fields.values())
         return _together({name: answers[name] for name in fields}, request, explained=explained)
@@ -304,11 +304,11 @@ def _free_lessons(world: SimulatedWorld, case: str, chance: random.Random) -> li
             strict = right == "no"
             ending, _ = _rule(world, _topic(asked), signs, strict, chance)
             text = f"Answer {'no if' if strict else 'yes even if'} the output {ending}."
-            same = next((known for known in lessons if says_the_same(known["lesson"], text)), None)
-            if same is None:
+            duplicate = next((known for known in lessons if says_the_same(known["lesson"], text)), None)
+            if duplicate is None:
                 lessons.append({"cases": [int(number)], "lesson": text})
-            elif int(number) not in same["cases"]:
-                same["cases"].append(int(number))
+            elif int(number) not in duplicate["cases"]:
+                duplicate["cases"].append(int(number))
     return sorted(lessons, key=lambda lesson: -len(lesson["cases"]))
 
 

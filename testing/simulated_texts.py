@@ -203,18 +203,18 @@ def write_questions(
     ``seen`` is the share of an output's things that a model names when it is shown the output."""
     asked = messages[-1][1]
     opening, comment, signs = _OPENING.search(messages[0][1]), _COMMENT.search(asked), SIGNS.search(asked)
-    there = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]
+    things = [kind for kind in KINDS if signs and kind.sign in signs[1].split()]
     if opening is not None and asked.startswith(opening[1]):
         return "none"  # asked to make a question more general: this world's questions are general already
     if comment is not None and _BESIDE_OTHERS.match(asked):
         return "none"  # this world's faults are only in the output
     if comment is None:
-        return None if signs is None or not asked.startswith("Text: ") else _kinds(there, seen, chance)
+        return None if signs is None or not asked.startswith("Text: ") else _kinds(things, seen, chance)
     if opening is None:
         return None
     named = next((kind for phrase, kind in _PHRASES.items() if phrase in _plain(comment[1])), None)
-    if named is None and there and chance.random() < seen:
-        named = chance.choice(there)
+    if named is None and things and chance.random() < seen:
+        named = chance.choice(things)
     if named is None:
         if chance.random() < 0.5:
             return "none"

@@ -128,11 +128,11 @@ def chosen_cases(
     """Choose ``count`` pairs of a question and a training example, each question about equally often. Raises InputError
     if there are fewer such pairs."""
     trained = [each for each in examples if part_of[each.id] == "training" and each.output]
-    most = len(trained) * len(checklist.questions)
-    if count > most:
+    limit = len(trained) * len(checklist.questions)
+    if count > limit:
         raise InputError(
             f"--contrasts {count}: the training part has {len(trained)} outputs and the checklist "
-            f"{len(checklist.questions)} questions, so that {most} can be written about."
+            f"{len(checklist.questions)} questions, so that {limit} can be written about."
         )
     orders = []
     for question in checklist.questions:
@@ -158,17 +158,17 @@ def buy_contrasts(
     cases = chosen_cases(examples, checklist, part_of, settings.contrasts, settings.seed)
 
     async def buy(models: Models, gateway: Gateway) -> Contrasts:
-        by, judging = models.get(writer), models.get(judge)
-        author = ContrastWriter(gateway, by, settings.contrast_grades, settings.seed)
+        writer_model, judging = models.get(writer), models.get(judge)
+        author = ContrastWriter(gateway, writer_model, settings.contrast_grades, settings.seed)
         watcher.phase("writing contrasts", len(cases))
-        written = await all_together(cases, author.write, gateway.concurrency(by), watcher.advance)
+        written = await all_together(cases, author.write, gateway.concurrency(writer_model), watcher.advance)
         new, repeated = _not_there(cases, written, examples)
         prompt = default_prompt([each for mine in new for each in mine])
         evaluator = Evaluator(gateway, judging, prompt, checklist, Judging(explain="never", seed=settings.seed))
         p_yes = await _judged(cases, new, evaluator, watcher)
         items, pairs = _ordered(cases, new, p_yes, text_of)
         found = {
-            "writer": by.name,
+            "writer": writer_model.name,
             "judge": judging.name,
             "grades": settings.contrast_grades,
             "asked": len(cases),
@@ -209,22 +209,22 @@ def _not_there(
 ) -> tuple[list[list[Example]], int]:
     """Return the new outputs of each case as examples, worst first; and how many outputs already existed for their
     input."""
-    there = {(each.input, each.context, _wording(each.output or "")) for each in examples}
+    known_keys = {(each.input, each.context, _wording(each.output or "")) for each in examples}
     kept, repeated = [], 0
     for number, (case, texts) in enumerate(zip(cases, written, strict=True)):
-        mine = []
+        new_outputs = []
         for grade, text in enumerate(texts):
             if text is None:
                 continue
             key = (case.example.input, case.example.context, _wording(text))
-            if key in there:
+            if key in known_keys:
                 repeated += 1
                 continue
-            there.add(key)
-            mine.append(
+            known_keys.add(key)
+            new_outputs.append(
                 case.example.model_copy(update={"id": f"{number}/{grade}", "output": text, "human": {}, "comment": ()})
             )
-        kept.append(mine)
+        kept.append(new_outputs)
     return kept, repeated
 
 
@@ -232,19 +232,19 @@ async def _judged(
     cases: Sequence[ContrastCase], outputs: Sequence[Sequence[Example]], judge: Evaluator, watcher: Watcher
 ) -> dict[str, float | None]:
     """Return the judge's P(yes), or None, by the output's id. Raises AskanceError if calls failed."""
-    about: dict[Question, list[Example]] = {}
+    groups: dict[Question, list[Example]] = {}
     for case, mine in zip(cases, outputs, strict=True):
-        about.setdefault(case.question, []).extend(mine)
-    total, done = sum(map(len, about.values())), 0
+        groups.setdefault(case.question, []).extend(mine)
+    total, done = sum(map(len, groups.values())), 0
     watcher.phase("judging contrasts", total)
     found: dict[str, float | None] = {}
-    for question, asked in about.items():
-        alone = Checklist(questions=(question.model_copy(update={"weight": 1.0}),))
+    for question, asked in groups.items():
+        checklist = Checklist(questions=(question.model_copy(update={"weight": 1.0}),))
 
         def advance(some: int, _: int, before: int = done) -> None:
             watcher.advance(before + some, total)
 
-        verdicts = await replace(judge, checklist=alone).judge(asked, advance)
+        verdicts = await replace(judge, checklist=checklist).judge(asked, advance)
         failed = [each for each in verdicts if each.status == "api_error"]
         if failed:
             raise AskanceError(

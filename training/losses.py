@@ -241,13 +241,13 @@ class RationaleObjective:
 def chunks(items: Iterable[Any], texts: int) -> Iterator[list[Any]]:
     """Divide items, in their order, into batches of about ``texts`` different texts."""
     chunk: list[Any] = []
-    there: set[ScoredText] = set()
+    chunk_texts: set[ScoredText] = set()
     for item in items:
         chunk.append(item)
-        there.update(item.texts)
-        if len(there) >= texts:
+        chunk_texts.update(item.texts)
+        if len(chunk_texts) >= texts:
             yield chunk
-            chunk, there = [], set()
+            chunk, chunk_texts = [], set()
     if chunk:
         yield chunk
 

@@ -105,11 +105,11 @@ def calibration_figures(reader: ScorerReader, test: Sequence[TrainingItem], file
     wanted = np.array([each.target for each in items])
     raw = reader.raw([each.left[0].text for each in items])
     found: dict[str, Any] = {"n": len(items)}
-    for name, said in (("before", np.array(raw)), ("after", np.array([file.calibrated(p) for p in raw]))):
+    for name, p_yes in (("before", np.array(raw)), ("after", np.array([file.calibrated(p) for p in raw]))):
         found[name] = {
-            "brier": float(np.mean((said - wanted) ** 2)),
-            "calibration_error": calibration_error(said, wanted),
-            "bins": reliability(said, wanted),
+            "brier": float(np.mean((p_yes - wanted) ** 2)),
+            "calibration_error": calibration_error(p_yes, wanted),
+            "bins": reliability(p_yes, wanted),
         }
     return found
 
@@ -156,27 +156,27 @@ def figures_on_test(
     sampling = {"resamples": options.resamples, "seed": options.seed}
     verdicts = verdicts_of(reader, examples, checklist, file)
     scores = score_examples(examples, checklist, verdicts)
-    beside = {name: score_examples(examples, checklist, each) for name, each in others.items()}
+    other_scores = {name: score_examples(examples, checklist, each) for name, each in others.items()}
     ids = {each.id for each in examples}
-    theirs = [each for each in teacher or () if each.example in ids]
-    taught = score_examples(examples, checklist, theirs) if theirs else None
+    teacher_verdicts = [each for each in teacher or () if each.example in ids]
+    taught = score_examples(examples, checklist, teacher_verdicts) if teacher_verdicts else None
     if examples and human_dimensions(examples, checklist):
         people = human_targets(examples, checklist, options.human_scale)
-        apart = ({} if taught is None else {"teacher": taught}) | beside
+        rivals = ({} if taught is None else {"teacher": taught}) | other_scores
         found["people"] = {
             name: measure(each, people, examples, **sampling).to_dict()
-            for name, each in ({"scorer": scores} | apart).items()
+            for name, each in ({"scorer": scores} | rivals).items()
         }
         if raters := agreement_of_raters(examples, people.dimensions, Resampling(documents(examples), **sampling)):
             found["rater_agreement"] = raters.by_dimension()
         found["beyond"] = {
-            name: difference_dict(_ahead(other, scores, people, examples, sampling)) for name, other in apart.items()
+            name: difference_dict(_ahead(other, scores, people, examples, sampling)) for name, other in rivals.items()
         }
     if taught is not None:
         wanted = source_targets(checklist, taught)
-        found["base"] = measure(beside["base"], wanted, examples, **sampling).to_dict()
+        found["base"] = measure(other_scores["base"], wanted, examples, **sampling).to_dict()
         found["teacher"] = measure(scores, wanted, examples, **sampling).to_dict()
-        found["teacher"]["questions"] = _by_question(verdicts, theirs, examples, checklist, sampling)
+        found["teacher"]["questions"] = _by_question(verdicts, teacher_verdicts, examples, checklist, sampling)
     single = [each for each in items if each.kind == "verdict"]
     if single:
         group = {each.id: document_of(each) for each in examples}
@@ -194,13 +194,13 @@ def figures_on_test(
 
 def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
     """Measure the processor milliseconds of a verdict, in batches and alone."""
-    some = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
-    alone = some[: max(1, len(some) // 8)]
-    reader.levels(some[:1])  # warm-up, not timed
+    sample = list(dict.fromkeys(texts))[: TIMED if reader.rationale_tokens is None else TIMED // 8]
+    singles = sample[: max(1, len(sample) // 8)]
+    reader.levels(sample[:1])  # warm-up, not timed
     times = []
     for batches in (
-        [some[begin : begin + AT_ONCE] for begin in range(0, len(some), AT_ONCE)],
-        [[each] for each in alone],
+        [sample[begin : begin + AT_ONCE] for begin in range(0, len(sample), AT_ONCE)],
+        [[each] for each in singles],
     ):
         began = process_time()
         for batch in batches:
@@ -209,8 +209,8 @@ def speed(reader: ScorerReader, texts: Sequence[ScoredText]) -> dict[str, Any]:
     return {
         "cpu_ms": times[0],
         "cpu_ms_alone": times[1],
-        "n": len(some),
-        "mean_tokens": float(np.mean(reader.network.tokens(some))),
+        "n": len(sample),
+        "mean_tokens": float(np.mean(reader.network.tokens(sample))),
     }
 
 
@@ -219,17 +219,17 @@ def price(cpu_seconds: float, cpu_ms: float, options: TrainOptions) -> dict[str,
     that the scorer learned from are not counted as a cost."""
     training, verdict = (seconds / 3600 * options.machine_price for seconds in (cpu_seconds, cpu_ms / 1000))
     found: dict[str, Any] = {"training_cpu_seconds": cpu_seconds, "training_usd": training, "verdict_usd": verdict}
-    for name, begin, own, theirs in (
+    for name, begin, cost, teacher_cost in (
         ("break_even_money", training, verdict, options.teacher_price),
         ("break_even_time", cpu_seconds, cpu_ms / 1000, options.teacher_seconds),
     ):
         option = "--teacher-price" if name.endswith("money") else "--teacher-seconds"
-        if theirs is None:
+        if teacher_cost is None:
             found[name] = {"verdicts": None, "reason": f"{option} says what a verdict of the teacher takes"}
-        elif theirs <= own:
+        elif teacher_cost <= cost:
             found[name] = {"verdicts": None, "reason": "a verdict of the teacher takes no more"}
         else:
-            found[name] = {"verdicts": int(np.ceil(begin / (theirs - own)))}
+            found[name] = {"verdicts": int(np.ceil(begin / (teacher_cost - cost)))}
     return found
 
 
@@ -238,12 +238,12 @@ def verdicts_of(
 ) -> VerdictColumns:
     """Return a network's answers to all questions on all examples; calibrated only if a ``file`` is given."""
     asked = [(example, question) for example in examples for question in checklist.questions]
-    said = reader.raw([reader.text_of(question, example) for example, question in asked])
+    p_yes = reader.raw([reader.text_of(question, example) for example, question in asked])
     if file is not None:
-        said = [file.calibrated(p) for p in said]
+        p_yes = [file.calibrated(p) for p in p_yes]
     return VerdictColumns(
         Verdict(example.id, question.id, "scorer", "", p >= 0.5, p, "logprob")
-        for (example, question), p in zip(asked, said, strict=True)
+        for (example, question), p in zip(asked, p_yes, strict=True)
     )
 
 
@@ -291,7 +291,7 @@ def _by_question(
 ) -> dict[str, dict[str, Any]]:
     """Correlate the scorer's P(yes) with the teacher's on each question."""
     resampling = Resampling(documents(examples), **sampling)
-    ours = {(each.example, each.question): each.p_yes for each in verdicts}
+    p_yes = {(each.example, each.question): each.p_yes for each in verdicts}
     wanted: dict[tuple[str, str], list[float | None]] = {}
     for each in theirs:
         wanted.setdefault((each.example, each.question), []).append(each.score(soft=True))
@@ -299,7 +299,7 @@ def _by_question(
     for question in checklist.questions:
         keys = [(example.id, question.id) for example in examples]
         means = [complete_mean(wanted.get(key, [])) for key in keys]
-        found[question.id] = correlations_dict(correlate([ours[key] for key in keys], means, resampling))
+        found[question.id] = correlations_dict(correlate([p_yes[key] for key in keys], means, resampling))
     return found
 
 
@@ -339,14 +339,16 @@ def compared(
     scores = [score_examples(examples, checklist, each) for each in (both, alone)]
     first, second = ([people.score(each) for each in some] for some in scores)
     resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
-    ahead = paired_difference(first, second, wanted, resampling, undefined_as_zero=True)
+    difference = paired_difference(first, second, wanted, resampling, undefined_as_zero=True)
     # The standard error follows from the 95 % interval.
-    error = None if ahead.low is None or ahead.high is None else (ahead.high - ahead.low) / (2 * 1.96)
-    better = ahead.value is not None and error is not None and ahead.value > NOISE * error
+    error = (
+        None if difference.low is None or difference.high is None else (difference.high - difference.low) / (2 * 1.96)
+    )
+    better = difference.value is not None and error is not None and difference.value > NOISE * error
     return {
         "kept": "people" if better else "both",
         "n": len(examples),
         "both": spearman(first, wanted).value,
         "people": spearman(second, wanted).value,
-        "people_ahead": difference_dict(ahead),
+        "people_ahead": difference_dict(difference),
     }

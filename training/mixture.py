@@ -296,11 +296,11 @@ def groups_of(examples: Sequence[Example], preferences: Sequence[Preference]) ->
         return key
 
     def keys(unit: str, named: Iterable[object], texts: tuple[str, ...]) -> None:
-        own = [
+        unit_keys = [
             ("text", *(" ".join(each.split()) for each in texts)),
             *(("name", str(each)) for each in named if each is not None and each != ""),
         ]
-        for key in own:
+        for key in unit_keys:
             leader[find(key)] = find(("unit", unit))
 
     for each in examples:
@@ -355,20 +355,20 @@ def _parts(
     """Return the part of each unit, and how many examples keep an earlier run's part."""
     names = dict(zip(("development", "validation", "test"), PARTS, strict=True))
     own = own_split(examples)
-    brought = {} if own is None else {each: part for part in names for each in getattr(own, part)}
+    brought = {} if own is None else {unit_id: part for part in names for unit_id in getattr(own, part)}
     known = {} if earlier is None else dict(earlier.parts(examples))
-    for each, part in brought.items():
-        if known.get(each) == "test" and part != "test":
+    for unit_id, part in brought.items():
+        if known.get(unit_id) == "test" and part != "test":
             raise InputError(
-                f"The example '{each}' is a {part} example by its metadata.split and was tested on in the run of "
+                f"The example '{unit_id}' is a {part} example by its metadata.split and was tested on in the run of "
                 "--judge; what was tested on must not be learned from. Correct it, or leave metadata.split out."
             )
-    of_group: dict[str, str] = {}
+    group_parts: dict[str, str] = {}
     for part in ("test", "validation", "development"):  # in this order: one test example puts its whole group into test
-        for each, before in {**known, **brought}.items():
+        for unit_id, before in {**known, **brought}.items():
             if before == part:
-                of_group.setdefault(group_of[each], part)
-    kept = {unit: of_group[group] for unit, group in group_of.items() if group in of_group}
+                group_parts.setdefault(group_of[unit_id], part)
+    kept = {unit: group_parts[group] for unit, group in group_of.items() if group in group_parts}
     if set(kept) == set(group_of):
         return {unit: names[part] for unit, part in kept.items()}, len(known)
     units = list(group_of)
@@ -377,8 +377,10 @@ def _parts(
             f"The data are {count(len(set(group_of.values())), 'document')}, which cannot be divided into training, "
             "validation and test. Examples with the same input and context are one; add others."
         )
-    found = split(units, shares=options.split, seed=options.seed, groups=[group_of[each] for each in units], kept=kept)
-    return {each: names[part] for part in names for each in getattr(found, part)}, len(known)
+    found = split(
+        units, shares=options.split, seed=options.seed, groups=[group_of[unit_id] for unit_id in units], kept=kept
+    )
+    return {unit_id: names[part] for part in names for unit_id in getattr(found, part)}, len(known)
 
 
 def _check_apart(parts: Mapping[str, Sequence[TrainingItem]]) -> None:
@@ -413,8 +415,10 @@ def _remarks(examples: Sequence[Example], training: Sequence[TrainingItem]) -> I
             "Add examples with other labels."
         )
     for (kind, about), values in targets.items():
-        what = f"verdicts on '{about}'" if kind == "verdict" else f"ratings of '{about}'"
+        labels = f"verdicts on '{about}'" if kind == "verdict" else f"ratings of '{about}'"
         if max(values) - min(values) <= SAME:
-            yield f"all {len(values)} {what} for training are {values[0]:.2f}: from them it can only learn to say that"
+            yield (
+                f"all {len(values)} {labels} for training are {values[0]:.2f}: from them it can only learn to say that"
+            )
         elif len(values) < FEW:
-            yield f"there are only {len(values)} {what} for training"
+            yield f"there are only {len(values)} {labels} for training"

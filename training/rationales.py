@@ -94,11 +94,11 @@ def rationale_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
     InputError if there is no case."""
     wanted: dict[ScoredText, list[float]] = {}
     first: dict[ScoredText, TrainingItem] = {}
-    for each in items:
-        if each.kind in ("verdict", "rating") and len(each.left) == 1:
-            (probe,) = each.left
-            first.setdefault(probe.text, each)
-            wanted.setdefault(probe.text, []).append(1.0 - each.target if probe.is_fault else each.target)
+    for item in items:
+        if item.kind in ("verdict", "rating") and len(item.left) == 1:
+            (probe,) = item.left
+            first.setdefault(probe.text, item)
+            wanted.setdefault(probe.text, []).append(1.0 - item.target if probe.is_fault else item.target)
     means = {text: sum(values) / len(values) for text, values in wanted.items()}
     found = [
         RationaleCase(first[text].unit, first[text].about, text, mean > 0.5)
@@ -117,11 +117,11 @@ def preference_cases(items: Sequence[TrainingItem]) -> list[RationaleCase]:
     """Return a case for each output of every decided preference about one question; the two of a pair are neighbours.
     Raises InputError if there is none."""
     found = []
-    for each in items:
-        if each.kind == "preference" and each.target != 0.5 and len(each.left) == len(each.right) == 1:
-            more = (each.target > 0.5) is not each.left[0].is_fault
-            sides = ((each.left[0], more), (each.right[0], not more))
-            found += [RationaleCase(each.unit, each.about, probe.text, wanted) for probe, wanted in sides]
+    for item in items:
+        if item.kind == "preference" and item.target != 0.5 and len(item.left) == len(item.right) == 1:
+            more = (item.target > 0.5) is not item.left[0].is_fault
+            sides = ((item.left[0], more), (item.right[0], not more))
+            found += [RationaleCase(item.unit, item.about, probe.text, wanted) for probe, wanted in sides]
     if not found:
         raise InputError(
             "--rationales-from harmonized: no preference of the training part is about a single question. Give ratings "
@@ -155,19 +155,19 @@ def buy_revisions(
     """Have a model revise each draft; None for an unusable reply. Raises as :meth:`TrainOptions.buy`."""
 
     async def buy(models: Models, gateway: Gateway) -> list[tuple[str, ...] | None]:
-        by = models.get(reviser)
+        model = models.get(reviser)
 
         async def ask(draft: RationaleDraft) -> tuple[str, ...] | None:
             record: type[BaseModel] = _Refined if len(draft.cases) == 1 else _Harmonized
             most, messages = len(draft.cases) * settings.rationale_tokens + _BESIDE, _messages(draft)
             try:
-                reply = await ask_for(gateway, "writer", by, messages, record, max_tokens=most, seed=settings.seed)
+                reply = await ask_for(gateway, "writer", model, messages, record, max_tokens=most, seed=settings.seed)
             except ParseError:
                 return None
             return tuple(reply.model_dump().values())
 
         watcher.phase("revising rationales", len(drafts))
-        return await all_together(drafts, ask, gateway.concurrency(by), watcher.advance)
+        return await all_together(drafts, ask, gateway.concurrency(model), watcher.advance)
 
     return settings.buy(buy, watcher)
 
@@ -247,19 +247,19 @@ def buy_rationales(
     """Have a model write several rationales for each case. Raises as :meth:`TrainOptions.buy`."""
 
     async def buy(models: Models, gateway: Gateway) -> Writing:
-        by = models.get(writer)
+        model = models.get(writer)
 
         async def ask(case: RationaleCase) -> list[Rationale]:
             found = []
             for sample in range(settings.rationales):
                 how = Parameters(settings.rationale_tokens, 1.0, settings.seed + sample)
-                request = make_request(by.identity, asked_why(case.text), how, sample)
-                answer = await gateway.ask("writer", by, request)
+                request = make_request(model.identity, asked_why(case.text), how, sample)
+                answer = await gateway.ask("writer", model, request)
                 found.append(Rationale(answer.text.strip(), answer.finish != "length"))
             return found
 
         watcher.phase("writing rationales", len(cases))
-        return Writing(cases, by.name, await all_together(cases, ask, gateway.concurrency(by), watcher.advance))
+        return Writing(cases, model.name, await all_together(cases, ask, gateway.concurrency(model), watcher.advance))
 
     return settings.buy(buy, watcher)
 
@@ -282,15 +282,15 @@ def draw(
     try:
         if file.exists():
             os.truncate(file, sum(len(line) for line, _ in found))  # removes an incomplete last line
-        with file.open("a", encoding="ascii", newline="\n") as out:
+        with file.open("a", encoding="ascii", newline="\n") as stream:
             drawn = [each for _, each in found]
             for place, case in enumerate(cases[len(drawn) :], len(drawn)):
                 began = process_time()
-                mine = _drawn(network, case, None if written is None else written[place], settings)
+                rationales = _drawn(network, case, None if written is None else written[place], settings)
                 took = process_time() - began
-                out.write(_line(case, mine, took))
-                out.flush()
-                drawn.append(mine)
+                stream.write(_line(case, rationales, took))
+                stream.flush()
+                drawn.append(rationales)
                 seconds += took
                 watcher.advance(place + 1, len(cases))
     except OSError as error:
@@ -393,11 +393,11 @@ def _ends_of_sides(cases: Sequence[RationaleCase], drawn: Sequence[Sequence[Draw
     """Yield for each rationale ``right``, ``wrong`` or ``unusable``: whether it and the one drawn with it on the other
     output put the two outputs in the right order."""
     for place in range(0, len(cases), 2):
-        for one, other in zip(drawn[place], drawn[place + 1], strict=True):
-            if one.p_yes is None or other.p_yes is None:
+        for first, second in zip(drawn[place], drawn[place + 1], strict=True):
+            if first.p_yes is None or second.p_yes is None:
                 end = "unusable"
             else:
-                end = "right" if (one.p_yes > other.p_yes) is cases[place].wanted else "wrong"
+                end = "right" if (first.p_yes > second.p_yes) is cases[place].wanted else "wrong"
             yield from (end, end)
 
 

@@ -105,12 +105,12 @@ class TrainResult(Shown):
             )
         if (trust := data.get("trust")) is not None:
             figures = {"with": number(trust["both"]), "without": number(trust["people"])}
-            did, way, other = (
+            did, way, other_way = (
                 ("left out", "without", "with") if trust["kept"] == "people" else ("learned from", "with", "without")
             )
             yield (
                 f"Its teacher's verdicts were {did}: {way} them it agrees with people on {trust['n']} outputs of "
-                f"validation by {figures[way]}, and by {figures[other]} {other} them (Spearman)."
+                f"validation by {figures[way]}, and by {figures[other_way]} {other_way} them (Spearman)."
             )
         for name, found in data["test"].get("beyond", {}).items():
             if found["value"] is not None:
@@ -175,11 +175,11 @@ def rationales_said(data: Mapping[str, Any]) -> Iterator[str]:
     if (found := data.get("rationales")) is None:
         return
     writer = "the scorer" if found["from"] == "scorer" else found["from"]
-    what = "order" if found.get("strategy") == "harmonized" else "score"
+    outcome = "order" if found.get("strategy") == "harmonized" else "score"
     revised = f"{found['revised_by']} revised {found['revised']} of them; " if "revised_by" in found else ""
     yield (
         f"Of {count(found['drawn'], 'rationale')} that {writer} wrote about {count(found['cases'], 'question')} on "
-        f"outputs, {found['right']} ended in the right {what} and {found['wrong']} in the wrong one "
+        f"outputs, {found['right']} ended in the right {outcome} and {found['wrong']} in the wrong one "
         f"({found['unusable']} were empty or cut off); {revised}that made {count(found['pairs'], 'pair')}, on "
         f"{found['cases_with_pairs']} of the questions."
     )
@@ -313,11 +313,11 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
     gguf = import_optional("gguf", "train", "gguf")
     reader = gguf.GGUFReader(base)
     fields = {name: each.contents() for name, each in reader.fields.items() if not name.startswith("tokenizer.")}
-    there = {each.name: each for each in reader.tensors}
+    tensors = {each.name: each for each in reader.tensors}
     names = _names(gguf, fields)
     changed: dict[str, NDArray[Any]] = {}
     for name, before, after in merged:
-        tensor = there.get(f"{names.get_name(name) or name}.weight")
+        tensor = tensors.get(f"{names.get_name(name) or name}.weight")
         if tensor is None:
             raise InputError(f"{base}: there is no matrix {name} in this file, so it cannot be written anew.")
         turned = _arranged_as(gguf.dequantize(tensor.data, tensor.tensor_type), before, after, fields)
@@ -327,7 +327,7 @@ def write_gguf(base: Path, merged: Iterable[tuple[str, NDArray[Any], NDArray[Any
             )
         changed[tensor.name] = turned.astype(np.float16)  # the steps of 4 bits are wider than LoRA's changes
     # Yes and no are read from this matrix. If it is coarser than 16 bits, llama.cpp rounds its factors to 8 bits.
-    last = there.get("output.weight", there["token_embd.weight"])
+    last = tensors.get("output.weight", tensors["token_embd.weight"])
     changed[last.name] = gguf.dequantize(last.data, last.tensor_type).astype(np.float16)
     partial = target.with_suffix(".part")
     try:

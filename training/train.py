@@ -165,11 +165,11 @@ def prepare(
     contrasts = None
     if writer is not None and settings.contrasts:
         _, part_of, _ = divided(examples, pairs, earlier, settings)
-        by = judge_model or (taught.models[0] if taught and taught.models else writer)
+        contrast_judge = judge_model or (taught.models[0] if taught and taught.models else writer)
         try:
-            contrasts = buy_contrasts(examples, questions, part_of, writer, by, settings, watcher, text_of)
+            contrasts = buy_contrasts(examples, questions, part_of, writer, contrast_judge, settings, watcher, text_of)
         except InputError as error:
-            if judge_model is None and taught and str(by) in str(error):
+            if judge_model is None and taught and str(contrast_judge) in str(error):
                 raise InputError(
                     f"{error} It is the teacher of --verdicts; --judge-model names another judge."
                 ) from None
@@ -331,28 +331,30 @@ class TrainJob:
         settings, mixture = self.settings, self.mixture
         shown.phase("loading the base")
         network = self._started()
-        cut, most = check_lengths(mixture, network, self._rationale_room)
-        remarks = [*mixture.remarks, *([_cut(cut, most, network.longest)] if cut else [])]
+        cut, longest = check_lengths(mixture, network, self._rationale_room)
+        remarks = [*mixture.remarks, *([_cut(cut, longest, network.longest)] if cut else [])]
         for each in remarks:
             shown.say(f"Note: {each}.")
         rated = rated_validation(self._examples_of("validation"), self.checklist, mixture)
-        alone = people_alone(mixture, len(rated), settings)
-        check_room(self.output, network, trainings=1 + (self.writing is not None) + (alone is not None))
+        people_mixture = people_alone(mixture, len(rated), settings)
+        check_room(self.output, network, trainings=1 + (self.writing is not None) + (people_mixture is not None))
         tested = self._examples_of("test")
-        others = {"base": self._said(network, tested)}
+        other_verdicts = {"base": self._said(network, tested)}
         curve, trust = self._learned(network, mixture, shown), None
-        if alone is not None:
-            network, curve, mixture, trust, other = self._held_against_people(network, curve, alone, rated, shown)
-            others[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
+        if people_mixture is not None:
+            network, curve, mixture, trust, other = self._held_against_people(
+                network, curve, people_mixture, rated, shown
+            )
+            other_verdicts[NOT_KEPT[trust["kept"]]] = self._said(other, tested)
         reasons = None
         if self.writing is not None:
             reasons, earlier = self._reasoned(cast("CausalNetwork", network), self.writing, mixture, shown)
-            others |= earlier
+            other_verdicts |= earlier
         shown.phase("looking at test")
-        facts = {"cut": {"share": cut, "longest": most}, "remarks": remarks, "curve": curve.to_dict()}
+        facts = {"cut": {"share": cut, "longest": longest}, "remarks": remarks, "curve": curve.to_dict()}
         if trust is not None:
             facts["trust"] = trust
-        result = TrainResult(self._measured(network, mixture, facts, reasons, others))
+        result = TrainResult(self._measured(network, mixture, facts, reasons, other_verdicts))
         write_whole(self.output / RESULT_FILE, json.dumps(result.data, ensure_ascii=False, indent=1) + "\n")
         shutil.rmtree(self.output / CHECKPOINTS, ignore_errors=True)
         return network, result
@@ -375,14 +377,14 @@ class TrainJob:
         """Train a second network from people's labels alone. Return the better network with its curve, data and the
         comparison, and the other network."""
         shown.say("Training once more, without the teacher's verdicts: validation says whether they help.")
-        other = self._started()
-        learned = self._learned(other, alone, shown, PEOPLE)
-        both, people = (self._said(each, rated) for each in (network, other))
+        second_network = self._started()
+        learned = self._learned(second_network, alone, shown, PEOPLE)
+        both, people = (self._said(each, rated) for each in (network, second_network))
         found = compared(both, people, rated, self.checklist, self.settings)
         found["cpu_seconds"] = learned.cpu_seconds if found["kept"] == "both" else curve.cpu_seconds
         if found["kept"] == "both":
-            return network, curve, self.mixture, found, other
-        return other, learned, alone, found, network
+            return network, curve, self.mixture, found, second_network
+        return second_network, learned, alone, found, network
 
     def _reasoned(
         self, network: CausalNetwork, writing: Writing, mixture: Mixture, shown: Watcher
@@ -443,7 +445,7 @@ class TrainJob:
         test, ``reasons`` is the account of rationales, ``others`` has other networks' verdicts on test, by name."""
         settings, mixture, answers, tested = self.settings, self.mixture, self._answers, self._examples_of("test")
         reader = self._reader(network, answers)
-        slope, shift, why = fit_calibration(reader, learned.validation)
+        slope, shift, reason = fit_calibration(reader, learned.validation)
         asked = tuple(each.id for each in self.checklist.questions)
         file = write_scorer(self.output, network, self.base.name, settings.levels, asked, answers, (slope, shift))
         if self.prompt is not None:
@@ -457,17 +459,17 @@ class TrainJob:
             settings,
         )
         write_whole(self.output / JUDGE_FILE, kept.to_yaml())
-        of_test = (file, tested, mixture.test, self.checklist, self.teacher, others, settings, self._groups)
-        figures = figures_on_test(reader, *of_test)
+        arguments = (file, tested, mixture.test, self.checklist, self.teacher, others, settings, self._groups)
+        figures = figures_on_test(reader, *arguments)
         if self.judged.measures and "people" in figures:
             said = with_measures(verdicts_of(reader, tested, self.checklist, file), self.judged, tested)
             figures["with_measures"] = figures_with_measures(said, tested, self.judged, settings)
         parts = dict(facts)
         if reasons is not None:
             other = self._reader(network, self._rationale_room if answers is None else None)
-            parts["rationales"] = {**reasons, "otherwise": figures_on_test(other, *of_test)}
+            parts["rationales"] = {**reasons, "otherwise": figures_on_test(other, *arguments)}
         calibration = calibration_figures(reader, mixture.test, file)
-        calibration |= {"slope": slope, "shift": shift} | ({"reason": why} if why else {})
+        calibration |= {"slope": slope, "shift": shift} | ({"reason": reason} if reason else {})
         took = speed(reader, [text for each in mixture.test if each.kind != "rationale" for text in each.texts])
         trained_in = sum(parts[each]["cpu_seconds"] for each in ("curve", "trust", "rationales") if each in parts)
         return {

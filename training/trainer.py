@@ -103,20 +103,20 @@ class Trainer:
             )
         else:
             self._validate(0)
-        before = self.curve.cpu_seconds
+        earlier_seconds = self.curve.cpu_seconds
         watcher.phase("training", self.curve.steps)
         while place.epoch <= options.epochs and place.since_best < options.patience:
             for batch in epochs[place.epoch - 1][place.batch :]:
                 step = sum(map(len, epochs[: place.epoch - 1])) + place.batch
                 self._step(batch, step)
                 place.batch += 1
-                self.curve.cpu_seconds = before + process_time() - began
+                self.curve.cpu_seconds = earlier_seconds + process_time() - began
                 watcher.advance(step + 1, self.curve.steps)
                 if monotonic() - self._written > EVERY:
                     self._write()
             self._validate(place.epoch)
             place.epoch, place.batch = place.epoch + 1, 0
-            self.curve.cpu_seconds = before + process_time() - began
+            self.curve.cpu_seconds = earlier_seconds + process_time() - began
             self._write()
         self.curve.stopped_early = place.epoch <= options.epochs
         self._network.restore(self._load(BEST)["network"])

@@ -91,11 +91,11 @@ def asked_questions(run: Path) -> list[AskedQuestion]:
 
 def asked_of(judge: KeptJudge, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
     """Select the questions that this judge's model was asked with its prompt and that are not in its checklist."""
-    mine = {each.id for each in judge.checklist.questions}
+    ids = {each.id for each in judge.checklist.questions}
     return [
         each
         for each in asked
-        if (each.model, each.prompt) == (judge.model, judge.prompt.hash) and each.question.id not in mine
+        if (each.model, each.prompt) == (judge.model, judge.prompt.hash) and each.question.id not in ids
     ]
 
 
@@ -148,7 +148,7 @@ def asking_job(
     judge gets its questions together, its own questions are asked again, too; their answers stay as they were."""
     alone = judge.settings.get("mode", "each") == "each"
     asked = [*(() if alone else judge.checklist.questions), *questions]
-    further = replace(
+    asking_judge = replace(
         judge,
         checklist=judge.checklist.model_copy(update={"questions": asked}),
         threshold=None,
@@ -158,7 +158,7 @@ def asking_job(
         edited=False,
     )
     address = RunDirectory(run).read_config()["config"].get("api_base")
-    return further.prepare(examples, None, {"retries": RETRIES} | ({"api_base": address} if address else {}))
+    return asking_judge.prepare(examples, None, {"retries": RETRIES} | ({"api_base": address} if address else {}))
 
 
 def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Sequence[Example]) -> list[Verdict]:
@@ -166,15 +166,15 @@ def ask(judge: KeptJudge, run: Path, questions: Sequence[Question], examples: Se
     AskanceError if the model cannot be reached or too few verdicts came; the store keeps the answers that came."""
     found = asking_job(judge, run, questions, examples).run(progress=False)
     ids = {each.id for each in questions}
-    mine = [each for each in found.verdicts if each.question in ids]
-    seen, least = coverage(mine), RunDirectory(run).read_config()["config"].get("min_coverage", LEAST_COVERAGE)
+    verdicts = [each for each in found.verdicts if each.question in ids]
+    seen, least = coverage(verdicts), RunDirectory(run).read_config()["config"].get("min_coverage", LEAST_COVERAGE)
     if seen.share < least or not seen.answered:
-        why = next((each.error for each in mine if each.error), "no reason was given")
+        why = next((each.error for each in verdicts if each.error), "no reason was given")
         raise AskanceError(
             f"Too few answers came: {coverage_line(seen.to_dict())}; {why}. Nothing is shown of them. Ask again: what "
             "came is not paid twice."
         )
-    return mine
+    return verdicts
 
 
 def keep_question(

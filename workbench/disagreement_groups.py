@@ -73,20 +73,20 @@ def outputs_of(bench: JudgeBench, splits: Sequence[Split], distance: float) -> I
     for split in splits:
         part, state = bench.parts[split], bench.kept[split]
         gap = state.scores - part.wanted if part.labels is None else state.passed - part.labels
-        least = distance if part.labels is None else 0.0
+        tolerance = distance if part.labels is None else 0.0
         for place, example in enumerate(part.examples):
-            off: Literal["lenient", "strict"] | None = None
-            if np.isfinite(gap[place]) and abs(gap[place]) > least:
-                off = "lenient" if gap[place] > 0 else "strict"
+            direction: Literal["lenient", "strict"] | None = None
+            if np.isfinite(gap[place]) and abs(gap[place]) > tolerance:
+                direction = "lenient" if gap[place] > 0 else "strict"
             parts: dict[str, Part] = {}
             for question, worth in zip(bench.judge.checklist.questions, part.worth[place].tolist(), strict=True):
-                if not np.isnan(worth) and (what := _part(bench, question, worth, example, off)) is not None:
+                if not np.isnan(worth) and (what := _part(bench, question, worth, example, direction)) is not None:
                     parts[question.id] = what
             score, people = (
                 None if np.isnan(each) else float(each) for each in (state.decided[place], part.of_people[place])
             )
             passes = None if score is None else bool(state.passed[place])
-            yield ComparedOutput(example, split, score, passes, people, off, parts)
+            yield ComparedOutput(example, split, score, passes, people, direction, parts)
 
 
 def _part(bench: JudgeBench, question: Question, worth: float, example: Example, off: str | None) -> Part | None:
@@ -176,23 +176,23 @@ class GroupedOutputs:
         """Return the run's embedder; or shared words, if it is not installed or there are too many comments. ``said``
         tells which."""
         left = len(self.by_comment) - many
-        more = f" {left:,} more comments, on fewer disagreements, are not grouped." if left else ""
+        note = f" {left:,} more comments, on fewer disagreements, are not grouped." if left else ""
         if self.embedder == SharedWordsEmbedder.name or many > MOST_BY_MEANING:
-            self.said = f"Grouped by the words that comments share.{more}"
+            self.said = f"Grouped by the words that comments share.{note}"
             return SharedWordsEmbedder()
         try:
             found = embedder(self.embedder)
         except MissingExtraError as error:
-            self.said = f"Grouped by the words that comments share, as {self.embedder} is missing. {error}{more}"
+            self.said = f"Grouped by the words that comments share, as {self.embedder} is missing. {error}{note}"
             return SharedWordsEmbedder()
-        self.said = f"Grouped by meaning ({self.embedder}).{more}"
+        self.said = f"Grouped by meaning ({self.embedder}).{note}"
         return found
 
     def group(self, name: str) -> Sequence[int]:
         """Return the places of a group's outputs. ``name`` is ``question:ID``, ``comment:ID`` or ``all``."""
-        kind, _, which = name.partition(":")
+        kind, _, key = name.partition(":")
         if kind == "question":
-            return self.by_question.get(which, ())
+            return self.by_question.get(key, ())
         if kind == "comment":
-            return self.comment_groups[which].outputs if which in self.comment_groups else ()
+            return self.comment_groups[key].outputs if key in self.comment_groups else ()
         return [place for place, each in enumerate(self.outputs) if each.differs]

@@ -188,16 +188,16 @@ class DisagreementPage:
         file = LabelsFile(opened.folder / "labels.jsonl")  # nothing is written: the desk only counts
         desk = Desk(examples, (), file, queue, self.by, dimension, (), steps)
         needed, labelled = enough_for(desk, opinions, options.gain), desk.labelled
-        left = np.flatnonzero(~labelled)
+        unlabelled = np.flatnonzero(~labelled)
         return {
             "labelled": int(labelled.sum()),
-            "unlabelled": len(left),
+            "unlabelled": len(unlabelled),
             "more": needed.more,
             "sentence": f"{needed.sentence[:1].upper()}{needed.sentence[1:]}.",
             "assumed": needed.assumed,
             "order": queue.sentence,
             "command": f"askance label DATA --judge {as_typed(opened.folder)}",
-            "next": _next(queue, examples, labelled, left),
+            "next": _next(queue, examples, labelled, unlabelled),
         }
 
     def _open(self, run: str) -> _Opened:
@@ -220,17 +220,17 @@ class DisagreementPage:
     def _questions(self, opened: _Opened) -> list[dict[str, Any]]:
         """Return the groups by question, those with most outputs first."""
         found, rows = opened.found, []
-        known = {each.id: each for each in opened.bench.judge.checklist.questions}
+        known = {question.id: question for question in opened.bench.judge.checklist.questions}
         for name, places in found.by_question.items():
-            each = known.get(name)
-            parts = [] if each is None else [found.outputs[place].parts[name] for place in places]
+            question = known.get(name)
+            parts = [] if question is None else [found.outputs[place].parts[name] for place in places]
             counts: dict[str, Any] = {part: parts.count(part) for part in PARTS}
             rows.append(
                 {
                     "id": name,
-                    "text": "No question saw what people reject" if each is None else each.text,
-                    "dimension": "" if each is None else each.dimension,
-                    "good": "" if each is None else each.good,
+                    "text": "No question saw what people reject" if question is None else question.text,
+                    "dimension": "" if question is None else question.dimension,
+                    "good": "" if question is None else question.good,
                     "unseen": name == UNSEEN,
                     "count": len(places),
                     **counts,

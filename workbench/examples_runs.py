@@ -100,17 +100,17 @@ class RunExamples:
         """Return the rows that pass the filters, and the rest of the page: judges, questions, and who labels."""
         table, (judge, before) = self.table(asked.run), self._judges(asked)
         session = table.session
-        told = table.listed(asked, judge, before) | {
+        page = table.listed(asked, judge, before) | {
             "alone": False,
             "labelling": None if session is None else session.about(session.seat(asked.rater)),
             "why_shut": table.why_shut,
             "file": None,
         }
         if judge is None:
-            return told
+            return page
         questions = [{"id": each.id, "text": each.text} for each in judge.judge.checklist.questions]
         folder = self._folder(asked.run)
-        return told | {
+        return page | {
             "file": asked.file or JUDGE_FILE,
             "files": judge_files(folder),
             "judge": judge.judge.asked,
@@ -273,12 +273,12 @@ async def _keeping(room: ExamplesRoom, app: web.Application) -> AsyncIterator[No
 
 def write_labelled(sessions: Iterable[LabelSession]) -> None:
     """Write labelled data that changed. The page and the terminal show the problem if a file cannot be written."""
-    for each in [*sessions]:
-        before = each.problem
+    for session in [*sessions]:
+        before = session.problem
         try:
-            each.write()
+            session.write()
         except AskanceError as error:
-            if each.problem != before:
+            if session.problem != before:
                 logger.error("%s", error)
 
 

@@ -119,20 +119,20 @@ def judge_columns(bench: JudgeBench, examples: Sequence[Example], shown: frozens
             continue
         pairs = [(places[each.id], row) for row, each in enumerate(part.examples) if each.id in places]
         same = [pair for pair in pairs if texts_of(examples[pair[0]]) == texts_of(part.examples[pair[1]])]
-        here, rows = np.array(same, dtype=np.intp).reshape(-1, 2).T
+        indices, rows = np.array(same, dtype=np.intp).reshape(-1, 2).T
         state = bench.kept[split]
-        scores[here], passed[here], p_good[here] = state.decided[rows], state.passed[rows], part.worth[rows]
-        people[here] = np.where(part.of_people[rows] == HALF, np.nan, part.of_people[rows] > HALF)
-        people[here] = np.where(np.isnan(part.of_people[rows]), np.nan, people[here])
-        part_of[here] = number
+        scores[indices], passed[indices], p_good[indices] = state.decided[rows], state.passed[rows], part.worth[rows]
+        people[indices] = np.where(part.of_people[rows] == HALF, np.nan, part.of_people[rows] > HALF)
+        people[indices] = np.where(np.isnan(part.of_people[rows]), np.nan, people[indices])
+        part_of[indices] = number
         verdicts = part.verdicts
         example = verdicts.places("example", [each.id for each in examples])
         question = verdicts.places("question", [each.id for each in judge.checklist.questions])
-        mine = (example >= 0) & (question >= 0) & (verdicts.numbers("replicate") == 0)
-        mine[mine] = part_of[example[mine]] == number
-        said = verdicts.numbers("answer")[mine]
-        answers[example[mine], question[mine]] = np.where(said < 0, np.nan, said)
-        row_of[example[mine], question[mine]] = np.flatnonzero(mine)
+        mask = (example >= 0) & (question >= 0) & (verdicts.numbers("replicate") == 0)
+        mask[mask] = part_of[example[mask]] == number
+        said = verdicts.numbers("answer")[mask]
+        answers[example[mask], question[mask]] = np.where(said < 0, np.nan, said)
+        row_of[example[mask], question[mask]] = np.flatnonzero(mask)
     verdicts_of = [each.verdicts for each in bench.parts.values()]
     return JudgeColumns(
         judge, shown, bench.threshold, scores, passed, people, p_good, answers, verdicts_of, part_of, row_of
@@ -194,10 +194,10 @@ class ExamplesTable:
         with self._held():
             desk = self._desk(asked)
             people, entries = self._people(desk, judge), {} if desk is None else desk.entries(blind=True)
-            mine = set() if desk is None else desk.labelled_by(desk.rater)
+            own_ids = set() if desk is None else desk.labelled_by(desk.rater)
         masks = self._masks(asked, judge, before, people, entries)
-        inside = np.ones(len(self.examples), bool) if not asked.split else self._split == asked.split
-        wanted = np.logical_and.reduce([inside, *(mask for name, mask in masks.items() if getattr(asked, name))])
+        in_split = np.ones(len(self.examples), bool) if not asked.split else self._split == asked.split
+        wanted = np.logical_and.reduce([in_split, *(mask for name, mask in masks.items() if getattr(asked, name))])
         order = np.flatnonzero(wanted)
         if asked.unsure and judge is not None:
             order = order[np.argsort(judge.distance[order], kind="stable")]
@@ -210,14 +210,14 @@ class ExamplesTable:
                 "text": self._texts[each],
                 "passes": None if judge is None else _said(judge.passed[each]),
                 "people": _said(people[each]),
-                "mine": self.examples[each].id in mine,
+                "mine": self.examples[each].id in own_ids,
             }
             for each in order[start : start + MOST_ROWS].tolist()
         ]
         return {
             "total": len(order),
             "examples": len(self.examples),
-            "counts": {name: int((mask & inside).sum()) for name, mask in masks.items()},
+            "counts": {name: int((mask & in_split).sum()) for name, mask in masks.items()},
             "splits": {name: int((self._split == name).sum()) for name in dict.fromkeys(self.splits.values())},
             "start": start,
             "place": place,
@@ -237,15 +237,15 @@ class ExamplesTable:
             item = shown_texts(example) if desk is None else desk.shown(example)
             entries = [] if desk is None else desk.entries().get(example.id, [])
         has_mine = desk is not None and any(each.rater == desk.rater for each in entries)
-        told = {"item": item, "split": self.splits.get(example.id), "hidden": 0 if has_mine else len(entries)}
+        record = {"item": item, "split": self.splits.get(example.id), "hidden": 0 if has_mine else len(entries)}
         if (self.blind or asked.blind) and not has_mine:
-            return told | {"shut": BLIND, "judge": None, "verdicts": [], "people": [], "comments": []}
+            return record | {"shut": BLIND, "judge": None, "verdicts": [], "people": [], "comments": []}
         learned = {} if judge is None else _learned(judge)
-        here = [each for each in entries if has_mine and desk is not None and each.rater != desk.rater]
+        other_entries = [each for each in entries if has_mine and desk is not None and each.rater != desk.rater]
         comments = [(each.text, each.rater) for each in example.comment]
-        comments += [(each.comment, each.rater) for each in here if each.comment]
-        people = [*self._given[place], *((each.rater, dict(each.human)) for each in here)]
-        return told | {
+        comments += [(each.comment, each.rater) for each in other_entries if each.comment]
+        people = [*self._given[place], *((each.rater, dict(each.human)) for each in other_entries)]
+        return record | {
             "shut": self._shut(example.id, judge),
             "judge": None if judge is None else _sides(judge, before, place),
             "verdicts": [] if judge is None else _verdicts(judge, before, place),
@@ -346,17 +346,17 @@ def _verdicts(judge: JudgeColumns, before: JudgeColumns | None, place: int) -> l
     """Return every question with its verdict; nothing for an example whose verdicts are not shown."""
     rows = []
     for question in judge.judge.checklist.questions if judge.part_of[place] >= 0 else ():
-        now = judge.verdict(place, question.id)
-        was = None if before is None else before.verdict(place, question.id)
+        verdict = judge.verdict(place, question.id)
+        previous = None if before is None else before.verdict(place, question.id)
         rows.append(
             {
                 "id": question.id,
                 "text": question.text,
                 "good": question.good,
-                "says": None if now is None else now.explanation,
-                "error": None if now is None else now.error,
-                **_answer(now),
-                "before": None if was is None else _answer(was),
+                "says": None if verdict is None else verdict.explanation,
+                "error": None if verdict is None else verdict.error,
+                **_answer(verdict),
+                "before": None if previous is None else _answer(previous),
             }
         )
     return rows

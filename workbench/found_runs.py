@@ -126,12 +126,12 @@ def shown_folders(root: Path) -> Iterator[tuple[Path, list[str], bool]]:
     Parts of a run and hidden folders are left out. Links are not followed."""
     depth = len(root.parts)
     for place, folders, names in os.walk(root):
-        here = Path(place)
-        is_run = _is_run(here, folders, names)
+        folder = Path(place)
+        is_run = _is_run(folder, folders, names)
         hidden = [each for each in folders if each.startswith((".", "__")) or each == "node_modules"]
         left_out = {*hidden, *(PARTS_OF_A_RUN if is_run else ())}
-        folders[:] = [] if len(here.parts) - depth >= MOST_DEEP else sorted(set(folders) - left_out)
-        yield here, names, is_run
+        folders[:] = [] if len(folder.parts) - depth >= MOST_DEEP else sorted(set(folders) - left_out)
+        yield folder, names, is_run
 
 
 def _is_run(here: Path, folders: list[str], names: list[str]) -> bool:
@@ -145,7 +145,7 @@ def _migration(folder: Path) -> dict[str, Any]:
     found = read_certificate(folder)
     decided = {name: each.decision.replace("_", " ") for name, each in found.targets.items()}
     differences = [each.difference.model_dump() for each in found.targets.values() if each.difference.value is not None]
-    of = "pass rate" if found.measure is None else "agreement"
+    measure = "pass rate" if found.measure is None else "agreement"
     return {
         "command": "migrate",
         "model": ", ".join(found.targets),
@@ -153,7 +153,7 @@ def _migration(folder: Path) -> dict[str, Any]:
         "decided": ", ".join(dict.fromkeys(decided.values())),
         "headline": "; ".join(f"{name}: {word}" for name, word in decided.items()),
         "gain": differences[0] if len(differences) == len(found.targets) == 1 else None,
-        "gain_of": f"{of} on test, new less old",
+        "gain_of": f"{measure} on test, new less old",
         "calls": found.calls,
         "cost": None if found.cost_usd is None else money(found.cost_usd),
     }

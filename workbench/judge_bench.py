@@ -187,31 +187,31 @@ class JudgeBench:
         row: dict[str, Any] = {name: statistic_dict(each) for name, each in found.items()}
         if part.labels is None:
             return row
-        said, wanted, sampling = state.passed[known], part.labels[known], Resampling(groups)
+        passed, wanted, sampling = state.passed[known], part.labels[known], Resampling(groups)
         for name, side, what in (("true_positive_rate", 1.0, "passed"), ("true_negative_rate", 0.0, "failed")):
-            mine = wanted == side
-            hits = rate(list((said == wanted)[mine].astype(float)), sampling.only(mine))
+            mask = wanted == side
+            hits = rate(list((passed == wanted)[mask].astype(float)), sampling.only(mask))
             none = f"people {what} none of the examples"
             row[name] = statistic_dict(hits if hits.n else replace(hits, reason=none))
         cells = ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0))
-        counts = [int(np.sum((said == judge) & (wanted == people))) for judge, people in cells]
+        counts = [int(np.sum((passed == judge) & (wanted == people))) for judge, people in cells]
         return row | {"confusion": dict(zip(CELLS, counts, strict=True))}
 
     def questions(self) -> list[dict[str, Any]]:
         """Return the table of the checklist: each question with its agreement with people and its worth on
         development. Agreement is Spearman's correlation of P(the good answer) with people's scores. Worth is how much
         the judge's agreement falls without the question, a paired difference."""
-        rows, asked = [], {each.question.id: each for each in self.asked}
-        for place, each in enumerate(self.all):
-            origin = asked[each.id].origin if each.id in asked else self.judge.origins.get(each.id)
+        rows, asked = [], {entry.question.id: entry for entry in self.asked}
+        for place, entry in enumerate(self.all):
+            origin = asked[entry.id].origin if entry.id in asked else self.judge.origins.get(entry.id)
             rows.append(
                 {
-                    "id": each.id,
-                    "text": each.text,
-                    "dimension": each.dimension,
-                    "good": each.good,
-                    "weight": each.weight,
-                    "kind": "check" if each in self.judge.checklist.checks else "question",
+                    "id": entry.id,
+                    "text": entry.text,
+                    "dimension": entry.dimension,
+                    "good": entry.good,
+                    "weight": entry.weight,
+                    "kind": "check" if entry in self.judge.checklist.checks else "question",
                     "from": "start" if origin is None else origin.origin,
                     "sources": [] if origin is None else [*origin.sources],
                     "comments": [] if origin is None else [*origin.comments],
@@ -233,16 +233,16 @@ class JudgeBench:
         questions, before = self.judge.checklist.questions, self.kept["development"]
         if place >= len(questions):  # a person worded the question: its worth is what the judge would gain
             more = self.judge.checklist.model_copy(update={"questions": [*questions, self.all[place]]})
-            without, before = before, self.state(replace(self.judge, checklist=more), "development")
+            reduced_state, before = before, self.state(replace(self.judge, checklist=more), "development")
         else:
             left = self.judge.checklist.of([each for each in questions if each is not questions[place]])
             if left is None:
                 return difference_dict(Difference(None, 0, reason="there is no score without it"))
-            without = self.state(replace(self.judge, checklist=left), "development")
-        known = ~(np.isnan(before.scores) | np.isnan(without.scores) | np.isnan(part.wanted))
-        if not np.any(~np.isnan(without.scores)):
+            reduced_state = self.state(replace(self.judge, checklist=left), "development")
+        known = ~(np.isnan(before.scores) | np.isnan(reduced_state.scores) | np.isnan(part.wanted))
+        if not np.any(~np.isnan(reduced_state.scores)):
             return difference_dict(Difference(None, 0, reason="a rated dimension has no score without it"))
-        lost, had = (spearman_influences(each.scores[known], part.wanted[known]) for each in (without, before))
+        lost, had = (spearman_influences(each.scores[known], part.wanted[known]) for each in (reduced_state, before))
         return difference_dict(influence_difference(lost, had, _groups(part, known)))
 
 
@@ -284,27 +284,29 @@ def bench_part(
 ) -> BenchPart:
     """Make the part of one split. Verdicts on other examples are ignored. ``asked`` is as in :class:`JudgeBench`."""
     ids = list(column(examples, "id"))
-    mine = verdicts.only(verdicts.places("example", ids) >= 0)
+    part_verdicts = verdicts.only(verdicts.places("example", ids) >= 0)
     soft = judge.settings.get("scores") != "hard"
-    worth = question_worth(examples, judge.checklist, mine, soft=soft)
-    further = None
+    worth = question_worth(examples, judge.checklist, part_verdicts, soft=soft)
+    asked_worth = None
     if asked:
-        further = question_worth(examples, Checklist(questions=tuple(each.question for each in asked)), mine, soft=soft)
+        asked_worth = question_worth(
+            examples, Checklist(questions=tuple(each.question for each in asked)), part_verdicts, soft=soft
+        )
     nothing, groups = np.full(len(examples), np.nan), documents(examples)
-    if not mine:
+    if not part_verdicts:
         why = "The run kept no verdicts on these examples. Runs of an older askance kept none of validation."
-        return BenchPart(examples, mine, worth, (), nothing, None, groups, why)
+        return BenchPart(examples, part_verdicts, worth, (), nothing, None, groups, why)
     try:
         targets = human_targets(examples, judge.checklist, judge.settings.get("human_scale"))
     except InputError as error:
-        return BenchPart(examples, mine, worth, (), nothing, None, groups, str(error))
+        return BenchPart(examples, part_verdicts, worth, (), nothing, None, groups, str(error))
     labels = pass_labels(examples, targets)
     wanted = np.array([targets.overall(each) for each in ids], dtype=np.float64)
     passed = None if labels is None else np.array(labels.of(ids), dtype=np.float64)
     return BenchPart(
-        *(examples, mine, worth, targets.dimensions, wanted, passed, groups, targets.without_scale()),
+        *(examples, part_verdicts, worth, targets.dimensions, wanted, passed, groups, targets.without_scale()),
         targets=targets,
-        asked_worth=further,
+        asked_worth=asked_worth,
     )
 
 

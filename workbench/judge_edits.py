@@ -50,17 +50,17 @@ def edited_judge(
     if the table has other questions than the judge, no question is left, or the judge does not allow an edit.
     """
     known = {each.id: each for each in judge.checklist.questions}
-    further = {each.question.id: each for each in asked}
+    asked_by_id = {each.question.id: each for each in asked}
     rows = {each.id: each for each in edit.questions}
     # A question that was asked in another window meanwhile may be missing in this table: it counts as off.
-    if len(rows) < len(edit.questions) or not known.keys() <= rows.keys() <= known.keys() | further.keys():
+    if len(rows) < len(edit.questions) or not known.keys() <= rows.keys() <= known.keys() | asked_by_id.keys():
         raise InputError("The table has other questions than the judge. Open the page again.")
-    joined = {name: each for name, each in further.items() if name in rows and rows[name].on}
-    said = [each.said for each in joined.values()]
-    said += [*_said_of(known, rows), *_order(judge.checklist, edit), *_threshold(judge, edit)]
+    joined = {name: each for name, each in asked_by_id.items() if name in rows and rows[name].on}
+    sentences = [each.said for each in joined.values()]
+    sentences += [*_said_of(known, rows), *_order(judge.checklist, edit), *_threshold(judge, edit)]
     known |= {name: each.question for name, each in joined.items()}
-    said += _said_of({name: each.question for name, each in joined.items()}, rows)
-    if not said:
+    sentences += _said_of({name: each.question for name, each in joined.items()}, rows)
+    if not sentences:
         return judge, ()
     sections = judge.checklist.section_weights
     for name, question in known.items():
@@ -75,9 +75,11 @@ def edited_judge(
     on = [_as_edited(known[each.id], each) for each in edit.questions if each.on]
     checklist = _checklist(judge.checklist, on)
     dimensions = ("overall", *checklist.dimensions)
-    gone = [each for each in judge.threshold_of if each not in dimensions]
-    if gone and edit.threshold is not None:
-        raise InputError(f"The threshold is on {', '.join(gone)}, and no question about that is on. Turn one on.")
+    lost_dimensions = [each for each in judge.threshold_of if each not in dimensions]
+    if lost_dimensions and edit.threshold is not None:
+        raise InputError(
+            f"The threshold is on {', '.join(lost_dimensions)}, and no question about that is on. Turn one on."
+        )
     made_by = judge.made_by
     if made_by is not None:
         made_by = made_by.model_copy(update={"unfitted": "a person changed the judge", "certificate": None})
@@ -85,7 +87,7 @@ def edited_judge(
         judge,
         checklist=checklist,
         threshold=edit.threshold,
-        threshold_of=("overall",) if gone else judge.threshold_of,
+        threshold_of=("overall",) if lost_dimensions else judge.threshold_of,
         steps=None,
         figures=None,
         decision=None,
@@ -94,7 +96,7 @@ def edited_judge(
         made_by=made_by,
         edited=False,
     )
-    return changed, tuple(said)
+    return changed, tuple(sentences)
 
 
 def _checklist(before: Checklist, on: list[Question]) -> Checklist:
@@ -110,17 +112,17 @@ def _as_edited(question: Question, row: EditedQuestion) -> Question:
 
 
 def _said_of(known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) -> list[str]:
-    said = []
+    sentences = []
     for name, question in known.items():
         row = rows[name]
         if not row.on:
-            said.append(f"turned off '{name}'")
+            sentences.append(f"turned off '{name}'")
             continue
         if row.good != question.good:
-            said.append(f"turned round '{name}': {row.good} speaks for the output now")
+            sentences.append(f"turned round '{name}': {row.good} speaks for the output now")
         if row.weight != question.weight:
-            said.append(f"weight of '{name}' {question.weight:g} → {row.weight:g}")
-    return said
+            sentences.append(f"weight of '{name}' {question.weight:g} → {row.weight:g}")
+    return sentences
 
 
 def _order(checklist: Checklist, edit: JudgeEdit) -> list[str]:

@@ -101,11 +101,11 @@ def label(
     questions, opinions = load_opinions(judges, checklist, asked, settings.dimension)
     session = open_session(examples, _target(data, output), settings, questions, opinions)
     before = session.desk.said.standing(settings.rater).values()
-    token, said = new_token(), ready or _print
+    token, announcer = new_token(), ready or _print
     order = session.order
     app = label_application(token, session)
     try:
-        run_sync(serve(app, token, settings.port, lambda address: said(address, order)))
+        run_sync(serve(app, token, settings.port, lambda address: announcer(address, order)))
     finally:
         session.file.close()
     return _labelled(session, before)

@@ -78,14 +78,14 @@ class ChangedPrompt:
 
     def _change(self, offset: int, old: str, new: str, edit: int | None) -> None:
         """Record the changes by one edit at an offset of the present text."""
-        here = offset
+        position = offset
         for removed, added, before in replacements(old, new):
-            here += before
+            position += before
             for part in [added] if removed else _lines(added) or [added]:
                 number = len(self.changes) + 1
-                self.stretches, needs = replaced(self.stretches, here, removed, part, number)
+                self.stretches, needs = replaced(self.stretches, position, removed, part, number)
                 self.changes.append(PromptChange(number, edit, tuple(sorted(needs))))
-                here += len(part)
+                position += len(part)
 
 
 def _lines(text: str) -> list[str]:

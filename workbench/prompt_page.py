@@ -232,28 +232,28 @@ def opened_prompt(folder: Path, target: str) -> OpenedPrompt:
 
 def certificate_json(found: CertificateRecord) -> dict[str, Any]:
     """Return the certificate as JSON: for each target the decision, its reason and figures, and its losses."""
-    texts = {each.id: each.text for each in found.requirements}
+    texts = {record.id: record.text for record in found.requirements}
     targets = []
-    for name, each in found.targets.items():
-        sides = {measured(found): each.pass_rate, "Contract": each.contract, "Questions": each.questions}
-        worse = [row for row in each.by_requirement if None not in (row.after, row.old)]
+    for name, record in found.targets.items():
+        sides = {measured(found): record.pass_rate, "Contract": record.contract, "Questions": record.questions}
+        worse = [row for row in record.by_requirement if None not in (row.after, row.old)]
         targets.append(
             {
                 "target": name,
-                "decision": each.decision,
-                "word": WORDS[each.decision],
-                "reason": each.reason,
-                "difference": each.difference.model_dump(),
+                "decision": record.decision,
+                "word": WORDS[record.decision],
+                "reason": record.reason,
+                "difference": record.difference.model_dump(),
                 "figures": [
                     {"name": what, **both.model_dump(mode="json")} for what, both in sides.items() if both is not None
                 ],
-                "regressions": len(each.regressions),
-                "gains": len(each.gains),
+                "regressions": len(record.regressions),
+                "gains": len(record.gains),
                 "requirements": [
                     row.model_dump() | {"text": texts.get(row.requirement, row.requirement)}
                     for row in sorted(worse, key=lambda row: (row.after or 0) - (row.old or 0))
                 ],
-                "proved": [texts.get(one, one) for one in each.worst],
+                "proved": [texts.get(one, one) for one in record.worst],
             }
         )
     return {"targets": targets, "max_loss": found.max_loss, "level": found.level, "looks": found.looks}
@@ -264,13 +264,13 @@ def _changes(opened: OpenedPrompt) -> list[dict[str, Any]]:
     edits = [edit for each in candidates(opened.data) if each.accepted for edit in each.edits]
     rows = []
     for each in opened.changes.changes:
-        came, went = (
+        added, removed = (
             "".join(one.text for one in opened.changes.stretches if getattr(one, name) == each.number)
             for name in ("by", "gone")
         )
-        words = f"“{came.strip()}”" if came.strip() else ""
-        if went.strip():
-            words = f"“{went.strip()}” → {words or 'nothing'}"
+        words = f"“{added.strip()}”" if added.strip() else ""
+        if removed.strip():
+            words = f"“{removed.strip()}” → {words or 'nothing'}"
         row: dict[str, Any] = {
             "number": each.number,
             "needs": [*each.needs],

@@ -211,12 +211,12 @@ class StartForm:
     def _files(self) -> list[str]:
         """List the files that can be chosen, relative to the workbench's directory."""
         found: list[str] = []
-        for here, names, _ in shown_folders(self.root):
-            near = here.relative_to(self.root)
+        for folder, names, _ in shown_folders(self.root):
+            near = folder.relative_to(self.root)
             found += [
                 (near / name).as_posix()
                 for name in sorted(names)
-                if not name.startswith((".", "-")) and not (here / name).is_symlink()
+                if not name.startswith((".", "-")) and not (folder / name).is_symlink()
             ]
             if len(found) >= MOST_FILES:
                 break

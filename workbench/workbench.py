@@ -163,26 +163,26 @@ class Workbench:
 
     def figures(self, asked: AskedJudge) -> dict[str, Any]:
         """Return the agreement of the edited judge. If validation is shown, that look is counted first."""
-        bench, folder, changed, what = self.edited(asked)
+        bench, folder, changed, sentences = self.edited(asked)
         looks = ValidationLooks(folder)
-        row: dict[str, Any] = {"what": [*what], "validation": None}
-        row["development"] = bench.figures("development", changed if what else None)
+        row: dict[str, Any] = {"what": [*sentences], "validation": None}
+        row["development"] = bench.figures("development", changed if sentences else None)
         if asked.validation:
-            if what and bench.parts["validation"].reason is None and not bench.unasked(changed, "validation"):
-                looks.add(changed.hash, what)
-            row["validation"] = bench.figures("validation", changed if what else None)
+            if sentences and bench.parts["validation"].reason is None and not bench.unasked(changed, "validation"):
+                looks.add(changed.hash, sentences)
+            row["validation"] = bench.figures("validation", changed if sentences else None)
         return row | {"looks": len(looks.judges())}
 
     def test(self, asked: AskedJudge) -> dict[str, Any]:
         """Run the acceptance test on validation, which counts as a look."""
-        bench, folder, changed, what = self.edited(asked)
-        if not what:
+        bench, folder, changed, sentences = self.edited(asked)
+        if not sentences:
             raise InputError("Nothing is changed, so there is nothing to test.")
         if (why := bench.parts["validation"].reason) is not None:
             raise InputError(why)
         if unasked := bench.unasked(changed, "validation"):
             raise InputError(f"Ask first on validation: {', '.join(unasked)}.")
-        look = ValidationLooks(folder).add(changed.hash, what)
+        look = ValidationLooks(folder).add(changed.hash, sentences)
         return acceptance_test(bench, changed, look, RunDirectory(folder).read_config()["config"])
 
     def save(self, asked: AskedJudge) -> dict[str, Any]:

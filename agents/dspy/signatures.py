@@ -44,7 +44,7 @@ class DraftQuestion(BaseModel):
 
 def note_taker_signature() -> Any:
     """Make the signature of :class:`~askance.agents.note_takers.NoteTaker`: from a disagreement to a general rule."""
-    said = described("note_taker_case", kinds=", one of the given kinds where one fits", rule_field="rule")
+    descriptions = described("note_taker_case", kinds=", one of the given kinds where one fits", rule_field="rule")
     return signature(
         "TakeNote",
         template("note_taker"),
@@ -57,7 +57,7 @@ def note_taker_signature() -> Any:
             "kinds": (list[str], "kinds of faults that the question is about; may be empty"),
             "opening": (Opening, "how the rule begins"),
         },
-        {name: (str, said[name]) for name in ("quote", "fact", "kind", "rule")},
+        {name: (str, descriptions[name]) for name in ("quote", "fact", "kind", "rule")},
     )
 
 
@@ -73,30 +73,30 @@ def fault_kinds_signature() -> Any:
 
 def deduplicator_signature() -> Any:
     """Make the signature of :class:`~askance.agents.lesson_checks.Deduplicator`: lesson and neighbours to relation."""
-    said = described("deduplicator")
+    descriptions = described("deduplicator")
     return signature(
         "CompareLessons",
         _paragraph("deduplicator"),
         {"lesson": (str, "the new lesson"), "listed": (list[str], "lessons on the list, numbered from 1")},
         {
-            "relation": (Literal["duplicate", "merge", "new"], said["relation"]),
-            "of": (int, said["of"]),
-            "merged": (str, said["merged"]),
+            "relation": (Literal["duplicate", "merge", "new"], descriptions["relation"]),
+            "of": (int, descriptions["of"]),
+            "merged": (str, descriptions["merged"]),
         },
     )
 
 
 def updater_signature() -> Any:
     """Make the signature of :class:`~askance.agents.updater.Updater`: from a prompt's parts and a lesson to an edit."""
-    said = described("updater")
+    descriptions = described("updater")
     return signature(
         "EditPrompt",
         _paragraph("updater"),
         {"parts": (list[str], "the prompt's parts, numbered from 1"), "lesson": (str, "what the prompt must say")},
         {
-            "part": (int, said["part"]),
-            "action": (Literal["add", "replace"], said["action"]),
-            "text": (str, said["text"]),
+            "part": (int, descriptions["part"]),
+            "action": (Literal["add", "replace"], descriptions["action"]),
+            "text": (str, descriptions["text"]),
         },
     )
 

@@ -83,15 +83,19 @@ def nearest(output: str, text: str, *, by_words: bool = False) -> tuple[str, str
     Raises:
         MissingExtraError: The embedder is needed and not installed.
     """
-    mine, theirs = sentences_of(output), sentences_of(text)
-    if not mine or not theirs:
+    output_sentences, text_sentences = sentences_of(output), sentences_of(text)
+    if not output_sentences or not text_sentences:
         return output, text
-    near = _by_words(mine, theirs) if by_words else kept_vectors().of(mine) @ kept_vectors().of(theirs).T
-    if len(theirs) <= len(mine):
-        shorter, longer = _places(near.T)
-        return with_gaps(mine, longer), with_gaps(theirs, shorter)
-    shorter, longer = _places(near)
-    return with_gaps(mine, shorter), with_gaps(theirs, longer)
+    nearness = (
+        _by_words(output_sentences, text_sentences)
+        if by_words
+        else kept_vectors().of(output_sentences) @ kept_vectors().of(text_sentences).T
+    )
+    if len(text_sentences) <= len(output_sentences):
+        shorter, longer = _places(nearness.T)
+        return with_gaps(output_sentences, longer), with_gaps(text_sentences, shorter)
+    shorter, longer = _places(nearness)
+    return with_gaps(output_sentences, shorter), with_gaps(text_sentences, longer)
 
 
 def _places(near: Vectors) -> tuple[set[int], set[int]]:

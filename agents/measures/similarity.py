@@ -79,11 +79,11 @@ def sentences_of(text: str) -> tuple[str, ...]:
 def pieces_of(text: str) -> tuple[str, ...]:
     """Return the text in pieces of whole sentences, each with at most :data:`PIECE` words."""
     pieces: list[list[str]] = []
-    for each in sentences_of(text):
-        if pieces and _length(" ".join([*pieces[-1], each])) <= PIECE:
-            pieces[-1].append(each)
+    for sentence in sentences_of(text):
+        if pieces and _length(" ".join([*pieces[-1], sentence])) <= PIECE:
+            pieces[-1].append(sentence)
         else:
-            pieces.append([each])
+            pieces.append([sentence])
     return tuple(map(" ".join, pieces))
 
 

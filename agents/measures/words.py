@@ -140,11 +140,11 @@ def _first_new(parts: Callable[[str], tuple[str, ...]], known: Callable[[str], t
 
 def _copied(output: str, text: str) -> str | None:
     """Return the longest run of words that output and text share, with the output's own punctuation."""
-    mine, theirs = _SPACED.findall(output), _SPACED.findall(text)
+    output_words, text_words = _SPACED.findall(output), _SPACED.findall(text)
     match = SequenceMatcher(
-        None, [each.casefold() for each in mine], [each.casefold() for each in theirs], autojunk=False
+        None, [each.casefold() for each in output_words], [each.casefold() for each in text_words], autojunk=False
     ).find_longest_match()
-    words = [re.escape(each) for each in mine[match.a : match.a + match.size]]
+    words = [re.escape(each) for each in output_words[match.a : match.a + match.size]]
     found = re.search(r"\W+".join(words), output) if words else None
     return None if found is None else found[0]
 

@@ -34,13 +34,13 @@ class NoRecordError(AskanceError):
 
 def recorded_calls(example: Example) -> list[ToolCall]:
     """Return the recorded output's calls. Raises NoRecordError if it is missing or has no messages."""
-    where = f"metadata.{RECORDED}"
+    field = f"metadata.{RECORDED}"
     if not (messages := example.metadata.get(RECORDED)):
-        raise NoRecordError(f"{where}, the messages of the recorded output, is missing")
+        raise NoRecordError(f"{field}, the messages of the recorded output, is missing")
     try:
         return calls_in_turn(told(messages))
     except (ValueError, TypeError) as error:
-        raise NoRecordError(f"{where} holds no messages: {error}") from None
+        raise NoRecordError(f"{field} holds no messages: {error}") from None
 
 
 def calls_hold(kind: str, value: str, example: Example) -> Holds:
@@ -93,17 +93,17 @@ CALL_KINDS = frozenset({*_KINDS, "calls_as"})
 
 
 def _as_recorded(calls: Sequence[ToolCall], recorded: Sequence[ToolCall], value: str) -> Holds:
-    same = SameCalls.of(value)
+    criterion = SameCalls.of(value)
     new, old = first_places(calls), first_places(recorded)
-    if same.part == "tools":
+    if criterion.part == "tools":
         missing, more = [each for each in old if each not in new], [each for each in new if each not in old]
         said = [f"it does not call {_listed(missing)}"] if missing else []
         said += [f"it calls {_listed(more)}, which the recorded output does not"] if more else []
         return not said, "; ".join(said) or None
-    if same.part == "order":
+    if criterion.part == "order":
         now, before = ([each for each in one if each in other] for one, other in ((new, old), (old, new)))
         return now == before, f"it calls {', '.join(now)}; recorded: {', '.join(before)}"
-    shared = shared_arguments(calls, recorded, same.left_out)
+    shared = shared_arguments(calls, recorded, criterion.left_out)
     if not shared.different:
         return True, None
     told = "; ".join(shared.different[:MOST_TOLD])
@@ -145,18 +145,18 @@ def shared_arguments(
             unused.remove(partner)
         pairs.append((partner, old))
     pairs += [(call, None) for call in unused]
-    equal = of = 0
+    equal = total = 0
     different = []
     for mine, recorded_one in pairs:
-        ours, theirs = _named(mine, left_out), _named(recorded_one, left_out)
-        for name in dict.fromkeys([*theirs, *ours]):
-            of += 1
-            if name in ours and name in theirs and _is_same(ours[name], theirs[name]):
+        arguments, recorded_arguments = _named(mine, left_out), _named(recorded_one, left_out)
+        for name in dict.fromkeys([*recorded_arguments, *arguments]):
+            total += 1
+            if name in arguments and name in recorded_arguments and _is_same(arguments[name], recorded_arguments[name]):
                 equal += 1
             else:
-                now, then = (_shown(each[name]) if name in each else "none" for each in (ours, theirs))
+                now, then = (_shown(each[name]) if name in each else "none" for each in (arguments, recorded_arguments))
                 different.append(f"{name} {now}, recorded {then}")
-    return SharedArguments(equal, of, tuple(different))
+    return SharedArguments(equal, total, tuple(different))
 
 
 def likeness(call: ToolCall, other: ToolCall, left_out: frozenset[str] = frozenset()) -> float:

@@ -43,11 +43,11 @@ def with_record(example: Example) -> Example:
     if before:
         update["input"] = StructuredText(conversation(messages_of(before) or []), before)
     if example.output is not None:
-        said = turn_of(example.output) or [{"role": "assistant", "content": str(example.output)}]
+        turn = turn_of(example.output) or [{"role": "assistant", "content": str(example.output)}]
         if after:
-            update["output"] = told([*after, *said])
+            update["output"] = told([*after, *turn])
         if RECORDED not in example.metadata:
-            update["metadata"] = {**example.metadata, RECORDED: [*after, *said]}
+            update["metadata"] = {**example.metadata, RECORDED: [*after, *turn]}
     return example.model_copy(update=update) if update else example
 
 
@@ -57,18 +57,18 @@ def tools_of(example: Example) -> tuple[Mapping[str, Any], ...]:
     Definitions for OpenAI's responses API and for Anthropic are understood too, and a text with JSON. Raises InputError
     if there are no definitions, or if one is not valid.
     """
-    where = f"example '{example.id}': metadata.{TOOLS}"
+    location = f"example '{example.id}': metadata.{TOOLS}"
     given = example.metadata.get(TOOLS) or example.metadata.get("functions")
     try:
         given = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON ({error}).") from None
+        raise InputError(f"{location}: not valid JSON ({error}).") from None
     if not isinstance(given, list) or not given:
         raise InputError(
-            f"{where}: a list of definitions of tools is needed to replay the output: name, description and "
+            f"{location}: a list of definitions of tools is needed to replay the output: name, description and "
             "parameters, in a column 'tools' of the data."
         )
-    return tuple(_definition(each, f"{where}, tool {place}") for place, each in enumerate(given, 1))
+    return tuple(_definition(each, f"{location}, tool {place}") for place, each in enumerate(given, 1))
 
 
 def _definition(given: Any, where: str) -> Mapping[str, Any]:
@@ -135,20 +135,20 @@ def replay_counts(outputs: Sequence[Generated]) -> dict[str, int] | None:
 def replay_said(outputs: Sequence[Generated]) -> list[str]:
     """Return sentences on calls without their own result, on endless outputs, and on calls that came as text."""
     found = replay_counts(outputs) or {}
-    said = []
+    sentences = []
     if found.get("calls_as_text"):
-        said.append(
+        sentences.append(
             f"Replies that look like a call of a tool in words: {found['calls_as_text']}. The endpoint does not read them "
             "as calls, so they are none. Does the server need a parser of calls for this model?"
         )
     if any(found.get(name) for name in ("calls_with_nearest_result", "unrecorded", "endless")):
-        said.append(
+        sentences.append(
             f"Of {count(found['replayed'], 'replayed output')}, {found['unrecorded']} end at a call that was never "
             f"recorded and {found['endless']} after too many calls. "
             f"{count(found['calls_with_nearest_result'], 'call')} got the result of the nearest recorded call of the "
             "tool, as no recorded one has the same arguments."
         )
-    return said
+    return sentences
 
 
 class ReplayTurn:
@@ -188,11 +188,11 @@ class ReplayTurn:
         self.left, self._most = max(1, self.left - 1), self._most - 1
         for call, made in zip(calls, calls_in_turn(told([message])), strict=True):
             result, is_same = self._results.result_of(made)
-            how = {} if is_same else {"replayed": "nothing" if result is None else "nearest"}
+            mark = {} if is_same else {"replayed": "nothing" if result is None else "nearest"}
             self.nearest += result is not None and not is_same
             self.is_unrecorded |= result is None
             content = NO_RESULT if result is None else result
-            self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": content, **how})
+            self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": content, **mark})
         self.is_endless = bool(calls) and not self._most and not self.is_unrecorded
         self.is_over = not calls or self.is_unrecorded or self.is_endless
         names = "|".join(re.escape(each["function"]["name"]) for each in self._parameters.tools or ())

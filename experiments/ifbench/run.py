@@ -66,14 +66,14 @@ def load_ifbench(
     if limit is not None and limit < 1:
         raise InputError(f"IFBench: a limit of {limit} leaves no prompt.")
     wanted = _known(types)
-    without = left_out()
-    for reason in dict.fromkeys(without.values()):
-        ids = [name for name, why in without.items() if why == reason]
+    reasons = left_out()
+    for reason in dict.fromkeys(reasons.values()):
+        ids = [name for name, why in reasons.items() if why == reason]
         logger.warning("IFBench: %d of the prompts are left out (%s): %s.", len(ids), ", ".join(ids), reason)
     kept = [
         example
         for example in _all_examples()
-        if example.id not in without
+        if example.id not in reasons
         and wanted.issuperset(constraints(example))
         and (max_chars is None or len(example.input) <= max_chars)
         and not (single and len(constraints(example)) > 1)
@@ -104,18 +104,18 @@ def split_ifbench(examples: Sequence[Example], *, seed: int = 42, failed: Collec
     The seed decides which prompt of a type is development; a prompt that ``failed`` before comes first. Raises
     InputError if an example is not from IFBench, or if a part would be empty.
     """
-    development, *later = _rounds(examples, seed, failed)
+    development, *later_rounds = _rounds(examples, seed, failed)
     homes = _homes(examples)
     turn = {homes[example.id]: place % 2 for place, example in enumerate(development)}
     parts: tuple[set[str], set[str]] = (set(), set())
-    for number, dealt in enumerate(later):
+    for number, dealt in enumerate(later_rounds):
         for example in dealt:
             parts[(number + turn[homes[example.id]]) % 2].add(example.id)
     if not all(parts):
         raise InputError("IFBench: too few prompts for three parts; with one prompt of each type all are development.")
-    inside = {example.id for example in development}
+    development_ids = {example.id for example in development}
     ids = [example.id for example in examples]
-    return Split(*(tuple(name for name in ids if name in part) for part in (inside, *parts)))
+    return Split(*(tuple(name for name in ids if name in part) for part in (development_ids, *parts)))
 
 
 def constraints(example: Example) -> list[str]:

@@ -147,7 +147,7 @@ def filling_rows(apart: Selection, together: Selection) -> list[Row]:
     """
     first, second = ([each.bits or 0.0 for each in found.questions] for found in (apart, together))
     kept = [{each.id for each in found.checklist.questions} for found in (apart, together)]
-    alike = {"tau": kendall(first, second).value, "same": len(kept[0] & kept[1]) / len(kept[0])}
+    likeness = {"tau": kendall(first, second).value, "same": len(kept[0] & kept[1]) / len(kept[0])}
     return [
         {
             "filling": way,
@@ -155,7 +155,7 @@ def filling_rows(apart: Selection, together: Selection) -> list[Row]:
             "bits": _mean(bits),
             "spearman": found.agreement["chosen"].spearman.value if found.agreement else None,
             "kept": sorted(each.id for each in found.checklist.questions),
-            **(alike if way == "together" else {}),
+            **(likeness if way == "together" else {}),
         }
         for way, found, bits in (("apart", apart, first), ("together", together, second))
     ]
@@ -213,13 +213,13 @@ def _thresholds(given: argparse.Namespace, examples: Sequence[Example]) -> tuple
             column = np.array([scores.get(each.id, {}).get(dimension, np.nan) for each in examples], dtype=float)
             for quantile in QUANTILES if not np.isnan(column).any() else ():
                 columns[f"{dimension} > {quantile:.0%}"] = column > np.quantile(column, quantile)
-    varied = {name: column for name, column in columns.items() if 0 < column.mean() < 1}
-    if not varied:
+    varied_columns = {name: column for name, column in columns.items() if 0 < column.mean() < 1}
+    if not varied_columns:
         raise InputError(
             f"{given.data or given.dataset}: there are no published scores in it for every example. "
             "Leave out --no-model."
         )
-    return list(varied), one_hot(np.stack(list(varied.values()), axis=1).astype(np.int64), 2)
+    return list(varied_columns), one_hot(np.stack(list(varied_columns.values()), axis=1).astype(np.int64), 2)
 
 
 SWEEPS: Mapping[str, Callable[..., list[Row]]] = {

@@ -111,7 +111,7 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
     examples, verdicts = made(given.size)
     test = [example for example in examples if example.metadata["split"] == "test"]
     trainings = {}
-    said: dict[str, VerdictColumns] = {}
+    verdicts_by_way: dict[str, VerdictColumns] = {}
     rows = []
     for name, is_reasoned in ((ANSWERS, False), (REASONS, True)):
         folder = given.folder / name.replace(" ", "-")
@@ -141,12 +141,12 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
         network = open_network(folder, read_scorer(folder))
         for tokens in (None, TOKENS)[: 1 + is_reasoned]:
             reader = ScorerReader(network, asked_with(PROMPT), tokens)
-            said[_way(name, tokens)] = verdicts_of(reader, test, CHECKLIST)
+            verdicts_by_way[_way(name, tokens)] = verdicts_of(reader, test, CHECKLIST)
         if (before := training["test"]["people"].get(WITHOUT_DPO)) is not None:
             gained = training["test"]["beyond"][WITHOUT_DPO]
             rows.append({"scorer": _way(name, TOKENS, "before DPO"), **before, "dpo": gained})
     targets = human_targets(test, CHECKLIST)
-    scores = {name: score_examples(test, CHECKLIST, columns) for name, columns in said.items()}
+    scores = {name: score_examples(test, CHECKLIST, columns) for name, columns in verdicts_by_way.items()}
     rows += [
         {"scorer": name, **measure(scores_of_way, targets, test, resamples=1000, seed=0).to_dict()}
         for name, scores_of_way in scores.items()
@@ -154,7 +154,7 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
     wanted = [targets.overall(example.id) for example in test]
     values = {name: [targets.score(score) for score in of_way] for name, of_way in scores.items()}
     first, *other_ways = values
-    beyond = {
+    differences = {
         name: difference_dict(paired_difference(values[first], values[name], wanted, Resampling(None, 1000, seed=0)))
         for name in other_ways
     }
@@ -162,7 +162,7 @@ def table(given: argparse.Namespace) -> dict[str, Any]:
         "outputs": len(examples),
         "base": given.base,
         "rows": rows,
-        f"beyond {first}": beyond,
+        f"beyond {first}": differences,
         "trainings": trainings,
     }
 

@@ -178,11 +178,11 @@ def _of_world(
     rows: list[dict[str, Any]] = []
     scores: dict[str, list[float | None]] = {}
     teacher: Mapping[str, Any] = {}
-    of_world = f"{judge.name.replace('/', '-')}-{given.size}-{seed}-{blind}-{punished}-{given.pairs}-{given.contrasts}"
+    prefix = f"{judge.name.replace('/', '-')}-{given.size}-{seed}-{blind}-{punished}-{given.pairs}-{given.contrasts}"
     losses = {name: Mix(weights=ARMS[name]) for name in given.arms}
     mixes, whole = (MIXES, FULL) if given.mixes else ({**losses, ALONE: Mix(verdicts=False)}, ALL)
     for name, mix in mixes.items():
-        folder = place / f"{of_world}-{name.replace(' ', '-')}"
+        folder = place / f"{prefix}-{name.replace(' ', '-')}"
         training = train_scorer(
             given,
             divided if mix.ratings else [_unrated(each) for each in divided],
@@ -204,13 +204,13 @@ def _of_world(
         scores[name] = [score.overall for score in score_examples(test, world.checklist, said)]
     for row in rows:
         row["kept"] = row["spearman"] / teacher["spearman"] if teacher else None
-    ahead: dict[str, dict[str, Difference]] = {}
+    differences: dict[str, dict[str, Difference]] = {}
     if whole in scores:
         rated, truth = (
             [example.human_score(DIMENSION) for example in test],
             [world.quality(example.id) for example in test],
         )
-        ahead = {
+        differences = {
             other: {
                 yardstick: paired_difference(other_scores, scores[whole], wanted, by_document(test))
                 for yardstick, wanted in (("people", rated), ("truth", truth))
@@ -218,27 +218,28 @@ def _of_world(
             for other, other_scores in scores.items()
             if other != whole
         }
-    about = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
-    about |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
+    facts = {"simulated": True, "judge": judge.name, "unseen": blind, "punished": punished, "pairs": given.pairs}
+    facts |= {"contrasts": given.contrasts, "outputs": given.size, "teacher": teacher}
     shown = {
-        other: {yardstick: difference_dict(lead) for yardstick, lead in leads.items()} for other, leads in ahead.items()
+        other: {yardstick: difference_dict(lead) for yardstick, lead in leads.items()}
+        for other, leads in differences.items()
     }
-    return {**about, "rows": rows, **({_beyond(given): shown} if shown else {})}, ahead
+    return {**facts, "rows": rows, **({_beyond(given): shown} if shown else {})}, differences
 
 
 def compared(world: SimulatedWorld, count: int) -> list[dict[str, Any]]:
     """Make ``count`` pairs of outputs for further articles. People prefer the output that they would score higher."""
     made, rows = world.make_rows(2 * count, PAIRED), []
     for number in range(count):
-        one, other = made[2 * number : 2 * number + 2]
-        by = one["human"][DIMENSION] - other["human"][DIMENSION]
+        row_a, row_b = made[2 * number : 2 * number + 2]
+        margin = row_a["human"][DIMENSION] - row_b["human"][DIMENSION]
         rows.append(
             {
                 "id": f"{PAIRED}{number:05d}",
                 "input": f"Article [{PAIRED}{number:05d}].",
-                "output_a": _said(one["output"]),
-                "output_b": _said(other["output"]),
-                "preferred": "a" if by > 0 else "b" if by < 0 else "tie",
+                "output_a": _said(row_a["output"]),
+                "output_b": _said(row_b["output"]),
+                "preferred": "a" if margin > 0 else "b" if margin < 0 else "tie",
             }
         )
     return rows

@@ -113,34 +113,34 @@ def people(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     # A causal base is asked as a judge is, as in training.
     text_of = asked_with(default_prompt(examples) if find_base(given.base).is_causal else None)
     arms = [*given.arms] if teacher is None else [TAUGHT, RATED_ALONE, BOTH]
-    said: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
+    scores: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ["the base, untrained", *arms]}
     trainings = []
     for fold in range(min(given.folds, given.only or given.folds)):
         divided = [_placed(example, number[example.metadata["document"]], fold, given.folds) for example in examples]
         test = [example for example in divided if example.metadata["split"] == "test"]
         base = start_network(find_base(given.base), levels=given.levels, longest=given.longest, seed=fold, rank=1)
-        said["the base, untrained"] |= read_apart(base, test, checklist, text_of)
+        scores["the base, untrained"] |= read_apart(base, test, checklist, text_of)
         for name in arms:
             folder = place / f"{given.dataset}-{fold}-{name.replace(' ', '-')}"
             learned = [_unrated(example) for example in divided] if name == TAUGHT else divided
             verdicts = None if teacher is None or name == RATED_ALONE else teacher.verdicts
             training = train_scorer(given, learned, checklist, folder, fold, ARMS.get(name, ARMS[ALL]), verdicts).data
-            said[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist, text_of)
+            scores[name] |= read_apart(open_network(folder, read_scorer(folder)), test, checklist, text_of)
             trainings.append({"scorer": name, "fold": fold, **training_of(training)})
-    tested = [example for example in examples if example.id in said["the base, untrained"]]
-    said["length of the output"] = {
+    tested = [example for example in examples if example.id in scores["the base, untrained"]]
+    scores["length of the output"] = {
         example.id: dict.fromkeys(names, float(len(example.output or ""))) for example in tested
     }
     if all(example.metadata.get(PUBLISHED) for example in tested):
-        said["UniEval (T5), published"] = {
+        scores["UniEval (T5), published"] = {
             example.id: {name: example.metadata[PUBLISHED][name] for name in names} for example in tested
         }
     figures = {"dataset": given.dataset, "examples": len(tested), "trainings": trainings}
     if teacher is None:
-        return figures | _beside_people(said, tested, names, ALL if ALL in arms else None)
-    said[THE_TEACHER] = {example.id: teacher.said[example.id] for example in tested}
-    agreement = _beside_people(said, tested, names, BOTH)
-    return figures | agreement | {"teacher": teacher.took, "kept": _kept(said, arms, tested, names)}
+        return figures | _beside_people(scores, tested, names, ALL if ALL in arms else None)
+    scores[THE_TEACHER] = {example.id: teacher.said[example.id] for example in tested}
+    agreement = _beside_people(scores, tested, names, BOTH)
+    return figures | agreement | {"teacher": teacher.took, "kept": _kept(scores, arms, tested, names)}
 
 
 @dataclass(frozen=True)
@@ -161,16 +161,16 @@ def judged_by(model: str | Model, examples: Sequence[Example], checklist: Checkl
     judged = evaluate(examples, checklist=checklist, model=model, progress=False)
     seconds = process_time() - began
     dimension = {each.id: each.dimension for each in checklist.questions}
-    said: dict[str, dict[str, float]] = {each.id: {} for each in examples}
+    scores: dict[str, dict[str, float]] = {each.id: {} for each in examples}
     for verdict in judged.verdicts:
         if verdict.p_yes is None:
             raise AskanceError(
                 f"{judged.model} gives no P(yes) of question {verdict.question} on example {verdict.example}."
             )
-        said[verdict.example][dimension[verdict.question]] = verdict.p_yes
+        scores[verdict.example][dimension[verdict.question]] = verdict.p_yes
     bought = judged.budget.calls
     took = {"model": judged.model, "verdicts": len(judged.verdicts), "bought": bought}
-    return Teacher(judged.verdicts, said, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
+    return Teacher(judged.verdicts, scores, took | {"cpu_ms_a_verdict": 1000 * seconds / bought if bought else None})
 
 
 def _checklist(dataset: str) -> Checklist:
@@ -215,17 +215,17 @@ def _words(text: str) -> set[str]:
 def _short(example: Example, names: Sequence[str], dataset: str) -> Example:
     """Shorten an example for a small base: to the last turn and the fact, or to the article's sentences near the
     output. Examples of HelpSteer2, which is for large bases, stay whole."""
-    output, given = example.output or "", (example.input, example.context or "")
+    output, texts = example.output or "", (example.input, example.context or "")
     if dataset == "topical_chat":
-        last = [line for line in given[0].split("\n") if line.strip()][-1]
-        fact = nearest(given[1], output, FACT).split()
-        given = (" ".join(last.split()[-TURN:]), " ".join(fact[:FACT]))
+        last = [line for line in texts[0].split("\n") if line.strip()][-1]
+        fact = nearest(texts[1], output, FACT).split()
+        texts = (" ".join(last.split()[-TURN:]), " ".join(fact[:FACT]))
     elif dataset in ASKED:
-        given = (nearest(given[0], output, ARTICLE), given[1])
+        texts = (nearest(texts[0], output, ARTICLE), texts[1])
     return example.model_copy(
         update={
-            "input": given[0],
-            "context": given[1] or None,
+            "input": texts[0],
+            "context": texts[1] or None,
             "human": {name: example.human[name] for name in names},
             "metadata": {**example.metadata, "document": str(example.metadata.get("document", example.id))},
         }
@@ -285,17 +285,17 @@ def _kept(
 ) -> dict[str, Any]:
     """Return each scorer's Spearman with people divided by the teacher's, and its correlations with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
-    people, theirs = (
+    people, teacher_scores = (
         np.array(_column(scores, whole, examples, names)) for scores in (_wanted(examples, names), said[THE_TEACHER])
     )
     by_scorer = {}
     for name in arms:
-        mine = np.array(_column(said[name], whole, examples, names))
-        kernels = [correlation_kernel("spearman", values, people) for values in (mine, theirs)]
+        scorer_scores = np.array(_column(said[name], whole, examples, names))
+        kernels = [correlation_kernel("spearman", values, people) for values in (scorer_scores, teacher_scores)]
         share = ratio_of(*kernels)
         by_scorer[name] = {
             "share_of_spearman": statistic_dict(bootstrapped(share, np.ones(len(examples), bool), resampling)),
-            "with_the_judge": correlations_dict(correlate(mine, theirs, resampling)),
+            "with_the_judge": correlations_dict(correlate(scorer_scores, teacher_scores, resampling)),
         }
     return by_scorer
 

@@ -196,10 +196,10 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
             verdicts: list[list[Verdict]] = [[] for _ in asked]
             slots = gateway.concurrency(models.get(by.model))
             block = slots if slots < _FEW_SLOTS else _FEW_SLOTS * slots
-            most = max(len(form.examples) for form in asked)
+            most_outputs = max(len(form.examples) for form in asked)
             # Forms of one kind are asked together. The next kind may then find its calls in the store.
             kinds = [[*places] for _, places in groupby(range(len(asked)), key=lambda place: asked[place].kind)]
-            for start in range(0, most, block):
+            for start in range(0, most_outputs, block):
 
                 async def judge_part(place: int, start: int = start) -> None:
                     if part := asked[place].examples[start : start + block]:
@@ -207,7 +207,12 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
 
                 for places in kinds:
                     await all_together(places, judge_part, slots)
-                print(f"\r{min(start + block, most)} of {most} outputs", end="", file=sys.stderr, flush=True)
+                print(
+                    f"\r{min(start + block, most_outputs)} of {most_outputs} outputs",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
             print(file=sys.stderr)
             return verdicts, gateway.budget
 
@@ -217,17 +222,18 @@ def judge(asked: Sequence[TestForm], by: JudgeAccess) -> tuple[list[list[Verdict
 
 def calls_needed(asked: Sequence[TestForm], by: JudgeAccess) -> int:
     """Return the number of calls that :func:`judge` would buy now; forms that read the same calls count once."""
-    once: dict[tuple[str, str, str], TestForm] = {}
+    distinct_forms: dict[tuple[str, str, str], TestForm] = {}
     for test in asked:
         form = "number" if test.kind in ("expected", "said") else "yes or no"
-        once.setdefault((form, test.examples[0].id, test.checklist.model_dump_json()), test)
+        distinct_forms.setdefault((form, test.examples[0].id, test.checklist.model_dump_json()), test)
 
     async def work(store: AnswerStore) -> int:
         async with session(by.options, store) as (models, _):
             nothing_bought = Gateway(store, Budget(call_budget=0))
             model = models.get(by.model)
             return sum(
-                _evaluator(test, nothing_bought, model, by).estimate(test.examples).calls for test in once.values()
+                _evaluator(test, nothing_bought, model, by).estimate(test.examples).calls
+                for test in distinct_forms.values()
             )
 
     with by.options.open_store(to_estimate=True) as store:
@@ -292,20 +298,20 @@ def direct_row(
     resampling = Resampling(documents(examples), seed=seed)
     by_dimension = {}
     for dimension in dimensions:
-        ours = [score.dimensions.get(dimension) for score in scores]
+        test_scores = [score.dimensions.get(dimension) for score in scores]
         human = [example.human_score(dimension) for example in examples]
         if metric == "pearson":
-            found = correlate(ours, human, resampling).pearson
+            found = correlate(test_scores, human, resampling).pearson
         else:
-            sides = zip(ours, human, strict=True)
+            sides = zip(test_scores, human, strict=True)
             hits = [None if one is None or other is None else (one >= 0.5) == (other >= 0.5) for one, other in sides]
             found = rate([None if each is None else float(each) for each in hits], resampling)
         by_dimension[dimension] = statistic_dict(found)
     if len(dimensions) == 1:
-        every = by_dimension[dimensions[0]]
+        overall = by_dimension[dimensions[0]]
     else:
         mean = complete_mean([statistic["value"] for statistic in by_dimension.values()])
-        every = {"value": mean, "low": None, "high": None, "n": len(examples)}
+        overall = {"value": mean, "low": None, "high": None, "n": len(examples)}
         if mean is None:
-            every["reason"] = "a dimension is undefined"
-    return {"technique": name, "all": every, "sections": by_dimension}
+            overall["reason"] = "a dimension is undefined"
+    return {"technique": name, "all": overall, "sections": by_dimension}

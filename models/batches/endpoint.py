@@ -113,13 +113,13 @@ class BatchEndpoint:
     async def lines(self, file: str, expected: int) -> list[bytes]:
         """Fetch the lines of a file: at least ``expected``, or fewer if every download breaks off. Raises ModelError if
         the endpoint does not have the file (status 404), refuses, or sends no line for an hour."""
-        most: list[bytes] = []
+        longest: list[bytes] = []
         for _ in range(DOWNLOADS):
             lines = await self.patiently(lambda: self._content(file, expected), UNHEARD)
-            most = max(most, lines, key=len)
+            longest = max(longest, lines, key=len)
             if len(lines) >= expected and (not lines or as_object(lines[-1]) is not None):
                 return lines
-        return most
+        return longest
 
     async def patiently(self, do: Callable[[], Awaitable[Result]], seconds: float | None = None) -> Result:
         """Try a call for ``seconds``, by default as often as other calls. Raises the last ModelError."""
@@ -148,9 +148,9 @@ class BatchEndpoint:
         return lines
 
     async def _find(self, file: str) -> BatchState | None:
-        after = ""
+        cursor = ""
         for _ in range(PAGES):
-            page = await self._json("GET", f"batches?limit=100{after}")
+            page = await self._json("GET", f"batches?limit=100{cursor}")
             rows = page.get("data")
             if not isinstance(rows, list):
                 raise self._unreadable(page)
@@ -160,7 +160,7 @@ class BatchEndpoint:
                     return state
             if not states or not page.get("has_more"):
                 return None
-            after = f"&after={states[-1].id}"
+            cursor = f"&after={states[-1].id}"
         return None
 
     async def _json(self, method: str, path: str, data: Any = None, *, seconds: float | None = None) -> dict[str, Any]:

@@ -309,16 +309,16 @@ class OpenBatches:
         other; else give the error to all callers."""
         self._journal.drop(batch.record)
         size = len(batch.record.requests)
-        said = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
+        reasons = "; ".join(text for _, text in state.errors[:3]) or "no reason given"
         if any(code == TOO_MUCH_QUEUED for code, _ in state.errors) and size >= LEAST_HALVED:
             self.most = max(LEAST_HALVED // 2, -(-size // 2))
             self._say(
-                f"The batch {state.id} was too much at once ({said}); it is sent again in parts of {self.most:,}."
+                f"The batch {state.id} was too much at once ({reasons}); it is sent again in parts of {self.most:,}."
             )
             self._ask_again(batch)
             return
         del self._by_file[batch.record.input_file]
-        self._fail(batch, ModelError(f"{self._model.name}: the batch {state.id} failed: {said}", fatal=True))
+        self._fail(batch, ModelError(f"{self._model.name}: the batch {state.id} failed: {reasons}", fatal=True))
 
     async def _take(self, batch: OpenBatch, state: BatchState) -> None:
         """Fetch a batch's lines and hand them out as they come; then tell all other callers that there is no answer."""

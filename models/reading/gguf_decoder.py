@@ -176,13 +176,13 @@ def write_tokenizer(file: GgufFile, path: Path) -> None:
     except Exception as error:  # the package has no kind of its own
         raise CannotReadError(f"a damaged vocabulary: {error}") from error
     made = tokenizers.Tokenizer(words)
-    before = tokenizers.pre_tokenizers
+    splitters = tokenizers.pre_tokenizers
     if file.value("tokenizer.ggml.pre") == "qwen2":
-        first = before.Split(tokenizers.Regex(_QWEN), "isolated")
+        first = splitters.Split(tokenizers.Regex(_QWEN), "isolated")
     else:
-        first = before.Digits(individual_digits=True)
-    bytes_ = before.ByteLevel(add_prefix_space=False, use_regex=file.value("tokenizer.ggml.pre") != "qwen2")
-    made.pre_tokenizer = before.Sequence([first, bytes_])
+        first = splitters.Digits(individual_digits=True)
+    bytes_ = splitters.ByteLevel(add_prefix_space=False, use_regex=file.value("tokenizer.ggml.pre") != "qwen2")
+    made.pre_tokenizer = splitters.Sequence([first, bytes_])
     made.decoder = tokenizers.decoders.ByteLevel()
     kinds = file.value("tokenizer.ggml.token_type")
     special = [text for text, kind in zip(tokens, kinds, strict=True) if kind in (3, 4)]  # control and user tokens

@@ -186,11 +186,11 @@ def _rotation(width: int) -> Callable[[Floats], Floats]:
     rng = np.random.default_rng(0)
     signs = rng.choice(np.array([-1, 1], np.float32), width)
     two, hadamard = width & -width, _hadamard(width)
-    rest = np.linalg.qr(rng.normal(size=(width // two, width // two)))[0].astype(np.float32)
+    random_rotation = np.linalg.qr(rng.normal(size=(width // two, width // two)))[0].astype(np.float32)
 
     def turn(rows: Floats) -> Floats:
         parts = ((rows * signs).reshape(-1, two) @ hadamard).reshape(len(rows), -1, two)  # not by row, which is slow
-        across = np.ascontiguousarray(parts.transpose(0, 2, 1)).reshape(-1, width // two) @ rest
+        across = np.ascontiguousarray(parts.transpose(0, 2, 1)).reshape(-1, width // two) @ random_rotation
         turned: Floats = across.reshape(len(rows), two, -1).transpose(0, 2, 1).reshape(rows.shape)
         return turned
 
@@ -218,14 +218,16 @@ class _Layers:
 
     def attention(self, layer: int, x: str, last: bool) -> str:
         """Hidden state after the attention: of all tokens, or only of the last token if ``last``."""
-        graph, shape, has = self._graph, self._shape, self._file.attention(layer)
+        graph, shape, tensors = self._graph, self._shape, self._file.attention(layer)
         rows, step = graph.quantised(x)
-        over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
+        inverse_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
         weights = self._turn(
-            np.concatenate([has.q * has.norm, has.k * has.norm, _columns(self._by_head, has.v * has.norm)])
+            np.concatenate(
+                [tensors.q * tensors.norm, tensors.k * tensors.norm, _columns(self._by_head, tensors.v * tensors.norm)]
+            )
         )
-        biases = np.concatenate([has.bias_q, has.bias_k, self._by_head(has.bias_v[None])[0]])
-        asked = graph.in_units(self._product(rows, weights), step, over_norm)
+        biases = np.concatenate([tensors.bias_q, tensors.bias_k, self._by_head(tensors.bias_v[None])[0]])
+        asked = graph.in_units(self._product(rows, weights), step, inverse_norm)
         asked = graph.op("Add", asked, graph.constant(biases))
         threefold = graph.constant(np.array([1, -1, (shape.heads + 2 * shape.kv_heads) * shape.head], np.int64))
         seen = graph.op(
@@ -243,19 +245,19 @@ class _Layers:
         if last:  # only keys and values of the other tokens are needed
             seen, x = (graph.op("Gather", each, graph.last, axis=0) for each in (seen, x))
         rows, step = graph.quantised(seen)
-        weights = _columns(self._turn, self._by_head(has.out))
+        weights = _columns(self._turn, self._by_head(tensors.out))
         return graph.op("Add", x, graph.in_units(self._product(rows, weights), step))
 
     def gated(self, layer: int, x: str) -> str:
         """Hidden state after the gated part."""
-        graph, shape, has = self._graph, self._shape, self._file.gated(layer)
-        over_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
+        graph, shape, tensors = self._graph, self._shape, self._file.gated(layer)
+        inverse_norm = graph.op("Reciprocal", graph.norm(x, shape.width, shape.epsilon))
         rows, step = graph.quantised(x)
-        gates, ups = (self._product(rows, self._turn(each * has.norm)) for each in (has.gate, has.up))
+        gates, ups = (self._product(rows, self._turn(each * tensors.norm)) for each in (tensors.gate, tensors.up))
         # ups stay in steps of the row; the last line multiplies these in
-        gates = graph.in_units(gates, step, over_norm)
+        gates = graph.in_units(gates, step, inverse_norm)
         gated = graph.op("Mul", graph.op("QuickGelu", gates, domain="com.microsoft", alpha=1.0), ups)
-        hadamard = _hadamard(has.down.shape[1], GATED)
+        hadamard = _hadamard(tensors.down.shape[1], GATED)
 
         def in_blocks(rows: Floats) -> Floats:
             turned: Floats = (rows.reshape(-1, len(hadamard)) @ hadamard).reshape(rows.shape)
@@ -263,10 +265,10 @@ class _Layers:
 
         parts = graph.op("Reshape", gated, graph.constant(np.array([-1, len(hadamard)], np.int64)))
         parts = graph.op("MatMul", parts, graph.constant(hadamard))
-        gated = graph.op("Reshape", parts, graph.constant(np.array([-1, has.down.shape[1]], np.int64)))
+        gated = graph.op("Reshape", parts, graph.constant(np.array([-1, tensors.down.shape[1]], np.int64)))
         rows, gated_step = graph.quantised(gated)
-        weights = in_blocks(_columns(self._turn, has.down))
-        return graph.op("Add", x, graph.in_units(self._product(rows, weights), gated_step, step, over_norm))
+        weights = in_blocks(_columns(self._turn, tensors.down))
+        return graph.op("Add", x, graph.in_units(self._product(rows, weights), gated_step, step, inverse_norm))
 
     def _product(self, rows: str, weights: Floats) -> str:
         """Multiply quantised rows by weights; the result is in steps of the row."""

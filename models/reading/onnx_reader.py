@@ -83,11 +83,11 @@ def made_ready(name: str, path: Path, sha256: str, stop: Event | None = None) ->
         except AskanceError:
             raise
         except Exception as error:  # gguf raises whatever a damaged file leads it to
-            again = (
+            advice = (
                 "" if isinstance(error, CannotReadError) else " If the file is damaged or cut short, fetch it again."
             )
             raise InputError(
-                f"{name}: {path.name} is not read by ONNX Runtime ({error}).{again} It reads models of the kinds "
+                f"{name}: {path.name} is not read by ONNX Runtime ({error}).{advice} It reads models of the kinds "
                 "Qwen2 and Llama with the vocabularies of Qwen2 and SmolLM; for others write local/ in place of onnx/."
             ) from error
     return folder
@@ -118,13 +118,13 @@ class _OnnxReader:
     def next_token(self, tokens: Sequence[int], ends: Sequence[int]) -> NDArray[np.float32]:
         known, keys = self._kept.begun(tokens, ends)
         start = ends[len(known) - 1] if known else 0
-        left = [np.concatenate(values, axis=2) for values in zip(*known, strict=True)] or self._begun
+        state = [np.concatenate(values, axis=2) for values in zip(*known, strict=True)] or self._begun
         for end, key in zip(ends[len(known) :], keys[len(known) :], strict=True):
-            _, left = self._read(tokens[:end], left)
-            self._kept.keep(key, [np.ascontiguousarray(values[:, :, start:]) for values in left])
+            _, state = self._read(tokens[:end], state)
+            self._kept.keep(key, [np.ascontiguousarray(values[:, :, start:]) for values in state])
             start = end
         for end in range(start + BLOCK, len(tokens) + BLOCK, BLOCK):
-            held, left = self._read(tokens[:end], left)
+            held, state = self._read(tokens[:end], state)
         return normalised(self._head.run(["logits"], {"held": held})[0].ravel())
 
     def text(self, token: int) -> str:

@@ -230,15 +230,15 @@ def _split_off_head(openvino: Any, model: Any) -> Any:
     product = result.input_value(0).get_node()
     if product.get_type_name() != "MatMul":
         raise RuntimeError("its form of this model does not end as expected")
-    before = product.input_value(0)
-    held = operators.parameter(before.get_partial_shape(), openvino.Type.f32, name="held")
+    hidden_state = product.input_value(0)
+    held = operators.parameter(hidden_state.get_partial_shape(), openvino.Type.f32, name="held")
     product.input(0).replace_source_output(held.output(0))
     head = openvino.Model([operators.result(product.output(0))], [held], "head")
     last = operators.parameter(openvino.PartialShape([-1]), openvino.Type.i64, name="last")
     last.output(0).set_names({"last"})
     axis = operators.constant(np.array(1, np.int64))
     model.remove_result(result)
-    model.add_results([operators.result(operators.gather(before, last, axis).output(0))])
+    model.add_results([operators.result(operators.gather(hidden_state, last, axis).output(0))])
     model.add_parameters([last])
     model.validate_nodes_and_infer_types()
     return head

@@ -181,11 +181,11 @@ class ReadingModel:
         wanted = asked.request.parameters
         likeliest = _likeliest(logprobs, max(wanted.top_logprobs, 1))
         top = [{"token": self._text(each), "logprob": float(logprobs[each])} for each in likeliest]
-        said = self._text(likeliest[0])
-        if opens_thought(said):
+        token = self._text(likeliest[0])
+        if opens_thought(token):
             return self._thinks()
-        kept = read_logprobs({"content": [{"token": said, "top_logprobs": top}]}, wanted)
-        return Answer(said, kept, len(asked.tokens), 1, 0.0, finish="length")
+        kept = read_logprobs({"content": [{"token": token, "top_logprobs": top}]}, wanted)
+        return Answer(token, kept, len(asked.tokens), 1, 0.0, finish="length")
 
     def _text(self, token: int) -> str:
         assert self._reader is not None

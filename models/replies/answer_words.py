@@ -96,15 +96,15 @@ ANYWHERE = frozenset(word for code in LANGUAGES for word in _of_language(code)) 
 def languages_of(text: str) -> list[str]:
     """Return the likeliest languages of a text, several if they are equally likely; none for English, or if unknown."""
     counts = Counter(re.findall(r"[^\W\d_]+", text.lower()))
-    by_language = {code: sum(counts[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
+    totals = {code: sum(counts[mark] for mark in {*marks.split()}) for code, (_, _, marks) in LANGUAGES.items()}
     # Chinese, Japanese, Korean and Thai have no blanks between words
-    by_language |= {code: sum(map(text.count, LANGUAGES[code][2].split())) for code in ("ja", "zh", "th", "ko")}
+    totals |= {code: sum(map(text.count, LANGUAGES[code][2].split())) for code in ("ja", "zh", "th", "ko")}
     if re.search("[\u3040-\u30ff]", text):  # kana: Japanese has Chinese characters too
-        by_language["zh"] = 0
-    most = max(by_language.values())
-    if most <= sum(counts[mark] for mark in _ENGLISH_MARKS.split()):
+        totals["zh"] = 0
+    highest = max(totals.values())
+    if highest <= sum(counts[mark] for mark in _ENGLISH_MARKS.split()):
         return []
-    return [code for code, count in by_language.items() if count == most]
+    return [code for code, count in totals.items() if count == highest]
 
 
 @lru_cache(1000)
@@ -215,14 +215,14 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
     masses = score_masses(alternatives, low, high)
     if high < 10 or masses[10 - low]:
         return masses
-    one = masses[1 - low]
+    mass = masses[1 - low]
     if _DIGITS[token] == 1:
         after = logprobs[place + 1][1] if place + 1 < len(logprobs) else ()
         zero = sum(exp(logprob) for following, logprob in after if following[:1] == "0" and _DIGITS[following] == 0)
-        masses[10 - low], masses[1 - low] = one * zero, one * (1 - min(zero, 1.0))
-    elif one > UNTOLD * sum(masses):
+        masses[10 - low], masses[1 - low] = mass * zero, mass * (1 - min(zero, 1.0))
+    elif mass > UNTOLD * sum(masses):
         raise ValueError(
-            f"1 was likely too ({one / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a "
+            f"1 was likely too ({mass / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a "
             "scale up to 9"
         )
     return masses

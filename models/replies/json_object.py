@@ -89,7 +89,7 @@ def _loaded(text: str) -> Any:
 def _before_the_cut(text: str) -> str:
     """Close an object that breaks off after its last complete member. Raises ValueError for any other text."""
     opened: list[str] = []
-    whole, closing, before = 0, "", ""
+    whole, closing, previous = 0, "", ""
     for match in _TOKEN.finditer(text):
         part = match[0]
         if match["open"] is not None:
@@ -98,13 +98,13 @@ def _before_the_cut(text: str) -> str:
             opened.append("}" if part == "{" else "]")
         elif part in "}]":
             opened[-1:] = []
-        is_key = opened[-1:] == ["}"] and before != ":"
-        is_value = before in ":[," and part not in "{[:," and not is_key
+        is_key = opened[-1:] == ["}"] and previous != ":"
+        is_value = previous in ":[," and part not in "{[:," and not is_key
         # a number at the end of the text may be incomplete
         is_whole = part[0] == '"' or part in ("true", "false", "null") or match.end() < len(text)
         if part in "}]" or (is_value and is_whole):
             whole, closing = match.end(), "".join(reversed(opened))
-        before = part
+        previous = part
     if not whole or not opened or not _BROKEN.fullmatch(text, whole):
         raise ValueError("it is no JSON")
     return text[:whole] + closing

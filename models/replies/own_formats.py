@@ -72,16 +72,16 @@ class FoundReads(NamedTuple):
 def parse_reads(text: str) -> Reads:
     """Parse ``--reads``: ``KIND VALUES``, with a scale or labels. Raises InputError, which says what to write."""
     form = " ".join(text.split()) if not text.startswith("pattern:") else text.strip()
-    kind, _, rest = form.partition(" ")
+    kind, _, definition = form.partition(" ")
     if form.startswith(("json:", "pattern:")):
-        kind, _, rest = form.partition(":")
-        where, values = _split(kind, rest.strip())
-        _check_place(kind, where, form)
+        kind, _, definition = form.partition(":")
+        place, values = _split(kind, definition.strip())
+        _check_place(kind, place, form)
         low, high, labels = _values(values, form)
-        return Reads("json" if kind == "json" else "pattern", low, high, labels, where)
+        return Reads("json" if kind == "json" else "pattern", low, high, labels, place)
     if kind not in ("score", "labels"):
         raise InputError(f"reads: '{form}' is no form of replies. Write {FORMS}.")
-    low, high, labels = _values(rest, form)
+    low, high, labels = _values(definition, form)
     if (kind == "labels") != bool(labels):
         raise InputError(f"reads: '{form}': a score has a scale, and labels are words. Write {FORMS}.")
     return Reads("labels" if labels else "score", low, high, labels)
@@ -254,12 +254,12 @@ def _ordered(words: tuple[str, ...], text: str) -> tuple[str, ...]:
     try:
         return worst_first(words)
     except ValueError:
-        said = [
+        explanations = [
             re.search(rf"(?<!\w){re.escape(each)}\W{{0,3}}(?::|=|-|–|—|\)|means|if)\s*([^\n]+)", text) for each in words
         ]
-        ends = [None if each is None else _how_good(each[1]) for each in (said[0], said[-1])]
+        ends = [None if each is None else _how_good(each[1]) for each in (explanations[0], explanations[-1])]
         if None not in ends and ends[0] != ends[1]:
             return words if (ends[0] or 0) < (ends[1] or 0) else words[::-1]
-        if list(words) == [chr(ord("A") + place) for place in range(len(words))] and not any(said):
+        if list(words) == [chr(ord("A") + place) for place in range(len(words))] and not any(explanations):
             return words[::-1]
         raise

@@ -168,12 +168,12 @@ class Reads(NamedTuple):
 
     def _read_at(self, match: re.Match[str], line: str) -> float | None:
         """Read the score at a match; None if it is one of several, goes on, or has another maximum."""
-        rest = line[match.end("said") :]
+        tail = line[match.end("said") :]
         if self.labels:
-            return None if re.match(r"[\w-]", rest) or _OTHER.match(rest) else self._value(match["said"])
-        if re.match(r"[\d.]*\d|[\w]", rest) or _RANGE.match(rest):
+            return None if re.match(r"[\w-]", tail) or _OTHER.match(tail) else self._value(match["said"])
+        if re.match(r"[\d.]*\d|[\w]", tail) or _RANGE.match(tail):
             return None
-        if (top := _TOP.match(rest)) and float(top["top"]) != max(self.low, self.high):
+        if (top := _TOP.match(tail)) and float(top["top"]) != max(self.low, self.high):
             return None
         return self._value(match["said"])
 
@@ -199,14 +199,14 @@ _OTHER = re.compile(r"[\"'`*_)\]>”’]*\s*(?:/|\||\bor\b|\band\b)", re.IGNOREC
 
 def path_parts(path: str) -> list[str | int]:
     """Split a JSON path, ``$.verdict.scores[0]`` or ``verdict["overall score"]``, into its keys. Raises ValueError."""
-    rest, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
+    tail, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
     step = re.compile(r"\.?([^.\[\]\"'$]+)|\[(\d+)\]|\[\"([^\"]+)\"\]|\['([^']+)'\]")
-    while rest:
-        match = step.match(rest)
+    while tail:
+        match = step.match(tail)
         if match is None:
             raise ValueError(f"'{path}' is no JSON path; write score, verdict.score or scores[0]")
         parts.append(int(match[2]) if match[2] else str(match[1] or match[3] or match[4]).strip())
-        rest = rest[match.end() :]
+        tail = tail[match.end() :]
     if not parts or isinstance(parts[-1], int) or isinstance(parts[0], int):
         raise ValueError(f"'{path}' is no JSON path; write score, verdict.score or $.scores[0].value")
     return parts

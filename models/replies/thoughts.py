@@ -104,11 +104,11 @@ def _tag_end(text: str, tag: str, start: int) -> int | None:
     """Find the end of the first tag that is not in quotes; None without one."""
     place = text.find(tag, start)
     while place >= 0:
-        after = place + len(tag)
-        neighbours = text[place - 1 : place], text[after : after + 1]
+        end = place + len(tag)
+        neighbours = text[place - 1 : place], text[end : end + 1]
         if not all(character and character in _QUOTES for character in neighbours):
-            return after
-        place = text.find(tag, after)
+            return end
+        place = text.find(tag, end)
     return None
 
 

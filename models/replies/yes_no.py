@@ -119,14 +119,14 @@ def yes_no_mass(alternatives: Iterable[tuple[str, float]], words: Mapping[str, b
 
 def p_quoted(token: str, alternatives: Alternatives, text: str) -> float | None:
     """Return 1 - P(none) at the first token of an answer that quotes a text or says none; None if it does neither."""
-    none = usable = 0.0
+    p_none = usable = 0.0
     for word, logprob in alternatives or ((token, 0.0),):
         if says_nothing_to_quote(word):
-            none += exp(logprob)
+            p_none += exp(logprob)
             usable += exp(logprob)
         elif usable < LEAST_MASS and (spelling(word) or stands_in(word, text)):  # LEAST_MASS is enough
             usable += exp(logprob)
-    return None if usable < LEAST_MASS else 1.0 - min(none, 1.0)
+    return None if usable < LEAST_MASS else 1.0 - min(p_none, 1.0)
 
 
 def says_nothing_to_quote(words: str) -> bool:
@@ -186,18 +186,18 @@ def read_tokens(tokens: Tokens, words: AnswerWords = PLAIN, *, ended: bool = Tru
     if not tokens:
         return None
     token, alternatives = tokens[0]
-    if len(tokens) == 1 and (said := words.sure.get(BARE[token])) is not None:
-        return said, p_yes_where(token, alternatives, said, words.known)
+    if len(tokens) == 1 and (is_yes := words.sure.get(BARE[token])) is not None:
+        return is_yes, p_yes_where(token, alternatives, is_yes, words.known)
     pieces = [unicodedata.normalize("NFC", piece) for piece, _ in tokens]
     statement = _said(_with_blanks("".join(pieces)), words, ended)
     if statement is None:
         return (True, None) if len(tokens) == 1 and BARE[token] in _BEGUN and "yes" in words.known else None
-    place, word, said = statement
+    place, word, is_yes = statement
     number = 0
     while place >= len(pieces[number]):
         place, number = place - len(pieces[number]), number + 1
     token, alternatives = tokens[number]
-    return said, p_yes_where(token, alternatives, said, words.beside(word))
+    return is_yes, p_yes_where(token, alternatives, is_yes, words.beside(word))
 
 
 def read_yes_no(text: str, words: AnswerWords = PLAIN, *, ended: bool = True) -> bool | None:
@@ -217,29 +217,29 @@ def _said(text: str, words: AnswerWords, ended: bool) -> tuple[int, str, bool] |
     """Find the place of the answer's first letter, the word in lower case, and whether it is yes; or None."""
     before = _BEFORE.match(text)
     begins = before.end() if before else 0
-    in_json = "{" in text[:begins]
-    if in_json:
+    is_in_json = "{" in text[:begins]
+    if is_in_json:
         places = (_value_place(text, field) for field in _FIELDS.split("|"))
         begins = next((place for place in places if place is not None), begins)
     match = _WORD.match(text, begins)
     if match is None:
         return None
     word = _SIGNS.sub("", match[0])
-    word, after = word.lower(), text[begins + len(word) :]
-    said = words.known.get(word, words.others.get(word))
-    if said is None or _STUCK.match(after):
+    word, tail = word.lower(), text[begins + len(word) :]
+    is_yes = words.known.get(word, words.others.get(word))
+    if is_yes is None or _STUCK.match(tail):
         return None
-    other = _OR.match(after)
+    other = _OR.match(tail)
     if other and (other[1].lower() in words.known or other[1].lower() in words.others):
         return None
-    quoted = text[:begins].endswith('"') and (in_json or ":" in text[:begins])
-    if quoted and not after.startswith('"'):  # "no that may yet become "not sure"
+    quoted = text[:begins].endswith('"') and (is_in_json or ":" in text[:begins])
+    if quoted and not tail.startswith('"'):  # "no that may yet become "not sure"
         return None
     if word in words.plain:
-        return None if word == "no" and _GOES_ON.match(after) else (begins, word, said)
-    if not _ALONE.match(after) or not (ended or after.strip(" \t")):
+        return None if word == "no" and _GOES_ON.match(tail) else (begins, word, is_yes)
+    if not _ALONE.match(tail) or not (ended or tail.strip(" \t")):
         return None
-    return begins, word, said
+    return begins, word, is_yes
 
 
 def wants_room(text: str, tokens: Tokens, words: AnswerWords, *, most: int, ended: bool, quotes: bool = False) -> bool:

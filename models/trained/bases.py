@@ -91,11 +91,11 @@ def find_base(name: str) -> Base:
     MissingExtraError without the package that holds it, and InputError if it does not exist, or was not fetched."""
     if name in PACKAGED:
         package, place = PACKAGED[name]
-        module, _, inside = place.partition("/")
+        module, _, subfolder = place.partition("/")
         spec = find_spec(module)
         for root in (spec.submodule_search_locations or []) if spec else []:
-            if (Path(root) / inside / "config.json").is_file():
-                return Base(name, str(Path(root) / inside))
+            if (Path(root) / subfolder / "config.json").is_file():
+                return Base(name, str(Path(root) / subfolder))
         raise MissingExtraError("train", package, what=f"The base {name}")
     if not name.strip():
         raise InputError("--base is empty. Name a base, e.g. minilm, a folder, or a model on the hub.")
@@ -167,7 +167,7 @@ def quiet() -> Iterator[None]:
     tools = import_optional("transformers.utils.logging", "train", "transformers")
     reading: Any = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     level, root, bar = tools.get_verbosity(), logging.getLogger("transformers"), reading.tqdm
-    before = root.level
+    root_level = root.level
     tools.set_verbosity_error()
     tools.disable_progress_bar()
     reading.tqdm = lambda items, **_: items
@@ -178,4 +178,4 @@ def quiet() -> Iterator[None]:
     finally:
         reading.tqdm = bar
         tools.set_verbosity(level)
-        root.setLevel(before)
+        root.setLevel(root_level)

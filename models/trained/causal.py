@@ -60,11 +60,11 @@ class CausalNetwork:
             raise InputError(f"--longest {longest}: the base {base.name} reads {most} tokens at most.")
         model.name_or_path = base.name  # peft keeps it; a path would be this machine's
         torch_library().manual_seed(seed)
-        how = peft.LoraConfig(
+        config = peft.LoraConfig(
             r=rank, lora_alpha=SCALING * rank, target_modules="all-linear", task_type="CAUSAL_LM", lora_dropout=0.0
         )
         with quiet():
-            return cls(peft.get_peft_model(model, how), tokenizer, base, longest, levels, precision)
+            return cls(peft.get_peft_model(model, config), tokenizer, base, longest, levels, precision)
 
     @classmethod
     def open(cls, folder: Path, file: ScorerFile) -> CausalNetwork:
@@ -97,12 +97,12 @@ class CausalNetwork:
         each in a list of one. Padding changes a rationale only if two tokens are almost equally likely."""
         encoded = [self._cut(tokens, self.longest - most) for tokens in self._encoded(asked)]
         order = sorted(range(len(encoded)), key=lambda place: len(encoded[place]))
-        by_place: dict[int, list[Rationale]] = {}
+        rationales: dict[int, list[Rationale]] = {}
         for begin in range(0, len(order), WRITTEN_AT_ONCE):
             places = order[begin : begin + WRITTEN_AT_ONCE]
             written = self._generated([encoded[place] for place in places], most, do_sample=False)
-            by_place |= {place: [rationale] for place, rationale in zip(places, written, strict=True)}
-        return [by_place[place] for place in range(len(encoded))]
+            rationales |= {place: [rationale] for place, rationale in zip(places, written, strict=True)}
+        return [rationales[place] for place in range(len(encoded))]
 
     def sample(self, asked: Sequence[Message], most: int, count: int, seed: int) -> list[Rationale]:
         """Draw ``count`` rationales for one conversation at temperature 1, else as :meth:`write`."""
@@ -113,17 +113,17 @@ class CausalNetwork:
     def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
         """Return each rationale's log-probability and tokens, end of turn included; (rationales, 2), on the
         processor."""
-        before = self._encoded([asked for asked, _ in written])
-        said = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
-        said = [[*each[: self.longest // 2], *self._ends[:1]] for each in said]
+        prompts = self._encoded([asked for asked, _ in written])
+        replies = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
+        replies = [[*each[: self.longest // 2], *self._ends[:1]] for each in replies]
         encoded = [
-            [*self._cut(one, self.longest - len(other)), *other] for one, other in zip(before, said, strict=True)
+            [*self._cut(one, self.longest - len(other)), *other] for one, other in zip(prompts, replies, strict=True)
         ]
 
         def read(places: list[int]) -> Any:
             ids, mask = self._padded([encoded[place] for place in places])
-            counts = self._torch.tensor([len(said[place]) for place in places], device=self.device)
-            most = max(len(said[place]) for place in places)
+            counts = self._torch.tensor([len(replies[place]) for place in places], device=self.device)
+            most = max(len(replies[place]) for place in places)
             logits = self._logits(ids, mask, most + 1)[:, :-1]
             found = self._torch.log_softmax(logits, dim=-1).gather(-1, ids[:, -most:, None])[:, :, 0]
             is_said = self._torch.arange(most, device=self.device) >= most - counts[:, None]
@@ -190,11 +190,11 @@ class CausalNetwork:
 
     def _read(self, encoded: Sequence[list[int]], read: Callable[[list[int]], Any]) -> Any:
         """Read texts of similar length together; more than ``AT_ONCE`` texts are checkpointed in training."""
-        again = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
+        checkpoint = import_optional("torch.utils.checkpoint", "train", "torch").checkpoint
         trained = self._model.training
 
         def some(places: list[int]) -> Any:
-            return again(read, places, use_reentrant=False) if trained and len(encoded) > AT_ONCE else read(places)
+            return checkpoint(read, places, use_reentrant=False) if trained and len(encoded) > AT_ONCE else read(places)
 
         with self._torch.set_grad_enabled(trained):
             return by_length([len(each) for each in encoded], AT_ONCE, some)
@@ -222,7 +222,7 @@ class CausalNetwork:
     def _generated(self, encoded: Sequence[list[int]], most: int, **how: Any) -> list[Rationale]:
         """Generate after each text, up to the end of the turn or ``most`` tokens."""
         configuration = import_optional("transformers", "train", "transformers").GenerationConfig
-        was, trained = self._model.generation_config, self._model.training
+        previous, trained = self._model.generation_config, self._model.training
         ids, mask = self._padded(encoded)
         drawn = {"top_k": 0, "top_p": 1.0} if how["do_sample"] else {}
         wanted = configuration(
@@ -235,7 +235,7 @@ class CausalNetwork:
             with quiet(), self._torch.no_grad():
                 generated = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=wanted)
         finally:
-            self._model.get_base_model().generation_config = was
+            self._model.get_base_model().generation_config = previous
             self._model.train(trained)
         return [self._written(tokens) for tokens in generated[:, ids.shape[1] :].tolist()]
 
@@ -282,13 +282,13 @@ def _load(base: Base, precision: Precision) -> tuple[Any, Any]:
         import_optional("gguf", "train", "gguf")
     # A GGUF file's matrices stay in float32, because they are compared with the file when it is written again.
     halves = precision == "bfloat16" and base.file is None
-    several: dict[str, Any] = {"device_map": "auto"} if torch.cuda.device_count() > 1 else {}
-    given = base.given | several | {"dtype": torch.bfloat16 if halves else torch.float32}
+    placement: dict[str, Any] = {"device_map": "auto"} if torch.cuda.device_count() > 1 else {}
+    given = base.given | placement | {"dtype": torch.bfloat16 if halves else torch.float32}
 
     def both(use: Any) -> tuple[Any, Any]:
         tokenizer = use.AutoTokenizer.from_pretrained(base.place, **base.given)
         model = use.AutoModelForCausalLM.from_pretrained(base.place, **given)
-        return model if several else model.to(device()), tokenizer
+        return model if placement else model.to(device()), tokenizer
 
     model, tokenizer = load(both, base.name, "a causal language model")
     if not tokenizer.chat_template:

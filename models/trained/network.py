@@ -209,11 +209,11 @@ def start_network(
     questions on an output at once, another encoder reads one question at a time; both get a head of ``levels``. A
     causal base gets LoRA matrices of ``rank``, and says a level in one token. Raises InputError for a base that cannot
     be trained or has no token for a level, and MissingExtraError without a package."""
-    how: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
-    how["precision"] = None if precision == "float32" else precision
+    options: dict[str, Any] = {"levels": levels, "longest": longest, "seed": seed}
+    options["precision"] = None if precision == "float32" else precision
     if base.is_causal:
-        return CausalNetwork.start(base, rank=rank, **how)
-    return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(base, **how)
+        return CausalNetwork.start(base, rank=rank, **options)
+    return _encoder("shared-encoder" if base.is_bert else "cross-encoder").start(base, **options)
 
 
 def open_network(folder: Path, file: ScorerFile) -> Network:

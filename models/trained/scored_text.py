@@ -153,14 +153,14 @@ def inputs_of(rows: Sequence[SharedRow], questions: int) -> dict[str, NDArray[An
     its question. Rows are filled up with token 0, which no other token sees."""
     width = max(len(row.tokens) for row in rows)
     parts = _filled([row.parts for row in rows], width, NOTHING)
-    own = parts[:, None, :] == np.arange(1, questions + 1)[:, None]
+    membership = parts[:, None, :] == np.arange(1, questions + 1)[:, None]
     seen = (parts[:, None, :] == OUTPUT) | (parts[:, None, :] == parts[:, :, None])
     return {
         "input_ids": _filled([row.tokens for row in rows], width, 0),
         "position_ids": _filled([row.positions for row in rows], width, 0),
         "token_type_ids": _filled([row.types for row in rows], width, 0),
         "attention_mask": seen[:, None],
-        "shares": (own / np.maximum(own.sum(-1, keepdims=True), 1)).astype(np.float32),
+        "shares": (membership / np.maximum(membership.sum(-1, keepdims=True), 1)).astype(np.float32),
     }
 
 

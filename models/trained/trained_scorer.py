@@ -101,11 +101,11 @@ class TrainedScorer:
     def _read(self, texts: list[ScoredText]) -> list[_Said]:
         if self._network is None:
             self._network = self._opened()
-        network, most = self._network, self._file.rationale_tokens
-        if most is None:
+        network, limit = self._network, self._file.rationale_tokens
+        if limit is None:
             levels, rationales = network.levels(texts), [""] * len(texts)
         else:
-            levels, rationales = cast("CausalNetwork", network).levels_after_rationales(texts, most)
+            levels, rationales = cast("CausalNetwork", network).levels_after_rationales(texts, limit)
         expected = expected_scores(levels.tolist())
         return [
             (round(self._file.calibrated(p), DIGITS), min(tokens, network.longest), rationale)
@@ -130,12 +130,12 @@ class TrainedScorer:
             return open_network(folder, file)
         except MissingExtraError as error:
             if (folder / GGUF_FILE).is_file():
-                instead = f"ask its GGUF file: --model local/{folder / GGUF_FILE}"
+                advice = f"ask its GGUF file: --model local/{folder / GGUF_FILE}"
             elif file.kind == "shared-encoder":
-                instead = f"run the `askance train` that made it again with --onnx: {ONNX_FILE} is read without torch."
+                advice = f"run the `askance train` that made it again with --onnx: {ONNX_FILE} is read without torch."
             else:
                 raise
-            raise InputError(f"{error}, or {instead}") from None
+            raise InputError(f"{error}, or {advice}") from None
 
 
 def expected_scores(levels: list[list[float]]) -> list[float]:

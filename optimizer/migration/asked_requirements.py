@@ -183,7 +183,7 @@ async def with_questions(
 ) -> WrittenRequirements:
     """Add questions about the clauses that no check decides and about people's comments. The remarks name each clause
     without a usable question. Raises the gateway's error where every further call would fail, too."""
-    clauses, left = written.to_ask[: source.most], written.to_ask[source.most :]
+    clauses, extra_clauses = written.to_ask[: source.most], written.to_ask[source.most :]
     checked = {each.clause for each in written.criteria}
     comments = _different([each.text for example in development for each in example.comment], source)
     task = next(iter(clauses_of(prompt_text(prompt))), "")  # the first clause mostly says what is to be written
@@ -210,8 +210,8 @@ async def with_questions(
         fields = {"id": f"content-{place + 1}", "text": draft.text, "good": draft.good, "dimension": "content"}
         origin = "person" if words in comments else "clause"
         found = found.added([Question.model_validate(fields | {"clause": words, "from": origin})])
-    if left:
-        note = f"{count(len(left), 'clause')} beyond --max-requirements {source.most} had no questions."
+    if extra_clauses:
+        note = f"{count(len(extra_clauses), 'clause')} beyond --max-requirements {source.most} had no questions."
         found = replace(found, notes=(*found.notes, note))
     return found
 
@@ -257,13 +257,13 @@ async def with_contrast(
     sides = {"": _written(development), **{name: _written(examples) for name, examples in new.items()}}
     total = sum(map(len, sides.values()))
     source.watcher.phase(f"telling what {count(total, 'output')} do", total)
-    of_side = {}
+    side_kinds = {}
     for name, examples in sides.items():
-        of_side[name] = await all_together(examples, kinds, WORKERS) if examples else []
+        side_kinds[name] = await all_together(examples, kinds, WORKERS) if examples else []
     found = written
     for name in new:
         known = [each.text for each in found.criteria if each.origin != "contract"]
-        found = found.added(_contrasts(of_side[""], of_side[name], known, source.embedder, len(found.criteria)))
+        found = found.added(_contrasts(side_kinds[""], side_kinds[name], known, source.embedder, len(found.criteria)))
     return found
 
 

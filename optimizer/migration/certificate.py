@@ -146,13 +146,13 @@ class Tested:
         before = (self.before or self.after).passed
         for place, name in enumerate(self.old.requirements):
             old, new = self.old.passed[:, place], self.after.passed[:, place]
-            both = np.isfinite(old) & np.isfinite(new)
+            has_both = np.isfinite(old) & np.isfinite(new)
             yield RequirementRates(
                 requirement=name,
-                old=_share(old[both]),
-                before=_share(before[both, place]),
-                after=_share(new[both]),
-                n=int(both.sum()),
+                old=_share(old[has_both]),
+                before=_share(before[has_both, place]),
+                after=_share(new[has_both]),
+                n=int(has_both.sum()),
             )
 
 
@@ -188,11 +188,11 @@ def guarded(decision: MigrationDecision, second: MigrationDecision | None, name:
 def _counted(checklist: Checklist, verdicts: Sequence[Verdict]) -> Checklist:
     """Return the requirements that count: those with a weight, and the checks that the user's own checker made."""
     known = {each.id for each in checklist.questions}
-    own = dict.fromkeys(each.question for each in verdicts if each.question not in known)
-    further = [
-        ComputedCheck(id=name, text=f"Does the output pass '{name}'?", kind="checker", value=name) for name in own
+    names = dict.fromkeys(each.question for each in verdicts if each.question not in known)
+    checks = [
+        ComputedCheck(id=name, text=f"Does the output pass '{name}'?", kind="checker", value=name) for name in names
     ]
-    kept: list[Question] = [*(each for each in checklist.questions if each.weight > 0), *further]
+    kept: list[Question] = [*(each for each in checklist.questions if each.weight > 0), *checks]
     return Checklist.model_validate({"questions": kept})
 
 
@@ -271,11 +271,11 @@ def content_lines(name: str, target: TargetRecord) -> Iterator[str]:
     """Yield a sentence where measures of the new outputs' content are worse beyond chance."""
     worse = [each for each in target.content if each.is_worse]
     if worse:
-        said = "; ".join(
+        comparisons = "; ".join(
             f"{each.text} {Figure(each.old.value, form='.3g')} before, {Figure(each.after.value, form='.3g')} now"
             for each in worse
         )
-        yield f"{name}, content as code measures it (decides nothing; read some outputs): {said}."
+        yield f"{name}, content as code measures it (decides nothing; read some outputs): {comparisons}."
 
 
 WORDS: dict[CertificateDecision, str] = {"adopt": "adopt", "not_yet": "not yet", "undecided": "undecided"}
@@ -348,27 +348,32 @@ def decisions(certificate: CertificateRecord) -> list[str]:
 
 def target_rows(certificate: CertificateRecord) -> Iterator[dict[str, Any]]:
     """Yield one row a target, short enough for a terminal."""
-    for name, each in certificate.targets.items():
-        yield {"target": name, "decision": WORDS[each.decision]} | {
-            **{name: share and Figure(share.value, form=".3f") for name, share in each.pass_rate},
-            "contract": None if each.contract is None else Figure(each.contract.after.value, form=".0%"),
-            "price": None if each.price_per_output is None else money(each.price_per_output),
+    for name, target in certificate.targets.items():
+        yield {"target": name, "decision": WORDS[target.decision]} | {
+            **{name: share and Figure(share.value, form=".3f") for name, share in target.pass_rate},
+            "contract": None if target.contract is None else Figure(target.contract.after.value, form=".0%"),
+            "price": None if target.price_per_output is None else money(target.price_per_output),
         }
 
 
 def _next_steps(certificate: CertificateRecord, run: Path | None) -> Iterator[str]:
     """Yield what a reader does next, by decision."""
-    where = Path() if run is None else run
-    by: dict[str, list[str]] = {}
+    folder = Path() if run is None else run
+    names: dict[str, list[str]] = {}
     for name, each in certificate.targets.items():
-        by.setdefault(each.decision, []).append(name)
-    for name in by.get("adopt", ()):
-        yield f"Next for {name}: use {where / certificate.targets[name].prompt}, with the settings in certificate.json."
-    if "not_yet" in by:
-        yield f"Next for {', '.join(by['not_yet'])}: read what is still worse, case by case, in {where / 'report.html'}."
-    for name in by.get("undecided", ()):
+        names.setdefault(each.decision, []).append(name)
+    for name in names.get("adopt", ()):
+        yield (
+            f"Next for {name}: use {folder / certificate.targets[name].prompt}, with the settings in certificate.json."
+        )
+    if "not_yet" in names:
+        yield (
+            f"Next for {', '.join(names['not_yet'])}: read what is still worse, case by case, "
+            f"in {folder / 'report.html'}."
+        )
+    for name in names.get("undecided", ()):
         needed = certificate.targets[name].needed
         more = "more test rows" if needed is None else f"about {count(needed, 'test row')}"
         yield f"Next for {name}: migrate again with {more} and another --run; until then the old model is the safer choice."
-    if "adopt" in by and certificate.kind == "generator":
-        yield f"Look again later: askance migrate --verify {as_typed(where)}"
+    if "adopt" in names and certificate.kind == "generator":
+        yield f"Look again later: askance migrate --verify {as_typed(folder)}"

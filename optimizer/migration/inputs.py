@@ -218,14 +218,14 @@ def kind_of(
             "--kind judge, or give the --checklist of a judge."
         )
     if kind is not None and found is not None and kind != found:
-        why = (
+        reason = (
             "there is a checklist"
             if checklist is not None
             else "there is no prompt"
             if prompt is None
             else ("it shows the output" if found == "judge" else "it does not show the output")
         )
-        raise InputError(f"kind: this prompt is a {found}'s, as {why}.")
+        raise InputError(f"kind: this prompt is a {found}'s, as {reason}.")
     return cast('Literal["generator", "judge"]', kind or found)
 
 
@@ -284,12 +284,12 @@ def _by_name(writers: Sequence[str | Model], source: str | Model) -> dict[str, s
     found: dict[str, str | Model] = {}
     if not writers:
         raise InputError("--target is needed: the model that the prompt moves to.")
-    for each in writers:
-        name = model_name(each)
+    for writer in writers:
+        name = model_name(writer)
         refuse_shared_folder(name, found)
         if name == model_name(source):
             raise InputError(f"target: '{name}' is the source too; name another model.")
-        found[name] = each
+        found[name] = writer
     return found
 
 
@@ -318,7 +318,11 @@ def read_migration(run: RunDirectory, options: Mapping[str, Any]) -> WriterMigra
     examples, _, prompts = run.read_inputs()
     known = {name: value for name, value in config.items() if name in WriterMigrationOptions.model_fields}
     settings = parse_options(WriterMigrationOptions, known | dict(options), f"{run.path}/config.yaml", kept=True)
-    how: dict[str, Any] = {"version": settings.generator_version, "timeout": settings.timeout, "folder": run.began_in}
+    writer_options: dict[str, Any] = {
+        "version": settings.generator_version,
+        "timeout": settings.timeout,
+        "folder": run.began_in,
+    }
     inputs = run.path / "inputs"
     questions, schema = inputs / "judge_questions.yaml", inputs / "schema.json"
     judge = None
@@ -329,8 +333,8 @@ def read_migration(run: RunDirectory, options: Mapping[str, Any]) -> WriterMigra
     return WriterMigration(
         examples,
         prompts["prompt"],
-        source if source == RECORDED else writer_of(source, **how),
-        {name: writer_of(name, **how) for name in config["targets"]},
+        source if source == RECORDED else writer_of(source, **writer_options),
+        {name: writer_of(name, **writer_options) for name in config["targets"]},
         judge,
         config.get("second_judge"),
         None,

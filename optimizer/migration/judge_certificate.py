@@ -59,9 +59,9 @@ class AgreementMeasure:
 
     def table(self, judge: SeenJudge, old: SeenJudge, *, development: bool = False) -> PassTable:
         """Return agreement by example and dimension, or by example and question; on test or on development."""
-        seen, theirs = (each.development if development else each.test for each in (judge, old))
+        seen, old_seen = (each.development if development else each.test for each in (judge, old))
         if self.targets.kind != "human" and self.old is not None:
-            columns = same_answers(self.old, theirs, seen)
+            columns = same_answers(self.old, old_seen, seen)
         elif self.labels is not None:
             columns = {self._whole: self._as_labelled(judge.development, seen, self.labels)}
         else:
@@ -75,34 +75,34 @@ class AgreementMeasure:
 
     def _as_labelled(self, development: Observation, seen: Observation, labels: PassLabels) -> Column:
         fitted = threshold_for(development.scores, development.examples, self.targets, labels).value
-        mine = [self.targets.score(each) for each in seen.scores]
+        scores = [self.targets.score(each) for each in seen.scores]
         said = labels.of(each.example for each in seen.scores)
         return [
             None if score is None or label is None else float(passes(np.array(score), fitted) == bool(label))
-            for score, label in zip(mine, said, strict=True)
+            for score, label in zip(scores, said, strict=True)
         ]
 
     def _near(self, dimension: str, scores: Sequence[ExampleScore]) -> Column:
         wanted = [self.targets.wanted[each.example].get(dimension) for each in scores]
-        mine = [self.targets.dimension_score(each, dimension) for each in scores]
+        judge_scores = [self.targets.dimension_score(each, dimension) for each in scores]
         return [
             None if score is None or other is None else 1.0 - abs(score - other)
-            for score, other in zip(mine, wanted, strict=True)
+            for score, other in zip(judge_scores, wanted, strict=True)
         ]
 
 
 def same_answers(checklist: Checklist, old: Observation, new: Observation) -> dict[str, Column]:
     """Return by question that counts: 1 where both judges give the good answer or both the other one, else 0. The new
     judge may be asked the question in other words and with the opposite polarity."""
-    theirs = SaidGood.of(checklist, old.verdicts, new.examples).answers
-    mine = SaidGood.of(new.checklist or checklist, new.verdicts, new.examples).answers
+    old_answers = SaidGood.of(checklist, old.verdicts, new.examples).answers
+    new_answers = SaidGood.of(new.checklist or checklist, new.verdicts, new.examples).answers
     return {
         each.id: [
             None if a is None or b is None else float(a == b)
-            for a, b in zip(theirs[each.id], mine[each.id], strict=True)
+            for a, b in zip(old_answers[each.id], new_answers[each.id], strict=True)
         ]
         for each in checklist.asked
-        if each.weight > 0 and each.id in mine
+        if each.weight > 0 and each.id in new_answers
     }
 
 
@@ -143,7 +143,7 @@ class JudgesCompared:
         tables = {name: self.measure.table(each, self.old) for name, each in sides.items()}
         change = PassChange(tables["old"], tables["after"])
         found = decide(change, options.max_loss, options.certificate_level, documents(examples))
-        far = options.margin - 1e-9  # a change of the margin itself counts, in spite of rounding
+        threshold = options.margin - 1e-9  # a change of the margin itself counts, in spite of rounding
         spent = self.best.test.spent
         rates = {name: mean_record(table, documents(examples)) for name, table in tables.items()}
         return TargetRecord(
@@ -157,8 +157,8 @@ class JudgesCompared:
             difference=share_record(found.limits),
             by_requirement=self._by_question(),
             worst=found.worse,
-            regressions=_examples_where(change, change.changes <= -far),
-            gains=_examples_where(change, change.changes >= far),
+            regressions=_examples_where(change, change.changes <= -threshold),
+            gains=_examples_where(change, change.changes >= threshold),
             price_per_output=None if spent is None or spent.cost_usd is None else spent.cost_usd / spent.outputs,
             tokens_per_output=None if spent is None else spent.tokens / spent.outputs,
         )

@@ -112,8 +112,8 @@ async def prepared_migration(asking: MigrationPart, *, yes: bool, ask_first: boo
     migration, run, watcher = asking.migration, asking.run, asking.watcher
     options = migration.options
     size = len(migration.splits().test)
-    how: dict[str, Any] = {"max_loss": options.max_loss, "level": options.certificate_level}
-    power = power_lines(size, **how)
+    limits: dict[str, Any] = {"max_loss": options.max_loss, "level": options.certificate_level}
+    power = power_lines(size, **limits)
     watcher.say(power_said(power[0], options.max_loss))
     async with asking.open() as (models, gateway):
         migration = await _with_old_outputs(migration, run, watcher, models, gateway)
@@ -147,7 +147,7 @@ async def prepared_migration(asking: MigrationPart, *, yes: bool, ask_first: boo
             run.write(f"inputs/{REQUIREMENTS_FILE}", dump_checklist(checklist))
         for name, verdicts in judged.items():
             differences = Tested.of(development, checklist, old.verdicts, None, verdicts).change.differences()
-            measured = power_lines(size, development=differences, documents=documents(development), **how)[1:]
+            measured = power_lines(size, development=differences, documents=documents(development), **limits)[1:]
             for line in measured:
                 watcher.say(f"{name}: {power_said(line, options.max_loss)}")
             power = [*power, *measured]
@@ -163,16 +163,17 @@ async def _with_old_outputs(
         writer = old_writer(migration, gateway, source)
         watcher.phase(f"{source.name} writes the old outputs", len(migration.examples))
         written = await writer.generate(migration.examples, watcher.advance)
-        there = [each.example for each in written if each.error is None]
-        if len(there) < migration.options.min_coverage * len(written):
-            why = next(each.error for each in written if each.error is not None)
+        examples = [each.example for each in written if each.error is None]
+        if len(examples) < migration.options.min_coverage * len(written):
+            problem = next(each.error for each in written if each.error is not None)
             raise CoverageError(
-                f"Only {len(there)} of {count(len(written), 'old output')} could be written, less than --min-coverage "
-                f"{migration.options.min_coverage:.1%}: {why} To ask again: askance resume {as_typed(run.path)}"
+                f"Only {len(examples)} of {count(len(written), 'old output')} could be written, less than "
+                f"--min-coverage {migration.options.min_coverage:.1%}: {problem} To ask again: "
+                f"askance resume {as_typed(run.path)}"
             )
-        if len(there) < len(written):
-            watcher.say(f"{len(written) - len(there)} old outputs could not be written; these examples are left out")
-        migration = replace(migration, examples=there)
+        if len(examples) < len(written):
+            watcher.say(f"{len(written) - len(examples)} old outputs could not be written; these examples are left out")
+        migration = replace(migration, examples=examples)
     version = RECORDED if migration.source == RECORDED else migration.prompt.hash
     rows = (each.model_dump(mode="json", include={"id", "input", "output"}) for each in migration.examples)
     lines = (json.dumps({**row, "version": version}, ensure_ascii=False) + "\n" for row in rows)

@@ -111,17 +111,17 @@ def _verdicts(example: Example, place: str, given: Mapping[str, Any], checklist:
 
 
 def _verdict(example: str, question: str, place: str, said: Any) -> Verdict:
-    by = (example, question, RECORDED, RECORDED)
+    identity = (example, question, RECORDED, RECORDED)
     said = _WORDS.get(said.strip().lower(), said) if isinstance(said, str) else said
     if said is None:
-        return Verdict(*by, None, status="abstained")
+        return Verdict(*identity, None, status="abstained")
     if isinstance(said, bool):
-        return Verdict(*by, said, float(said), "hard")
+        return Verdict(*identity, said, float(said), "hard")
     if not isinstance(said, (int, float)) or not 0 <= said <= 1:
         raise InputError(
             f"{_IN_DATA}: {place}: true, false, yes, no or P(yes) from 0 to 1 is needed, not {said!r:.40}."
         )
-    return Verdict(*by, said >= 0.5, float(said), "logprob")
+    return Verdict(*identity, said >= 0.5, float(said), "logprob")
 
 
 def _form(values: Sequence[Any], options: MigrateOptions) -> Reads:

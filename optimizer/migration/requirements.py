@@ -79,14 +79,14 @@ class WrittenRequirements:
 
     def added(self, criteria: Iterable[Question]) -> WrittenRequirements:
         """Return the requirements with further ones. A requirement whose id is taken gets a number."""
-        taken, new = {each.id for each in self.criteria}, list[Question]()
-        for each in criteria:
-            name, number = each.id, 1
+        taken, new = {question.id for question in self.criteria}, list[Question]()
+        for question in criteria:
+            name, number = question.id, 1
             while name in taken:
                 number += 1
-                name = f"{each.id}-{number}"
+                name = f"{question.id}-{number}"
             taken.add(name)
-            new.append(each if name == each.id else each.model_copy(update={"id": name}))
+            new.append(question if name == question.id else question.model_copy(update={"id": name}))
         return replace(self, criteria=(*self.criteria, *new))
 
 
@@ -107,38 +107,38 @@ def free_requirements(
     text = prompt_text(prompt)
     keys = keys_of(json_values(outputs))
     stated = stated_rules(text, keys)
-    of_clauses = [supported(rule.check, outputs) for rule in _once(stated)]
-    of_outputs: list[ComputedCheck] = []
+    clause_checks = [supported(rule.check, outputs) for rule in _once(stated)]
+    output_checks: list[ComputedCheck] = []
     for each in found_rules(outputs):
         if each.id == "keys" and any(own.kind == "schema" for own in checks):
             continue  # the user's own schema covers the keys
         if each.id == "keys":
-            of_outputs += _by_key(each, key_clauses(text, keys), outputs)
-        elif not _is_decided(each.id, {rule.id for rule in of_clauses}):
-            of_outputs.append(each)
+            output_checks += _by_key(each, key_clauses(text, keys), outputs)
+        elif not _is_decided(each.id, {rule.id for rule in clause_checks}):
+            output_checks.append(each)
     if written and all(REPLAYED in each.metadata for each in written):
-        of_outputs += parity_rules(outputs)
-    of_person = [_of_person(each, written) for each in checks]
+        output_checks += parity_rules(outputs)
+    user_checks = [_of_person(each, written) for each in checks]
     learned = () if judge_questions is None else judge_questions.questions
-    of_judge = [each.model_copy(update={"origin": each.origin or "judge"}) for each in learned]
+    judge_criteria = [each.model_copy(update={"origin": each.origin or "judge"}) for each in learned]
     decided = {rule.check.clause for rule in stated if rule.is_all}
     found = WrittenRequirements(
         (),
         to_ask=tuple(clause for clause in dict.fromkeys(clauses_of(text)) if clause not in decided),
         notes=tuple(
             f"The check '{each.id}' of your own is kept by {percent(each.support)} of the old outputs."
-            for each in of_person
+            for each in user_checks
             if each.support is not None and each.support < 1
         ),
         like=judge_questions,
     )
-    found = found.added([*of_judge, *of_clauses, *of_outputs, *of_person])
-    not_cut = cut_check(found.criteria, outputs)
+    found = found.added([*judge_criteria, *clause_checks, *output_checks, *user_checks])
+    end_check = cut_check(found.criteria, outputs)
     # an output that is no JSON fails other checks already, and was not ended by a schema
     return (
         found
-        if not_cut is None
-        else found.added([supported(not_cut, [each for each in outputs if json_values([each])])])
+        if end_check is None
+        else found.added([supported(end_check, [each for each in outputs if json_values([each])])])
     )
 
 
@@ -208,15 +208,18 @@ def _by_key(found: ComputedCheck, clauses: Sequence[KeyClause], outputs: Sequenc
     """Yield a check of all keys that outputs have, without the limits that clauses set on single keys, and one check
     for each of these keys: an output that breaks the limit of one key may keep all others."""
     schema = json.loads(found.value or "")
-    own = [each for each in clauses if part_of(schema, each.key) is not None]
-    named, optional = [each.key for each in own], [each.key for each in own if not each.is_required]
+    schema_clauses = [each for each in clauses if part_of(schema, each.key) is not None]
+    named, optional = (
+        [each.key for each in schema_clauses],
+        [each.key for each in schema_clauses if not each.is_required],
+    )
     whole = without_parts(schema, named, optional)
-    is_stated = bool(own) and set(whole.get("required", ())) <= set(named)
-    clause = "\n".join(each.clause for each in own) if is_stated else None
+    is_stated = bool(schema_clauses) and set(whole.get("required", ())) <= set(named)
+    clause = "\n".join(each.clause for each in schema_clauses) if is_stated else None
     yield _of_clause(
         "keys", whole, clause, outputs, "Does the output have the right keys, each with its kind of value?"
     )
-    for each in own:
+    for each in schema_clauses:
         part = with_part(whole, each.key, each.part(part_of(schema, each.key) or {}))
         said = f'Is "{each.key}" in the output as the prompt says?'
         yield _of_clause(f"key_{each.key}", part or {}, each.clause, outputs, said)

@@ -335,10 +335,10 @@ async def _written_anew(
         async with session(options, store, watcher.say) as (models, gateway):
             watcher.watch(gateway.budget)
             watcher.phase(f"{name} writes the test outputs anew", len(examples))
-            how = options.max_output_tokens, options.generator_temperature, options.seed
+            sampling = options.max_output_tokens, options.generator_temperature, options.seed
             writing = writing_beside(prompt_file(directory)) or AS_THE_RUN
             target = migration.targets[name]
             model = models.get(target) if writing.thinking is None else models.with_thinking(target, writing.thinking)
             kind = ReplayingGenerator if options.replay else Generator
-            writer = kind(gateway, model, prompt, *how, prompt_name=migration.prompt_name, writing=writing)
+            writer = kind(gateway, model, prompt, *sampling, prompt_name=migration.prompt_name, writing=writing)
             return await writer.generate(examples, watcher.advance)

@@ -198,13 +198,13 @@ class Align:
         signal = HumanSignal(
             targets, context.splits.development, judge, threshold=options.disagreement_threshold, **how
         )
-        again = None
+        rewriter = None
         pairs = decided_pairs(job.examples) if are_pairs(job.examples) else None
         if options.regenerate_questions:
             writes = context.helper("writer", model)
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
-            again = QuestionsAgain(writer, job.questions.dimensions, context.events)
-        set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, again)
+            rewriter = QuestionsAgain(writer, job.questions.dimensions, context.events)
+        set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, rewriter)
         set_up = replace(set_up, known_facts={**set_up.known_facts, **raters})
         if pairs is not None:
             told = PairYardstick(pairs, options.resamples, options.seed)
@@ -280,11 +280,11 @@ def _examples_step(
 ) -> ShowExamples:
     """Return the step that shows the judge examples. Beside other steps it tries only fixed examples."""
     options = context.job.options_as(AlignOptions)
-    alone = options.update == "examples"
-    modes: Sequence[ShowMode] = ("fixed", "retrieved") if alone else ("fixed",)
+    is_alone = options.update == "examples"
+    modes: Sequence[ShowMode] = ("fixed", "retrieved") if is_alone else ("fixed",)
     means = context.splits.development, context.embedder, context.events
     return ShowExamples(
-        *(subject, signal, targets, yardstick, *means), options.shown_examples, modes, options.soft, alone
+        *(subject, signal, targets, yardstick, *means), options.shown_examples, modes, options.soft, is_alone
     )
 
 
@@ -312,25 +312,28 @@ def learner(context: RunContext, subject: JudgeSubject, targets: Targets, helper
         _finder(context, subject, targets, helper, part, mode) for part in (splits.development, splits.validation)
     )
     mirror.beside = finder
-    every, same_judge = [*splits.development, *splits.validation], context.job.is_same_judge
-    again = earlier.waiting(every, same_judge=same_judge) if earlier is not None else ()
-    for each, part, name in ((finder, splits.development, "development"), (mirror, splits.validation, "validation")):
-        each.waiting = _of(part, name, again)
+    examples, same_judge = [*splits.development, *splits.validation], context.job.is_same_judge
+    waiting = earlier.waiting(examples, same_judge=same_judge) if earlier is not None else ()
+    for side_finder, part, name in (
+        (finder, splits.development, "development"),
+        (mirror, splits.validation, "validation"),
+    ):
+        side_finder.waiting = _of(part, name, waiting)
         if earlier is not None and same_judge:
-            each.dropped = earlier.remembered.dropped
+            side_finder.dropped = earlier.remembered.dropped
         if context.remembering is not None:
             of_memory = context.remembering.candidates(options.max_questions)
             texts, noun = _texts_beside(context.job), noun_of(context.job.questions)
             # a memory does not keep what a question looks at
             seen = [one.but(sees=looks_at(one.text, texts, noun)) for one in of_memory]
-            each.waiting = [*each.waiting, *seen]
-            each.removed = context.remembering.removed_questions
+            side_finder.waiting = [*side_finder.waiting, *seen]
+            side_finder.removed = context.remembering.removed_questions
     table = _measures(context, aligning)
-    both = _chooser(context, subject, targets, every, mode, parts=2)
-    for chooser in (finder.chooser, mirror.chooser, both):
+    joint_chooser = _chooser(context, subject, targets, examples, mode, parts=2)
+    for chooser in (finder.chooser, mirror.chooser, joint_chooser):
         chooser.table = table
     mender = QuestionMender(context.gateway, context.helper("note_taker", helper), seed=options.seed)
-    return QuestionLearner(subject, finder, mirror, both, events, options.soft, crossed, mender)
+    return QuestionLearner(subject, finder, mirror, joint_chooser, events, options.soft, crossed, mender)
 
 
 def _measures(context: RunContext, options: AlignOptions) -> MeasureTable:
@@ -356,23 +359,23 @@ def _finder(
     read, contrasted = (earlier.comments_read(examples), earlier.contrasted(examples)) if earlier else ((), ())
     texts = _texts_beside(job)
     recurring = recurring_names(said.text for each in examples for said in each.comment)
-    how: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
-    beside = options.max_iterations > 1
+    reader_options: dict[str, Any] = {"seed": options.seed, "recurring": recurring}
+    has_more_rounds = options.max_iterations > 1
     # people name another model as writer because it is stronger
     is_another = taker.identity != context.model("model").identity
     comments = CommentProposer(
-        CommentReader(*writer, **how, texts=texts),
-        BesideReader(*writer, **how) if beside else None,
-        Generaliser(*writer, **how),
+        CommentReader(*writer, **reader_options, texts=texts),
+        BesideReader(*writer, **reader_options) if has_more_rounds else None,
+        Generaliser(*writer, **reader_options),
         examples,
         context.embedder,
         events,
         most,
         workers,
         read,
-        RelationReader(*writer, **how, texts=texts) if beside and texts else None,
+        RelationReader(*writer, **reader_options, texts=texts) if has_more_rounds and texts else None,
         texts,
-        RichReader(*writer, **how, texts=texts) if beside and is_another else None,
+        RichReader(*writer, **reader_options, texts=texts) if has_more_rounds and is_another else None,
     )
     kinds = KindProposer(KindReader(*writer, seed=options.seed), examples, targets, events, most, workers, contrasted)
     chooser = _chooser(context, subject, targets, examples, mode)
@@ -393,11 +396,11 @@ def _chooser(
     parts: int = 1,
 ) -> Chooser:
     options = context.job.options_as(AlignOptions)
-    how: dict[str, Any] = {"parts": parts, "mode": mode, "keeps_start": options.keep_questions}
+    chooser_options: dict[str, Any] = {"parts": parts, "mode": mode, "keeps_start": options.keep_questions}
     means = subject, targets, examples, context.events, options.max_questions
     if are_pairs(context.job.examples):
-        return PairChooser(*means, **how, soft=options.soft, seed=options.seed)
-    return Chooser(*means, **how)
+        return PairChooser(*means, **chooser_options, soft=options.soft, seed=options.seed)
+    return Chooser(*means, **chooser_options)
 
 
 def _of(examples: Sequence[Example], part: str, waiting: Sequence[CriterionRecord]) -> list[CriterionRecord]:

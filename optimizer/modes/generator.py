@@ -299,12 +299,12 @@ class GeneratorSubject:
         if checklist is None:
             return ExampleScore(example.id, None, {})
         ids = {each.id for each in checklist.questions}
-        mine = [each for each in verdicts if each.example == example.id and each.question in ids]
+        example_verdicts = [each for each in verdicts if each.example == example.id and each.question in ids]
         soft = self.judge.soft if self.judge else False
-        score = score_examples([example], checklist, mine, soft=soft and self.score_as == "mean")[0]
+        score = score_examples([example], checklist, example_verdicts, soft=soft and self.score_as == "mean")[0]
         if self.score_as == "all" and score.overall is not None:
             weights = checklist.weights(checklist.section_of(example.metadata))
-            counted = (each for each in mine if weights[each.question] > 0 and not each.is_measured)
+            counted = (each for each in example_verdicts if weights[each.question] > 0 and not each.is_measured)
             passed = (checklist.question(each.question).is_good(each.answer) for each in counted)
             return replace(score, overall=float(all(passed)))
         return score
@@ -367,19 +367,21 @@ class FailureSignal:
 
     async def reasons(self, draft: Draft, seen: Observation, disagreements: Sequence[Disagreement]) -> Reasons:
         """Return the judge's or checker's reasons against the output, and people's comments on an earlier output."""
-        theirs: dict[str, str] = {}
+        objections: dict[str, str] = {}
         for verdict in disputed(seen, disagreements):
             if verdict.explanation is not None:
-                theirs[f"{verdict.example}/{verdict.question}"] = verdict.explanation
+                objections[f"{verdict.example}/{verdict.question}"] = verdict.explanation
             elif (judge := self._judge_of(draft, verdict)) is not None:
-                theirs |= await explanations(judge, [verdict], seen.examples)
-        for each in disagreements:
-            checklist = seen.own_checklists.get(each.example, seen.checklist)
-            remarks = self.comments.get(each.example, ())
-            if checklist is not None and (said := told(comments_on(remarks, each.question, checklist))):
+                objections |= await explanations(judge, [verdict], seen.examples)
+        for disagreement in disagreements:
+            checklist = seen.own_checklists.get(disagreement.example, seen.checklist)
+            remarks = self.comments.get(disagreement.example, ())
+            if checklist is not None and (said := told(comments_on(remarks, disagreement.question, checklist))):
                 about = f'People said of an earlier output for this request: "{said}"'
-                theirs[each.key] = f"{theirs[each.key]} {about}" if each.key in theirs else about
-        return Reasons(theirs=theirs)
+                objections[disagreement.key] = (
+                    f"{objections[disagreement.key]} {about}" if disagreement.key in objections else about
+                )
+        return Reasons(theirs=objections)
 
     def _judge_of(self, draft: Draft, verdict: Verdict) -> Evaluator | None:
         """Return the judge that can explain a verdict; None for a checker's verdict, or if no explanation is bought."""
@@ -411,13 +413,13 @@ def effect_facts(
                 before, after = (_passed(asked[name], verdicts, examples) for verdicts in (first, last))
                 resampling = Resampling(documents(examples), options.resamples, seed=options.seed)
                 rates[split] = _effect(before, after, resampling)
-            about: dict[str, Any] = {
+            facts: dict[str, Any] = {
                 "lesson": lesson.id,
                 "text": lesson.text,
                 "requirement": name,
                 "asked": asked[name].criterion,
             }
-            found.append(InstructionRecord.model_validate({**about, **rates}))
+            found.append(InstructionRecord.model_validate({**facts, **rates}))
     return {"instructions": found}
 
 

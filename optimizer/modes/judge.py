@@ -293,8 +293,8 @@ def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[s
     """
     job, splits = context.job, context.splits
     dimensions = human_targets(job.examples, job.questions, job.options.human_scale).dimensions
-    how: dict[str, Any] = {"resamples": job.options.resamples, "seed": job.options.seed}
-    found = agreement_of_raters(job.examples, dimensions, Resampling(documents(job.examples), **how))
+    resampling_options: dict[str, Any] = {"resamples": job.options.resamples, "seed": job.options.seed}
+    found = agreement_of_raters(job.examples, dimensions, Resampling(documents(job.examples), **resampling_options))
     if found is None:
         return {}, {}
     rows = found.by_dimension()
@@ -304,7 +304,7 @@ def raters_of(context: RunContext, rule: Literal["auto"] | Rule) -> tuple[dict[s
     for name in (each for each in dimensions if each in rows):
         columns = rater_columns(splits.development, name)
         if rule == "auto":
-            chosen[name] = choose(columns, Resampling(documents(splits.development), **how))
+            chosen[name] = choose(columns, Resampling(documents(splits.development), **resampling_options))
         else:
             values = {each for column in columns.values() for each in known_ratings(column)}
             if rule == "model" and len(values) > MOST_VALUES:

@@ -143,14 +143,16 @@ class Migrate:
 
     def estimate(self, job: Job, splits: SplitExamples, models: Models, gateway: Gateway) -> Estimate:
         """Estimate the price of source and target, each on the examples that it judges once."""
-        mine = Evaluator(gateway, models.get(job.models["target"]), job.prompt, job.questions, job.options.judging)
+        target_judge = Evaluator(
+            gateway, models.get(job.models["target"]), job.prompt, job.questions, job.options.judging
+        )
         if _is_recorded(job):
-            return mine.estimate(job.examples)
+            return target_judge.estimate(job.examples)
         options = job.options_as(MigrateOptions)
         wants_all = _wants_source_targets(job) or options.words_questions
         judged = job.examples if wants_all else [*splits.development, *splits.test]
-        theirs = _source(job, gateway, models.get(job.models["source"])).estimate(judged)
-        return theirs + mine.estimate(job.examples)
+        source_estimate = _source(job, gateway, models.get(job.models["source"])).estimate(judged)
+        return source_estimate + target_judge.estimate(job.examples)
 
 
 MODE = Migrate()
@@ -258,7 +260,7 @@ async def _parity_facts(
     found: dict[str, dict[str, Any]] = {}
     for split, examples in (("validation", context.splits.validation), ("test", context.splits.test)):
         seen = await source.observe(examples, split)
-        theirs = SaidGood.of(source.judge.checklist, seen.verdicts, examples)
+        source_answers = SaidGood.of(source.judge.checklist, seen.verdicts, examples)
         before, after = (
             SaidGood.of(
                 version.draft.questions,
@@ -267,11 +269,11 @@ async def _parity_facts(
             )
             for version in (outcome.baseline, outcome.best)
         )
-        how: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
-        how["of_scores"] = options.judging.reads is not None
+        parity_options: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
+        parity_options["of_scores"] = options.judging.reads is not None
         found[split] = {
-            "baseline": parity(theirs, before, examples, **how),
-            "best": parity(theirs, after, examples, before=before, **how),
+            "baseline": parity(source_answers, before, examples, **parity_options),
+            "best": parity(source_answers, after, examples, before=before, **parity_options),
         }
     return {"parity": found}
 

@@ -124,14 +124,14 @@ def without_paid(checklist: Checklist | None, examples: Sequence[Example]) -> Ch
     gains |= {each.id: paid for each in checklist.asked if (paid := each.pays_for_repeating) is not None}
     if not gains:
         return checklist
-    left = checklist.of([each for each in checklist.questions if each.id not in gains])
-    if left is None:
+    kept_checklist = checklist.of([each for each in checklist.questions if each.id not in gains])
+    if kept_checklist is None:
         raise InputError(
             f"An output that repeats what it was given pleases all that counts in this checklist "
             f"({paid_for_said(gains)}): tune would teach just that. Give it questions or checks."
         )
     logger.warning("Left out, as an output that repeats what it was given pleases them: %s.", paid_for_said(gains))
-    return left
+    return kept_checklist
 
 
 def schema_beside(prompt: object) -> Path | None:

@@ -184,30 +184,32 @@ def standing(
         documents: The document of each example. Outputs of the same document are compared with each other, because a
             question about the topic of a document tells documents apart and finds nothing in the next one.
     """
-    of_fine = [each for each in fine if each in logits]
-    accepted = np.array([logits[each] for each in of_fine])
-    told = next((each for each in sources if each in logits), None)
-    own = np.array([logits[each] for each in sources or rejected if each in logits])
-    if len(accepted) < FEWEST_OTHERS or not len(own):
+    fine_names = [each for each in fine if each in logits]
+    accepted = np.array([logits[each] for each in fine_names])
+    first_source = next((each for each in sources if each in logits), None)
+    source_logits = np.array([logits[each] for each in sources or rejected if each in logits])
+    if len(accepted) < FEWEST_OTHERS or not len(source_logits):
         return None
     centre, spread = centre_and_spread(accepted)
-    deviations = (own - centre) / spread
-    stands_out, apart = float(deviations.mean()), float(np.sqrt((deviations**2).mean()))
+    deviations = (source_logits - centre) / spread
+    stands_out, distance = float(deviations.mean()), float(np.sqrt((deviations**2).mean()))
     agreed = float(deviations.clip(-MOST_OF_ONE, MOST_OF_ONE).mean())
-    is_mixed = len(own) > 1 and apart >= LEAST_SOURCE and (abs(agreed) < LEAST_SOURCE or agreed * stands_out < 0)
+    is_mixed = (
+        len(source_logits) > 1 and distance >= LEAST_SOURCE and (abs(agreed) < LEAST_SOURCE or agreed * stands_out < 0)
+    )
     is_faint = is_relation and abs(stands_out) < LEAST_SOURCE
-    was_said, support = bool(sources) and not (is_mixed or is_faint), len(own) if sources else 1
-    of_others = [each for each in rejected if each in logits and each != told]
-    others = np.array([logits[each] for each in of_others])
-    groups = ([documents.get(each, each) for each in of_others], [documents.get(each, each) for each in of_fine])
-    if len(others) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
-        return Standing(apart if is_mixed else stands_out, None, was_said=was_said, support=support)
+    was_said, support = bool(sources) and not (is_mixed or is_faint), len(source_logits) if sources else 1
+    other_names = [each for each in rejected if each in logits and each != first_source]
+    other_logits = np.array([logits[each] for each in other_names])
+    groups = ([documents.get(each, each) for each in other_names], [documents.get(each, each) for each in fine_names])
+    if len(other_logits) < (FEWEST_OTHERS if was_said else FEWEST_OTHERS_ALONE):
+        return Standing(distance if is_mixed else stands_out, None, was_said=was_said, support=support)
     if was_said:
-        effect, noise = _effect(others, accepted, groups, 1.0 if stands_out > 0 else -1.0)
+        effect, noise = _effect(other_logits, accepted, groups, 1.0 if stands_out > 0 else -1.0)
         return Standing(stands_out, effect, noise, support=support)
-    sign = max((1.0, -1.0), key=lambda each: _effect(others, accepted, groups, each)[0])
-    effect, noise = _effect(others, accepted, groups, sign)
-    return Standing(sign * (apart if is_mixed else abs(stands_out)), effect, noise, was_said=False, support=support)
+    sign = max((1.0, -1.0), key=lambda each: _effect(other_logits, accepted, groups, each)[0])
+    effect, noise = _effect(other_logits, accepted, groups, sign)
+    return Standing(sign * (distance if is_mixed else abs(stands_out)), effect, noise, was_said=False, support=support)
 
 
 def agreeing(
@@ -229,13 +231,13 @@ def agreeing(
         for each in candidate.sources
         if each in logits
     }
-    left = tuple(each for each in candidate.sources if bad.get(each, least) >= least)
-    if not any(each in bad for each in left):
+    kept_sources = tuple(each for each in candidate.sources if bad.get(each, least) >= least)
+    if not any(each in bad for each in kept_sources):
         return candidate
-    out = [each for each in candidate.sources if each not in left]
-    kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (left, out))
+    out = [each for each in candidate.sources if each not in kept_sources]
+    kept, gone = ({text for name in some for text in remarks.get(name, ())} for some in (kept_sources, out))
     comments = tuple(text for text in candidate.comments if text in kept or text not in gone)
-    return candidate.but(sources=left, comments=comments)
+    return candidate.but(sources=kept_sources, comments=comments)
 
 
 @dataclass(frozen=True)
@@ -288,11 +290,11 @@ def fates_of(asked: Mapping[str, Asked], joined: Collection[str]) -> dict[str, F
     spoken = {name: each.strength() for name, each in asked.items() if each.is_enough}
     for name, strength in spoken.items():
         beside = [other for each, other in spoken.items() if each != name]
-        own = (len(beside) + 1) / (2 * len(beside) + 1)  # v / (1 + v), where the prior's variance v is 1 + 1/k
-        believed = own * strength + (1 - own) * (mean_score(beside) or 0.0)
+        own_weight = (len(beside) + 1) / (2 * len(beside) + 1)  # v / (1 + v), where the prior's variance v is 1 + 1/k
+        believed = own_weight * strength + (1 - own_weight) * (mean_score(beside) or 0.0)
         if strength < -1.0:
             fates[name] = "flipped" if asked[name].strength(turned=True) > TURNED_NOISE else "dropped"
-        elif asked[name].question.dimension in joined and believed < SAID_NOISE * math.sqrt(own):
+        elif asked[name].question.dimension in joined and believed < SAID_NOISE * math.sqrt(own_weight):
             fates[name] = "idle"
     return fates
 

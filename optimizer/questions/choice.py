@@ -159,17 +159,17 @@ class Chooser:
         ways += [] if self._is_grouped(best) else ["quote"]  # a question with a quote needs a call of its own
         if not named or len(ways) == 1:
             return ways[0]
-        others = {name: each for name, each in named.items() if not each.is_relation}
-        if not others:
+        topics = {name: each for name, each in named.items() if not each.is_relation}
+        if not topics:
             return ways[0]
         self.events.phase("asking some questions in several ways")
-        sides, some = self.sides(), _most_told(others, COMPARED)
+        sides, sample = self.sides(), _most_told(topics, COMPARED)
         found: dict[Sees, dict[str, Standing | None]] = {}
         for share in COMPARED_ON:
             part = first_of(sides, share, share)
             for way in ways:
-                shown = {name: each.but(sees=way) for name, each in some.items()}
-                logits = await self._own_cases(best, shown, sides, others, part)
+                shown = {name: each.but(sees=way) for name, each in sample.items()}
+                logits = await self._own_cases(best, shown, sides, topics, part)
                 found[way] = {name: self._standing(name, each, logits, sides) for name, each in shown.items()}
             if share != COMPARED_ON[-1]:
                 ways = [*ways_left(found)]
@@ -202,35 +202,35 @@ class Chooser:
         ]
         # a question that says the same as a measure costs a call an output for nothing
         values = {each.measure.id: self.table.values[each.key] for each in measured}
-        same = as_measured(able, logits, values)
-        able = [name for name in able if name not in same]
+        measure_twins = as_measured(able, logits, values)
+        able = [name for name in able if name not in measure_twins]
         subject_matter = SubjectMatter({each.id: each.output or "" for each in self.examples}, named.values())
-        of_one = {name for name in able if subject_matter.is_of_one(named[name])}
-        ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, of_one)
-        left, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0], relations, more=False)
-        unused |= {name: SAME_AS.format(measure) for name, measure in same.items()}
-        unused |= dict.fromkeys(of_one & unused.keys(), NO_ROOM[3])
+        one_offs = {name for name in able if subject_matter.is_of_one(named[name])}
+        ranked = in_line(sorted(able, key=lambda name: _rank(found[name]), reverse=True), named, one_offs)
+        racers, unused = _cut(ranked, places(self.parts, self.most), NO_ROOM[0], relations, more=False)
+        unused |= {name: SAME_AS.format(measure) for name, measure in measure_twins.items()}
+        unused |= dict.fromkeys(one_offs & unused.keys(), NO_ROOM[3])
         for all_rejected, part, room in [*steps(sides, self.most), (True, None, self.most)]:
-            if not left:
+            if not racers:
                 break
-            told = await self._raced(best, {name: named[name] for name in left}, named, part, iteration)
+            raced_logits = await self._raced(best, {name: named[name] for name in racers}, named, part, iteration)
             # keep the answers on a question's own outputs: the part may lack them
-            logits = {name: {**logits.get(name, {}), **told.get(name, {})} for name in left}
-            found |= {name: self._standing(name, named[name], logits, sides) for name in left}
-            ranked = sorted(left, key=lambda name: _rank(found[name]), reverse=True)
+            logits = {name: {**logits.get(name, {}), **raced_logits.get(name, {})} for name in racers}
+            found |= {name: self._standing(name, named[name], logits, sides) for name in racers}
+            ranked = sorted(racers, key=lambda name: _rank(found[name]), reverse=True)
             if part is not None:
                 # not earlier: a rare fault may not have been seen yet, and few accepted outputs give a rough centre
                 if all_rejected:
                     ranked = [name for name in ranked if not _is_hopeless(found[name])]
-                left, out = _cut(ranked, room, NO_ROOM[1], relations)
+                racers, out = _cut(ranked, room, NO_ROOM[1], relations)
                 unused |= out
-        ranked = [name for name in ranked if _is_able(found[name])] if left else []
+        ranked = [name for name in ranked if _is_able(found[name])] if racers else []
         unused |= {name: CHANCE for name in ranked if _is_chance(found[name])}
-        said = [name for name in ranked if not _is_chance(found[name])]
+        strong_names = [name for name in ranked if not _is_chance(found[name])]
         # only the first comment: further ones come from questions that turned out to ask the same
         remarks = {name: next(iter(each.comments), None) for name, each in named.items()}
         asked = yes_logits(seen.verdicts) | values
-        last = joining(said, logits, asked, room=self.most, remarks=remarks)
+        last = joining(strong_names, logits, asked, room=self.most, remarks=remarks)
         unused |= last.unused
         chosen = {name: named[name] for name in last.kept}
         for name, twin in last.twins.items():
@@ -269,12 +269,12 @@ class Chooser:
 
     def _tell_measure(self, found: FittedMeasure, unused: str | None, iteration: int) -> None:
         measure = found.measure
-        told = CriterionRecord.of(measure.text, measure.dimension, "measure").but(
+        record = CriterionRecord.of(measure.text, measure.dimension, "measure").but(
             id=measure.id, good=measure.good, reason=unused, effect=round(found.effect, 4), iteration=iteration
         )
-        self.learned = [*(each for each in self.learned if each.id != measure.id), told]
+        self.learned = [*(each for each in self.learned if each.id != measure.id), record]
         if self.told:
-            self.events.emit(QuestionJudged(told))
+            self.events.emit(QuestionJudged(record))
 
     def drafts(self, best: Draft, chosen: Chosen, seen: Observation) -> Widened:
         """Return the judge with the chosen questions, uncalibrated; it is ``best`` where nothing is new.
@@ -367,12 +367,14 @@ class Chooser:
             examples = [each for each in self.examples if each.id in known]
             for text in (await writer(candidate))[:MOST_TRIED]:
                 self.events.phase(f"asking {name} in other words")
-                told = (await self._judge(best, [({name: candidate.but(text=text)}, examples)])).get(name, {})
-                alike = spearman([known[each.id] for each in examples], [told.get(each.id) for each in examples]).value
-                if alike is not None and alike > ALIKE_RANKED:
+                new_logits = (await self._judge(best, [({name: candidate.but(text=text)}, examples)])).get(name, {})
+                correlation = spearman(
+                    [known[each.id] for each in examples], [new_logits.get(each.id) for each in examples]
+                ).value
+                if correlation is not None and correlation > ALIKE_RANKED:
                     found[name] = text
                     self.events.say(
-                        f"{name}, as {odd}, is asked in other words, which rank alike ({alike:.2f}): {text}"
+                        f"{name}, as {odd}, is asked in other words, which rank alike ({correlation:.2f}): {text}"
                     )
                     break
             else:
@@ -416,22 +418,22 @@ class Chooser:
         but it has to show on the output that the comment was about. ``waiting`` are candidates that may be asked later.
         """
         part = self._asked_on(part, named.values())
-        of_case: dict[str, dict[str, CriterionRecord]] = {}
+        case_candidates: dict[str, dict[str, CriterionRecord]] = {}
         for name, candidate in named.items():
             least = sides.get(self._rated(candidate.dimension), ([], []))[1]
             for each in candidate.sources[:OWN_CASES] or least[:SCREENED]:
                 if each not in part:
-                    of_case.setdefault(each, {})[name] = candidate
+                    case_candidates.setdefault(each, {})[name] = candidate
         asks: list[tuple[Mapping[str, CriterionRecord], set[str]]]
         if self._is_grouped(best):
             asks = [
-                (group, {*part, *(case for case, some in of_case.items() if some.keys() & group.keys())})
+                (group, {*part, *(case for case, some in case_candidates.items() if some.keys() & group.keys())})
                 for group in self.groups[0].holding(named, waiting)
             ]
         else:  # one example after the other, so that its text stays in the prompt cache for all its questions
             asks = [
                 (named, set(part)),
-                *((of_case[each.id], {each.id}) for each in self.examples if each.id in of_case),
+                *((case_candidates[each.id], {each.id}) for each in self.examples if each.id in case_candidates),
             ]
         parts = [(asked, [each for each in self.examples if each.id in ids]) for asked, ids in asks]
         return await self._judge(best, parts)
@@ -475,13 +477,13 @@ class Chooser:
     def _standing(
         self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
-        both = sides.get(self._rated(candidate.dimension))
-        if both is None:
+        dimension_sides = sides.get(self._rated(candidate.dimension))
+        if dimension_sides is None:
             return None
         return standing(
             logits.get(name, {}),
             candidate.sources,
-            *both,
+            *dimension_sides,
             is_relation=candidate.is_relation,
             documents=documents_of(self.examples),
         )
@@ -510,7 +512,7 @@ class Chooser:
             if found is None
             else found.problem or unused
         )
-        told = candidate.but(
+        record = candidate.but(
             id=name,
             good=None if found is None else found.good,
             reason=problem,
@@ -520,9 +522,9 @@ class Chooser:
             iteration=iteration,
         )
         self.learned = [each for each in self.learned if each.id != name]  # a candidate that waited is recorded anew
-        self.learned.append(told)
+        self.learned.append(record)
         if self.told:
-            self.events.emit(QuestionJudged(told))
+            self.events.emit(QuestionJudged(record))
 
     def _fates(self, best: Draft, chosen: Mapping[str, CriterionRecord], seen: Observation) -> dict[str, Fate]:
         """Return the fates of the start's questions. Every dimension keeps at least one question."""
@@ -534,11 +536,11 @@ class Chooser:
             asked[question.id] = self._asked(question, logits.get(question.id, {}), sides)
         joined = {each.dimension for each in chosen.values()}
         fates = fates_of(asked, joined)
-        left = {asked[name].question.dimension for name, fate in fates.items() if fate not in OUT} | joined
+        kept_dimensions = {asked[name].question.dimension for name, fate in fates.items() if fate not in OUT} | joined
         fates = {
             name: fate
             for name, fate in fates.items()
-            if fate == "flipped" or (fate in OUT and asked[name].question.dimension in left)
+            if fate == "flipped" or (fate in OUT and asked[name].question.dimension in kept_dimensions)
         }
         for fate in ("flipped", "dropped"):
             self.say(sorted(name for name, each in fates.items() if each == fate), fate)

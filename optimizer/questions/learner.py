@@ -154,22 +154,24 @@ class QuestionLearner:
         with all its old questions is tested first, because what both judges share is no noise in their difference.
         Idle questions are then left out if that is no loss on the same folds.
         """
-        mine = await self.finder.propose(start.draft, iteration)
-        theirs = await self.mirror.propose(start.draft, iteration)
-        every = Observation(
+        finder_named = await self.finder.propose(start.draft, iteration)
+        mirror_named = await self.mirror.propose(start.draft, iteration)
+        observation = Observation(
             [*seen.examples, *contest.validation],
             [*seen.verdicts, *start.verdicts],
             [*seen.scores, *start.scores],
             start.draft.checklist,
         )
-        named = _united(mine, theirs)
+        named = _united(finder_named, mirror_named)
         judge, self.both_ways = await self.both.asked_as_it_answers(start.draft, named)
-        mine, theirs, named = _shown(await self.both.seen_as_helps(judge, named), named, mine, theirs, named)
-        chosen = await self.both.choose(judge, named, every, iteration, measured)
+        finder_named, mirror_named, named = _shown(
+            await self.both.seen_as_helps(judge, named), named, finder_named, mirror_named, named
+        )
+        chosen = await self.both.choose(judge, named, observation, iteration, measured)
         if texts := await self._reworded(judge, self.both, chosen):
-            mine, theirs, named = _worded(texts, mine, theirs, named)
-            chosen = await self.both.choose(judge, named, every, iteration, measured)
-        new = self.both.drafts(judge, chosen, every)
+            finder_named, mirror_named, named = _worded(texts, finder_named, mirror_named, named)
+            chosen = await self.both.choose(judge, named, observation, iteration, measured)
+        new = self.both.drafts(judge, chosen, observation)
         if new.whole is judge:
             self.events.say("no question stands on the development and the validation examples together")
             return None
@@ -177,15 +179,15 @@ class QuestionLearner:
         async def folds(examples: Sequence[Example], own: Candidates, others: Candidates) -> tuple[CrossedFold, ...]:
             return tuple(
                 [
-                    await self._fold(judge, every, tested, taught_by_others(tested, own, others), iteration)
+                    await self._fold(judge, observation, tested, taught_by_others(tested, own, others), iteration)
                     for tested in parts_of(examples, self.both.targets.overall)
                 ]
             )
 
-        crossed = Crossed(await folds(contest.validation, theirs, mine))
+        crossed = Crossed(await folds(contest.validation, mirror_named, finder_named))
         if (refused := contest.give_up(new.whole, crossed)) is not None:
             return refused
-        crossed = Crossed(crossed.folds + await folds(seen.examples, mine, theirs))
+        crossed = Crossed(crossed.folds + await folds(seen.examples, finder_named, mirror_named))
         is_lean = bool(new.idle) and contest.may_go_without(crossed)
         if is_lean:
             self.both.say(new.idle, "idle")
@@ -265,12 +267,12 @@ def taught_by_others(tested: Collection[Example], mine: Candidates, others: Cand
         others: Candidates from other examples, by id.
     """
     ids = {each.id for each in tested}
-    left = {
+    own_candidates = {
         name: each.but(sources=tuple(source for source in each.sources if source not in ids))
         for name, each in mine.items()
         if each.sources and each.sources[0] not in ids
     }
-    return _united(left, others)
+    return _united(own_candidates, others)
 
 
 def without_remarks_of(tested: Collection[Example], taught: Collection[Example], named: Candidates) -> Candidates:
@@ -355,19 +357,23 @@ def learned_questions(
         seen["validation"] = (validation, best.verdicts)
     if best.number in tests:
         seen["test"] = (tests[best.number].examples, tests[best.number].verdicts)
-    refused = {each.iteration: each.reason for each in outcome.tried if not (each.accepted or each.edits or each.shows)}
+    refused = {
+        record.iteration: record.reason
+        for record in outcome.tried
+        if not (record.accepted or record.edits or record.shows)
+    }
     records = []
-    for each in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.reason is not None)):
-        joined = each.id in best.draft.origins
-        reason = None if joined else each.reason or f"{NOT_ACCEPTED}{refused.get(each.iteration, 'the run ended')}"
+    for record in sorted(learner.learned, key=lambda one: (one.id not in best.draft.origins, one.reason is not None)):
+        joined = record.id in best.draft.origins
+        reason = None if joined else record.reason or f"{NOT_ACCEPTED}{refused.get(record.iteration, 'the run ended')}"
         worth = {
-            split: _worth(best.draft, each.id, examples, verdicts, yardstick, soft=soft)
+            split: _worth(best.draft, record.id, examples, verdicts, yardstick, soft=soft)
             for split, (examples, verdicts) in seen.items()
             if joined
         }
-        found = {"joined": joined, "reason": reason, "may_return": not joined and each.may_return}
-        parts = {"parts": tuple(learner.found_in(each.id))} if each.origin == "contrast" else {}
-        records.append(each.but(**found, **parts, worth=WorthRecord(**worth)))
+        found = {"joined": joined, "reason": reason, "may_return": not joined and record.may_return}
+        parts = {"parts": tuple(learner.found_in(record.id))} if record.origin == "contrast" else {}
+        records.append(record.but(**found, **parts, worth=WorthRecord(**worth)))
     return records
 
 
@@ -376,14 +382,17 @@ def _revised(start: Checklist, best: Draft) -> list[RevisedRecord]:
 
     The list is empty if no question kept its words and none was learned: then all questions were written anew.
     """
-    now = {each.id: each for each in best.questions.questions}
-    same = [each for each in start.questions if each.id in now and now[each.id].text == each.text]
+    best_questions = {each.id: each for each in best.questions.questions}
+    same = [each for each in start.questions if each.id in best_questions and best_questions[each.id].text == each.text]
     if not (same or best.origins):
         return []
-    flipped = [each for each in same if each.good != now[each.id].good]
-    dropped = [each for each in start.questions if each.id not in now]
+    flipped = [each for each in same if each.good != best_questions[each.id].good]
+    dropped = [each for each in start.questions if each.id not in best_questions]
     return [
-        *(RevisedRecord(id=each.id, text=each.text, good=now[each.id].good, what="flipped") for each in flipped),
+        *(
+            RevisedRecord(id=each.id, text=each.text, good=best_questions[each.id].good, what="flipped")
+            for each in flipped
+        ),
         *(RevisedRecord(id=each.id, text=each.text, good=each.good, what="dropped") for each in dropped),
     ]
 

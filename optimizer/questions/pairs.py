@@ -136,11 +136,11 @@ def _told(pairs: Sequence[Decided], scores: Iterable[ExampleScore]) -> list[floa
 def pair_effect(differences: Vector, prompts: Sequence[str]) -> tuple[float, float]:
     """Return the mean of the differences, shape (pairs,), and its standard error by prompt."""
     mean = float(differences.mean())
-    rest: dict[str, float] = defaultdict(float)
+    residuals: dict[str, float] = defaultdict(float)
     for prompt, value in zip(prompts, differences - mean, strict=True):
-        rest[prompt] += float(value)
-    groups = len(rest)
-    error = np.sqrt(sum(each**2 for each in rest.values()) * groups / max(groups - 1, 1)) / len(differences)
+        residuals[prompt] += float(value)
+    groups = len(residuals)
+    error = np.sqrt(sum(each**2 for each in residuals.values()) * groups / max(groups - 1, 1)) / len(differences)
     return mean, float(error)
 
 

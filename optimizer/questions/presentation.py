@@ -89,19 +89,19 @@ def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[S
     To show everything needs a clearly higher effect than the output alone, so it is out if it is not higher at all. A
     quote is out if it is worse by a standard error. A way that is clearly better already is the only one left.
     """
-    effects, left = _effects(found), [*found]
+    effects, ways = _effects(found), [*found]
     if "all" in effects and "output" in effects:
         gains = effects["output"] - effects["all"]
         worse: Sees | None = "output" if _is_clearly_less(gains) else "all" if float(np.mean(gains)) >= 0 else None
-        left = [way for way in left if way != worse]
-    others: list[Sees] = [way for way in left if way != "quote"]
-    if "quote" in effects and len(others) == 1:
-        gains = effects["quote"] - effects[others[0]]
+        ways = [way for way in ways if way != worse]
+    unquoted_ways: list[Sees] = [way for way in ways if way != "quote"]
+    if "quote" in effects and len(unquoted_ways) == 1:
+        gains = effects["quote"] - effects[unquoted_ways[0]]
         if _is_clearly_less(gains, 1.0):
-            left = others
+            ways = unquoted_ways
         elif _is_clearly_less(-gains):
-            left = ["quote"]
-    return left
+            ways = ["quote"]
+    return ways
 
 
 def _effects(found: Mapping[Sees, Mapping[str, Standing | None]]) -> dict[Sees, Vector]:
@@ -142,12 +142,12 @@ same: any other wording turns such answers too."""
 
 async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> BothWaysRecord:
     """Ask questions alone, then together, and compare the answers. An endpoint that refuses such calls gives none."""
-    alone = await answers("each")
+    single_answers = await answers("each")
     try:
-        together = await answers("batched")
+        joint_answers = await answers("batched")
     except ModelError:
-        together = {}
-    found = mode_by(same_answers(alone, together), sum(map(len, alone.values())))
+        joint_answers = {}
+    found = mode_by(same_answers(single_answers, joint_answers), sum(map(len, single_answers.values())))
     events.say(found.sentence)
     return found
 
@@ -160,12 +160,12 @@ def same_answers(alone: Verdicts, together: Verdicts) -> int:
 
 def mode_by(same: int, answers: int) -> BothWaysRecord:
     """Decide how a judge is asked: ``same`` of its ``answers`` were the same together and alone."""
-    enough = answers >= FEWEST_BOTH_WAYS
-    mode: Mode = "batched" if enough and same >= ALIKE * answers else "each"
+    is_enough = answers >= FEWEST_BOTH_WAYS
+    mode: Mode = "batched" if is_enough and same >= ALIKE * answers else "each"
     how = "one call an example" if mode == "batched" else "one call a question"
     told = f"together they got the same answer as alone in {same} of {answers} cases ({ALIKE:.0%} are needed)"
     few = f"one a call: {count(answers, 'answer')} show too little of others in one call"
-    sentence = f"Questions are asked {f'in {how}: {told}' if enough else few}."
+    sentence = f"Questions are asked {f'in {how}: {told}' if is_enough else few}."
     return BothWaysRecord(mode=mode, same=same, answers=answers, sentence=sentence)
 
 
@@ -200,13 +200,13 @@ async def asked_at_the_start(
 ) -> BothWaysRecord | None:
     """Compare the judge's answers to the questions of the start alone and together; None where there are too few
     questions or examples."""
-    some = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
-    if not some:
+    sample = examples[: examples_to_ask_of(len(start.questions.asked), len(examples))]
+    if not sample:
         return None
     events.phase("asking questions alone and together")
 
     async def answers(mode: Mode) -> Verdicts:
-        return yes_logits((await subject.observe(replace(start, mode=mode), some, events.advance)).verdicts)
+        return yes_logits((await subject.observe(replace(start, mode=mode), sample, events.advance)).verdicts)
 
     return await ask_both_ways(answers, events)
 
@@ -232,15 +232,15 @@ class Groups:
             named: Candidates by id. All of a group see the same part of an example, because they share one call.
             waiting: Other candidates that may be asked later. They fill the last group and make further groups.
         """
-        for some in (named, waiting):
-            new = some.keys() - self._place.keys()
-            for name in sorted(new, key=lambda name: sha256(some[name].text.encode()).digest()):
-                view = some[name].sees if some[name].is_relation else None
+        for candidates in (named, waiting):
+            new = candidates.keys() - self._place.keys()
+            for name in sorted(new, key=lambda name: sha256(candidates[name].text.encode()).digest()):
+                view = candidates[name].sees if candidates[name].is_relation else None
                 place = self._open.get(view)
                 if place is None or len(self._members[place]) == GROUP:
                     place = self._open[view] = len(self._members)
                     self._members.append({})
-                self._members[place][name] = some[name]
+                self._members[place][name] = candidates[name]
                 self._place[name] = place
         sees: Sees = next((each.sees for each in named.values() if not each.is_relation), "all")
         places = sorted({self._place[name] for name in named})

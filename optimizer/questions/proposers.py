@@ -131,11 +131,11 @@ class Finder:
         if not new:
             return {}
         near = first_of_meaning(self.embedder.embed([each.text for each in new]))
-        beside = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
-        taken = {each.id for each in checklist.questions} | set(self.found) | set(beside.values())
+        twin_ids = {} if self.beside is None else {each.text: name for name, each in self.beside.found.items()}
+        taken = {each.id for each in checklist.questions} | set(self.found) | set(twin_ids.values())
         named: dict[str, CriterionRecord] = {}
         for candidate in unite(new, near):
-            named[beside.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
+            named[twin_ids.get(candidate.text) or id_for(candidate.text, taken | set(named))] = candidate
         return named
 
     def _was_dropped(self, candidate: CriterionRecord) -> bool:
@@ -224,15 +224,17 @@ class CommentProposer:
             self.done |= read
             self.events.phase(f"iteration {iteration}: writing questions from {len(texts)} comments")
             alone = await all_together(texts, self._alone, self.workers, self.events.advance)
-            of_text = dict(zip(texts, alone, strict=True))
-            of_pair = await self._read_beside(read, iteration)
-            of_whole = await self._read_relations(self.relations, read, iteration)
-            of_rich = await self._read_relations(self.rich, read, iteration)
+            text_questions = dict(zip(texts, alone, strict=True))
+            pair_questions = await self._read_beside(read, iteration)
+            relation_questions = await self._read_relations(self.relations, read, iteration)
+            rich_questions = await self._read_relations(self.rich, read, iteration)
             for (text, dimension), names in read.items():
-                written = [(question, tuple(names)) for question in of_text[text]]
-                written += [(question, (name,)) for name in names for question in of_pair.get((text, name), ())]
+                written = [(question, tuple(names)) for question in text_questions[text]]
+                written += [(question, (name,)) for name in names for question in pair_questions.get((text, name), ())]
                 views = [(AskedBeside(each, self.reader.view_of(each)), own) for each, own in written]
-                views += [(each, tuple(names)) for each in (*of_whole.get(text, ()), *of_rich.get(text, ()))]
+                views += [
+                    (each, tuple(names)) for each in (*relation_questions.get(text, ()), *rich_questions.get(text, ()))
+                ]
                 candidates += [
                     CriterionRecord.of(each.text, dimension, "comment", own, (text,), each.sees) for each, own in views
                 ]
@@ -387,13 +389,13 @@ class KindProposer:
 
     def _telling(self, poor: Sequence[str], fine: Sequence[str]) -> list[str]:
         """Return the questions that came from one side more often than from the other, the largest difference first."""
-        of_poor, of_fine = (
+        poor_counts, fine_counts = (
             Counter(text for name in names for text in dict.fromkeys(self._texts[name])) for names in (poor, fine)
         )
         difference = {
-            text: abs(of_poor[text] / max(len(poor), 1) - of_fine[text] / max(len(fine), 1))
-            for text in of_poor | of_fine
-            if of_poor[text] + of_fine[text] > 1
+            text: abs(poor_counts[text] / max(len(poor), 1) - fine_counts[text] / max(len(fine), 1))
+            for text in poor_counts | fine_counts
+            if poor_counts[text] + fine_counts[text] > 1
         }
         return sorted(difference, key=lambda text: -difference[text])[: KINDS_FOR_ONE * self.most]
 

@@ -198,12 +198,12 @@ def with_places(ranked: Sequence[str], room: int, relations: Collection[str], *,
         more: Whether relations may win further places by their rank. False at the first look, where relations and
             topics are judged on different outputs.
     """
-    own, others = ([name for name in ranked if (name in relations) is which] for which in (True, False))
-    kept = min(len(own), ceil(OF_RELATIONS * room))
+    relation_names, topic_names = ([name for name in ranked if (name in relations) is which] for which in (True, False))
+    kept = min(len(relation_names), ceil(OF_RELATIONS * room))
     if more:
         kept = max(kept, sum(name in relations for name in ranked[:room]))
-    kept = min(len(own), max(kept, room - len(others)))
-    stay = {*own[:kept], *others[: room - kept]}
+    kept = min(len(relation_names), max(kept, room - len(topic_names)))
+    stay = {*relation_names[:kept], *topic_names[: room - kept]}
     return [name for name in ranked if name in stay]
 
 
@@ -256,18 +256,18 @@ def joining(
     """
     found = Joining()
     for name in ranked:
-        mine = {each: likeness(logits[name], logits[each]) for each in found.kept}
-        both = mine | {each: likeness(logits[name], told) for each, told in asked.items()}
-        near, twin = (max(some, key=some.__getitem__, default="") for some in (mine, both))
-        of_one = sum(remarks[name] is not None and remarks[each] == remarks[name] for each in found.kept)
-        if twin and both[twin] > SAME_VERDICTS:
+        kept_likeness = {each: likeness(logits[name], logits[each]) for each in found.kept}
+        all_likeness = kept_likeness | {each: likeness(logits[name], told) for each, told in asked.items()}
+        nearest, twin = (max(some, key=some.__getitem__, default="") for some in (kept_likeness, all_likeness))
+        siblings = sum(remarks[name] is not None and remarks[each] == remarks[name] for each in found.kept)
+        if twin and all_likeness[twin] > SAME_VERDICTS:
             found.unused[name] = SAME_AS.format(twin)
             found.twins[name] = twin
-        elif near and mine[near] > ALIKE_VERDICTS:
-            found.unused[name] = f"it finds much the same as '{near}', which promises more"
+        elif nearest and kept_likeness[nearest] > ALIKE_VERDICTS:
+            found.unused[name] = f"it finds much the same as '{nearest}', which promises more"
         elif len(found.kept) >= room:
             found.unused[name] = NO_ROOM[1]
-        elif of_one >= OF_ONE:
+        elif siblings >= OF_ONE:
             found.unused[name] = NO_ROOM[2]
         else:
             found.kept.append(name)

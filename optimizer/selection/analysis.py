@@ -109,16 +109,16 @@ def equal_groups(values: Floats, groups: int) -> Codes:
     values than groups, each value is a group. A missing value (NaN) gets -1.
     """
     codes = np.full(len(values), -1, dtype=np.int64)
-    there = ~np.isnan(values)
-    if not there.any():
+    has_value = ~np.isnan(values)
+    if not has_value.any():
         return codes
-    _, inverse, counts = np.unique(tied(values[there]), return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(tied(values[has_value]), return_inverse=True, return_counts=True)
     if len(counts) <= groups:
-        codes[there] = inverse
+        codes[has_value] = inverse
         return codes
     middle = (np.cumsum(counts) - counts / 2) / counts.sum()
     _, group = np.unique(np.minimum((middle * groups).astype(np.int64), groups - 1), return_inverse=True)
-    codes[there] = group[inverse]
+    codes[has_value] = group[inverse]
     return codes
 
 
@@ -280,14 +280,14 @@ def analyse(
     """
     information = information_of(tables.answers, tables.ratings, tables.conditional, seed=seed)
     orders = question_orders(tables, information, costs, k)
-    told, correlations = held_out(tables, costs, halves, seed, k)
+    held_out_bits, correlations = held_out(tables, costs, halves, seed, k)
     data = tables.hard
     curves: dict[Method, Curve] = {
         method: Curve(
             tuple(order),
             gains,
             chained_information(data, order),
-            told[method],
+            held_out_bits[method],
             correlations[method],
             np.array(occupied(data, order)),
         )
@@ -302,13 +302,13 @@ def compare_sets(curves: dict[Method, Curve], k: int) -> str:
     if set(joint.order[:k]) == set(top.order[:k]):
         return f"the {k} best one by one are the {k} that tell most together"
     held_out = [curve.held_out[k - 1] for curve in (joint, top)]
-    said = (
+    comparison = (
         f"together they tell {joint.information[k - 1]:.3f} bits on the sample, the {k} best one by one "
         f"{top.information[k - 1]:.3f}"
     )
     if np.isnan(held_out).any():
-        return f"{said} (it is too small to be halved)"
-    return f"{said} (on held-out halves {held_out[0]:.3f} and {held_out[1]:.3f})"
+        return f"{comparison} (it is too small to be halved)"
+    return f"{comparison} (on held-out halves {held_out[0]:.3f} and {held_out[1]:.3f})"
 
 
 def question_orders(
@@ -326,21 +326,24 @@ def held_out(
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
     """Return information and correlation of every prefix on the half that did not choose it, averaged over halvings."""
     questions = tables.answers.shape[1]
-    told: dict[Method, list[Floats]] = {"joint": [], "top": []}
-    agreed: dict[Method, list[Floats]] = {"joint": [], "top": []}
+    bits: dict[Method, list[Floats]] = {"joint": [], "top": []}
+    correlations: dict[Method, list[Floats]] = {"joint": [], "top": []}
     for chosen_on, looked_at in halvings(tables, halves, seed):
-        here, there = rows_of(tables, chosen_on), rows_of(tables, looked_at)
-        if not (here.codes >= 0).any() or not (there.codes >= 0).any():
+        choosing_half, measured_half = rows_of(tables, chosen_on), rows_of(tables, looked_at)
+        if not (choosing_half.codes >= 0).any() or not (measured_half.codes >= 0).any():
             continue
         for method, (order, _) in question_orders(
-            here, information_of(here.answers, here.ratings, here.conditional, seed=seed), costs, k
+            choosing_half,
+            information_of(choosing_half.answers, choosing_half.ratings, choosing_half.conditional, seed=seed),
+            costs,
+            k,
         ).items():
-            told[method].append(chained_information(there.hard, order))
-            agreed[method].append(_correlations(there, order))
+            bits[method].append(chained_information(measured_half.hard, order))
+            correlations[method].append(_correlations(measured_half, order))
     nothing = np.full(questions, np.nan)
     return (
-        {method: np.mean(rows, axis=0) if rows else nothing for method, rows in told.items()},
-        {method: np.mean(rows, axis=0) if rows else nothing for method, rows in agreed.items()},
+        {method: np.mean(rows, axis=0) if rows else nothing for method, rows in bits.items()},
+        {method: np.mean(rows, axis=0) if rows else nothing for method, rows in correlations.items()},
     )
 
 

@@ -189,11 +189,15 @@ def human_scores(
             f"--rating-dimension {dimension}: no example has human scores on it (rated: {have})."
             f"{did_you_mean(dimension, rated)}"
         )
-    one = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
-    if one is not None:
-        are_words = are_labels(rating for example in examples for rating in known_ratings(example.human.get(one, ())))
+    scored_dimension = dimension or ("overall" if "overall" in rated else rated[0] if len(rated) == 1 else None)
+    if scored_dimension is not None:
+        are_words = are_labels(
+            rating for example in examples for rating in known_ratings(example.human.get(scored_dimension, ()))
+        )
         # on a scale whose best end is the lower one, the sign turns, so that higher is better
-        return one, _column(examples, one) * (-1 if scale and scale[0] > scale[1] and not are_words else 1)
+        return scored_dimension, _column(examples, scored_dimension) * (
+            -1 if scale and scale[0] > scale[1] and not are_words else 1
+        )
     parts = []
     for each in rated:
         column = _column(examples, each)
@@ -278,11 +282,11 @@ def offered(
     if table.left_out is not None:
         logger.warning("%s", table.left_out)
     found = []
-    for name, each in table.without(taken).measures.items():
+    for name, measure in table.without(taken).measures.items():
         values = np.array(list(table.values[name].values()))
         low, high = np.quantile(values, SPREAD)
         ends = (low, high) if low < high else (values.min(), values.max())
-        found.append(each.model_copy(update={"range": tuple(float(f"{end:.4g}") for end in ends)}))
+        found.append(measure.model_copy(update={"range": tuple(float(f"{end:.4g}") for end in ends)}))
     return tuple(found)
 
 
@@ -304,7 +308,7 @@ def load_select_inputs(
     settings: SelectOptions,
 ) -> Inputs:
     """Read and check all inputs, and draw the sample. InputError names the file, line and field at fault."""
-    every = list(
+    all_examples = list(
         load_examples(
             data, fields=settings.field, limit=settings.limit, labels=settings.labels, label_scale=settings.label_scale
         )
@@ -315,7 +319,7 @@ def load_select_inputs(
     ):
         raise InputError("measures: they are candidates among yes/no answers alone (answer_levels 2, estimate pooled).")
     if pool is not None:
-        every = [without_answers(each, pool) for each in every]  # only overall scores count
+        all_examples = [without_answers(each, pool) for each in all_examples]  # only overall scores count
     if pool is not None and len(pool.questions) < settings.k:
         raise InputError(
             f"-k {settings.k}: there are only {len(pool.questions)} candidates to choose from. Choose a smaller k, or "
@@ -325,14 +329,14 @@ def load_select_inputs(
         raise InputError(
             f"-k {settings.k}: --max-candidates {settings.max_candidates} would leave too few to choose from."
         )
-    examples = _sample(every, settings)
-    [text] = bound_prompts([default_prompt(every) if prompt is None else prompt], every, settings)
+    examples = _sample(all_examples, settings)
+    [text] = bound_prompts([default_prompt(all_examples) if prompt is None else prompt], all_examples, settings)
     by_people = _by_people(examples, settings)
-    about = task or (pool.task if pool else "")
+    task_text = task or (pool.task if pool else "")
     measures = offered(examples, [each.id for each in pool.questions] if pool else (), settings)
     if pool is not None and measures:
         pool = pool.model_copy(update={"questions": (*pool.questions, *measures), "section_weights": {}})
-    return Inputs(examples, pool, text, about, tuple(dimensions), by_people, measures)
+    return Inputs(examples, pool, text, task_text, tuple(dimensions), by_people, measures)
 
 
 def load_given(
@@ -351,13 +355,13 @@ def load_given(
         raise InputError("--verdicts: name the checklist that they answer (--candidates).")
     if settings.answer_levels > 2 or settings.estimate == "per-example" or settings.rated_by == "judge":
         raise InputError("--verdicts: they are yes/no answers, and further ratings would have to be bought.")
-    every = load_examples(
+    all_examples = load_examples(
         data, fields=settings.field, labels=settings.labels, label_scale=settings.label_scale, remarks=False
     )
     questions = candidates_in(candidates, settings)
-    given = given_verdicts(verdicts, every, questions, model, prompt, settings)
+    given = given_verdicts(verdicts, all_examples, questions, model, prompt, settings)
     judged = {verdict.example for verdict in given}
-    known = [example for example in every if example.id in judged][: settings.limit]
+    known = [example for example in all_examples if example.id in judged][: settings.limit]
     kept = {example.id for example in known}
     given = VerdictColumns(verdict for verdict in given if verdict.example in kept)
     if len(judges := given.models) != 1:

@@ -142,15 +142,17 @@ def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = Non
     bits, points = _per_cost(data, chosen, costs)
     while True:
         outside = [each for each in range(data.answers.shape[1]) if each not in chosen]
-        near = [[*chosen[:at], each, *chosen[at + 1 :]] for at in range(len(chosen)) for each in outside]
-        if not near:
+        neighbours = [[*chosen[:at], each, *chosen[at + 1 :]] for at in range(len(chosen)) for each in outside]
+        if not neighbours:
             return chosen
-        more, there, questions = max(((*_per_cost(data, each, costs), each) for each in near), key=lambda each: each[0])
-        difference = (there - points)[~np.isnan(there - points)]
+        new_bits, new_points, questions = max(
+            ((*_per_cost(data, each, costs), each) for each in neighbours), key=lambda each: each[0]
+        )
+        difference = (new_points - points)[~np.isnan(new_points - points)]
         error = difference.std(ddof=1) / len(difference) ** 0.5 if len(difference) > 1 else np.inf
-        if more - bits <= max(least * error, _ROUNDING):
+        if new_bits - bits <= max(least * error, _ROUNDING):
             return chosen
-        chosen, bits, points = questions, more, there
+        chosen, bits, points = questions, new_bits, new_points
 
 
 def pointwise_information(data: HardAnswers, questions: Sequence[int]) -> tuple[float, Floats]:
@@ -185,25 +187,25 @@ def greedy_order(
     Returns the questions' places, and the gain by which each was chosen, in bits. With ``costs`` the gain per cost
     decides. Between questions that add equally much, or nothing, the larger of ``ties`` comes first, NaN last.
     """
-    alone = conditional_information(data, np.zeros(len(data.ratings), dtype=np.int64))
-    price = np.ones(len(alone)) if costs is None else costs
-    second = np.where(np.isnan(ties), -np.inf, ties)
-    least = alone.copy()
-    left = list(range(len(alone)))
+    single_bits = conditional_information(data, np.zeros(len(data.ratings), dtype=np.int64))
+    price = np.ones(len(single_bits)) if costs is None else costs
+    tie_breaks = np.where(np.isnan(ties), -np.inf, ties)
+    least_bits = single_bits.copy()
+    candidates = list(range(len(single_bits)))
     order: list[int] = []
     gains: list[float] = []
-    while left:
-        worth = (1 - ALONE) * least + ALONE * alone
+    while candidates:
+        worth = (1 - ALONE) * least_bits + ALONE * single_bits
         value = np.maximum(worth, 0.0) / price
         best = (
             start[len(order)]
             if len(order) < len(start)
-            else max(left, key=lambda each: (value[each], second[each], -each))
+            else max(candidates, key=lambda each: (value[each], tie_breaks[each], -each))
         )
         order.append(best)
         gains.append(float(worth[best]))
-        left.remove(best)
-        least = np.minimum(least, conditional_information(data, data.answers[:, best]))
+        candidates.remove(best)
+        least_bits = np.minimum(least_bits, conditional_information(data, data.answers[:, best]))
     return order, gains
 
 

@@ -80,15 +80,15 @@ def select(
         BudgetExceededError: A cap was reached; what was bought is kept, and the same call goes on from there.
         AskanceError: The endpoint is down or refuses every call, or nothing usable was proposed.
     """
-    asked, by, given = named_models(options, model, writer)
+    asked, proposer, given = named_models(options, model, writer)
     if verdicts is not None:
         settings = parse_options(SelectOptions, given)
-        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=by)
+        refuse_idle(settings, candidates=candidates, verdicts=verdicts, writer=proposer)
         inputs, bought, judge = load_given(data, candidates, verdicts, asked, prompt, task, settings)
         return build_selection(inputs, bought, settings, {"judge": judge}, Budget())
     if asked is None:
         raise InputError("Selecting needs a model to ask, or verdicts on the candidates that are there already.")
-    return prepare(data, asked, candidates, prompt, task, dimensions, given, by).run(watcher, progress)
+    return prepare(data, asked, candidates, prompt, task, dimensions, given, proposer).run(watcher, progress)
 
 
 aselect = awaited(select)

@@ -214,13 +214,13 @@ class Selection(Shown):
     def _warnings(self) -> list[str]:
         lines = []
         if not any(each.bits is not None and each.bits > 0 for each in self.questions):
-            together = self.curves[self.method][self.k - 1].held_out
+            joint_bits = self.curves[self.method][self.k - 1].held_out
             lines.append(
                 "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
-                if together is None or together <= 0
+                if joint_bits is None or joint_bits <= 0
                 else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones "
-                f"tell together ({together:.3f} bits on held-out halves) may be chance; rate more examples before you "
-                "rely on this checklist."
+                f"tell together ({joint_bits:.3f} bits on held-out halves) may be chance; rate more examples before "
+                "you rely on this checklist."
             )
         flat = [
             each.id for each in self.questions if each.mean_score is not None and not 0.02 <= each.mean_score <= 0.98
@@ -234,11 +234,11 @@ class Selection(Shown):
                 f"{len(flat)} candidates have nearly the same answer everywhere ({', '.join(flat[:5])}"
                 f"{', …' if len(flat) > 5 else ''}).{split}"
             )
-        every = Figure.of(self.agreement["all"].spearman) if self.agreement else Figure(None)
-        if every.side in (0, -1):
+        full_correlation = Figure.of(self.agreement["all"].spearman) if self.agreement else Figure(None)
+        if full_correlation.side in (0, -1):
             lines.append(
                 "What share of the correlation with people is kept cannot be said: that of all "
-                f"{len(self.candidates.questions)} candidates is not clearly above 0 ({every})."
+                f"{len(self.candidates.questions)} candidates is not clearly above 0 ({full_correlation})."
             )
         if len({each.weight for each in self.candidates.questions}) > 1:
             lines.append(
@@ -363,14 +363,14 @@ def build_selection(
     tables, source = gather(inputs, bought, settings)
     rated = tables.codes >= 0
     if not rated.any() or np.isnan(tables.answers[rated][:, :, 0]).all():
-        why = f" The first problem: {bought.problems[0]}" if bought.problems else ""
-        raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{why}")
+        reason = f" The first problem: {bought.problems[0]}" if bought.problems else ""
+        raise CoverageError(f"No example has both an answer and a rating, so no question can be chosen.{reason}")
     tokens = question_tokens(bought.candidates)
     costs = np.maximum(tokens, FREE) if settings.per_token else None
     k = min(settings.k, len(bought.candidates.questions))
     information, found = analyse(tables, k, costs=costs, halves=settings.halves, seed=settings.seed)
     method = settings.choice
-    why = "it was asked for" if method == "top" else compare_sets(found, k)
+    reason = "it was asked for" if method == "top" else compare_sets(found, k)
     chosen = [bought.candidates.questions[place] for place in found[method].order[:k]]
     questions = tuple(each.model_copy(update={"weight": 1.0}) for each in chosen)
     checklist = Checklist(task=inputs.task, questions=questions, answers=bought.candidates.answers)
@@ -395,7 +395,7 @@ def build_selection(
         candidates=bought.candidates,
         k=k,
         method=method,
-        why=why,
+        why=reason,
         questions=_question_reports(bought, information, found, tables, tokens, {each.id for each in chosen}),
         curves=curves,
         convergence=convergence,
@@ -428,15 +428,15 @@ def _prefixes(
     order = list(curve.order)
     ordered = [candidates.questions[place] for place in order]
     views = [None if isinstance(each, Computed) else each.sees for each in ordered]
-    alone = settings.mode != "batched" and settings.filling == "apart"  # else one call asks all that see the same
-    around = [
-        shared[sees] if sees is not None and (alone or sees not in views[:place]) else 0.0
+    is_alone = settings.mode != "batched" and settings.filling == "apart"  # else one call asks all that see the same
+    surrounding_tokens = [
+        shared[sees] if sees is not None and (is_alone or sees not in views[:place]) else 0.0
         for place, sees in enumerate(views)
     ]
-    cost = np.cumsum(tokens[order] + np.array(around))
-    most = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
-    every = curve.correlation[-1]
-    against = less_all_questions(tables, order, settings.seed)
+    cost = np.cumsum(tokens[order] + np.array(surrounding_tokens))
+    top_bits = np.nanmax(curve.held_out) if not np.isnan(curve.held_out).all() else np.nan
+    full_correlation = curve.correlation[-1]
+    comparisons = less_all_questions(tables, order, settings.seed)
     return [
         Prefix(
             k=place + 1,
@@ -444,11 +444,13 @@ def _prefixes(
             gain=_number(curve.gains[place]),
             information=float(curve.information[place]),
             held_out=_number(curve.held_out[place]),
-            information_share=_number(max(curve.held_out[place], 0.0) / most) if most > 0 else None,
+            information_share=_number(max(curve.held_out[place], 0.0) / top_bits) if top_bits > 0 else None,
             correlation=_number(curve.correlation[place]),
-            correlation_share=_number(curve.correlation[place] / every) if agrees and every > 0 else None,
-            spearman=against[place][0],
-            less_all=against[place][1],
+            correlation_share=_number(curve.correlation[place] / full_correlation)
+            if agrees and full_correlation > 0
+            else None,
+            spearman=comparisons[place][0],
+            less_all=comparisons[place][1],
             cost_share=float(cost[place] / cost[-1]) if cost[-1] else 0.0,
             per_combination=float(curve.per_combination[place]),
         )

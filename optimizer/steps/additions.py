@@ -184,15 +184,15 @@ class AdditionWriter:
         before those of trials, then the shortest. None if every output fails half of its requirements or more."""
         if self.calls_tools:
             return None
-        there = [
+        candidates = [
             (failed, is_new, len(example.output), example.id, example.output)
             for is_new, seen in [*((0, each) for each in self.old), *((1, each) for each in trials)]
             for example, failed in _failures(seen)
             if example.output
         ]
-        if not there:
+        if not candidates:
             return None
-        failed, is_new, _, name, output = min(there)
+        failed, is_new, _, name, output = min(candidates)
         whose = "an output of a trial" if is_new else "an old output"
         how = "keeps everything" if not failed else f"fails {count(failed, 'requirement')}, the fewest"
         text = f"{EXAMPLE}\n\n{output}\n\n{AFTER_EXAMPLE}"
@@ -241,10 +241,10 @@ class AdditionWriter:
                 return order
         is_check = isinstance(requirement, ComputedCheck)
         failed = [verdict for verdict in seen.teaching if verdict.question == requirement.id]
-        said = dict.fromkeys(
+        explanations = dict.fromkeys(
             verdict.explanation for verdict in failed if verdict.example in each.examples and verdict.explanation
         )
         if not is_check and requirement.clause is not None and "\n" not in requirement.clause:
             return requirement.clause
         check = requirement.id if is_check else None
-        return (await line_of(self.writer, requirement, check, list(said), self.events))[0]
+        return (await line_of(self.writer, requirement, check, list(explanations), self.events))[0]

@@ -202,7 +202,7 @@ class PlainLines:
     async def _state(self, requirement: Question, failed: Sequence[Disagreement], seen: Observation) -> Lesson:
         # a checker's reasons, each once, in the order of the failures
         said = dict.fromkeys(each.explanation for each in disputed(seen, failed) if each.explanation)
-        text, by = await self._line(requirement, list(said))
+        text, word_source = await self._line(requirement, list(said))
         number = sum(each.requirement is not None for each in self.memory.lessons) + 1
         lesson = self.memory.add(
             Lesson(
@@ -214,7 +214,7 @@ class PlainLines:
                 requirement=requirement.id,
             )
         )
-        self.events.emit(RequirementStated(lesson, by))
+        self.events.emit(RequirementStated(lesson, word_source))
         return lesson
 
     async def _line(

@@ -320,11 +320,11 @@ class LessonEdits:
                 memory.reject(edit.lessons, refused)
         overwritten = {each for each in _held(best) for edit in kept if self._book.takes_out(edit, each)}
         retired = await self.desk.resolve([each for edit in kept for each in edit.lessons], self._strength, overwritten)
-        left = [edit for edit in kept if not retired.intersection(edit.lessons)]
-        stay = {each for edit in kept if edit not in left for each in edit.lessons} - retired
+        usable_edits = [edit for edit in kept if not retired.intersection(edit.lessons)]
+        stay = {each for edit in kept if edit not in usable_edits for each in edit.lessons} - retired
         if stay:  # one rewrite says all lessons, so it is written anew without the retired ones
-            left += await self._edits(now, [each for each in lessons if each.id in stay])
-        return left
+            usable_edits += await self._edits(now, [each for each in lessons if each.id in stay])
+        return usable_edits
 
     async def _try(self, trial: LessonTrial, before: Draft, edit: Edit, seen: Observation) -> str | None:
         lessons = [self.context.memory.get(each) for each in edit.lessons]
@@ -375,8 +375,8 @@ async def prune(
         loss = yardstick.difference(before[:n], after, validation[:n])
         if loss.value is None or loss.value >= 0:
             return None
-        said = f"{yardstick.name} {loss.value:+.3f} without it"
-        return Decision(False, f"worse on the first {n} validation examples ({said})", loss)
+        finding = f"{yardstick.name} {loss.value:+.3f} without it"
+        return Decision(False, f"worse on the first {n} validation examples ({finding})", loss)
 
     def note(version: int, edit: Edit, reason: str, gain: Difference | None, *, removed: bool) -> None:
         pruned = PrunedRecord(edit=edit, removed=removed, reason=reason, gain=gain)
@@ -386,20 +386,20 @@ async def prune(
     for edit in reversed(best.edits):
         if len(best.edits) == 1:  # without its last edit the prompt would be the start, which lost the acceptance test
             break
-        left = tuple(each for each in best.edits if each is not edit)
+        kept_edits = tuple(each for each in best.edits if each is not edit)
         try:
-            prompt = _without(edit, best.prompt, left, replace(baseline.prompt, shown=best.prompt.shown))
+            prompt = _without(edit, best.prompt, kept_edits, replace(baseline.prompt, shown=best.prompt.shown))
         except EditRefusedError as error:
             note(best.number, edit, f"it cannot be taken out: {error}", None, removed=False)
             continue
-        raced = await contest.race(best, replace(best.draft, prompt=prompt), left, [edit], is_missed)
+        raced = await contest.race(best, replace(best.draft, prompt=prompt), kept_edits, [edit], is_missed)
         shorter, gain, reason = raced.version, raced.decision.gain, raced.decision.reason
         removed = False
         if shorter is not None:
             gain = yardstick.difference(best.scores, shorter.scores, validation)
-            said = "undefined" if gain.value is None else f"{yardstick.name} {gain.value:+.3f} without it"
+            finding = "undefined" if gain.value is None else f"{yardstick.name} {gain.value:+.3f} without it"
             removed = gain.value is not None and gain.value >= 0
-            reason = f"validation is {'no worse' if removed else 'worse'} ({said})"
+            reason = f"validation is {'no worse' if removed else 'worse'} ({finding})"
             if removed and (problem := contest.lacking(best, shorter)):
                 removed, reason = False, f"{reason}, but {problem}"
         note(raced.number, edit, reason, gain, removed=removed)

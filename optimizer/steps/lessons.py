@@ -187,22 +187,22 @@ class LessonDesk:
         if self.contradictions is None:
             return retired
         for lesson_id in lessons:
-            for other in self.memory.opposed(self.memory.get(lesson_id)):
-                stands = other.status == "applied" and other.id not in overwritten
-                competes = stands or other.id in lessons
-                pair = frozenset((lesson_id, other.id))
+            for rival in self.memory.opposed(self.memory.get(lesson_id)):
+                stands = rival.status == "applied" and rival.id not in overwritten
+                competes = stands or rival.id in lessons
+                pair = frozenset((lesson_id, rival.id))
                 if not competes or pair & retired or pair in asked:
                     continue
                 asked.add(pair)
-                compared = self.contradictions.compare(self.memory.get(lesson_id), other)
-                otherwise = f"lessons {lesson_id} and {other.id} were not compared"
+                compared = self.contradictions.compare(self.memory.get(lesson_id), rival)
+                otherwise = f"lessons {lesson_id} and {rival.id} were not compared"
                 found = await answer_or_none(compared, otherwise, self.events)
                 if found is None or not found.contradicts:
                     continue
-                weaker, stronger = sorted((other.id, lesson_id), key=strength)  # of equals lesson_id stays
+                weaker, stronger = sorted((rival.id, lesson_id), key=strength)  # of equals lesson_id stays
                 stays = "for which more speaks" if strength(weaker) < strength(stronger) else "which came first"
-                if other.status == "applied":
-                    weaker, stronger, stays = lesson_id, other.id, "which stands in the prompt"
+                if rival.status == "applied":
+                    weaker, stronger, stays = lesson_id, rival.id, "which stands in the prompt"
                 why = f"it contradicts {stronger}, {stays} ({found.reason})"
                 self.memory.mark([weaker], "retired", why)
                 self.events.emit(LessonRetired(weaker, why))

@@ -72,12 +72,12 @@ class PapersStep:
         if self.again is not None:  # App. B, step 5
             draft = await self.again.propose(draft, number) or draft
         winner = await now.contest.challenge(best, edits, number, draft)  # App. B, early stopping
-        said = now.contest.tried[-1].reason
+        decision_reason = now.contest.tried[-1].reason
         held = [self.context.memory.get(name) for edit in edits for name in edit.lessons]
         if winner is best:
-            self._mark(held, said)
+            self._mark(held, decision_reason)
             return Turn(best, "figure_fell")
-        self.context.memory.mark([each.id for each in held], "applied", said)
+        self.context.memory.mark([each.id for each in held], "applied", decision_reason)
         return Turn(winner)
 
     async def _notes(self, seen: Observation, found: Sequence[Disagreement], reasons: Reasons) -> list[Lesson] | None:

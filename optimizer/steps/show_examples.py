@@ -124,32 +124,32 @@ class ShowExamples:
         if before.calibration is None:
             scores = list((await self.subject.observe(draft, examples, self.events.advance)).scores)
         else:  # the calibration was fitted for the prompt without these examples, so it is fitted anew
-            whole = await self.subject.observe(draft, self.development, self.events.advance)
+            observation = await self.subject.observe(draft, self.development, self.events.advance)
             fit = FITS[before.calibration.method]
-            fitted = fit(whole.verdicts, self.development, draft.questions, self.targets)
+            fitted = fit(observation.verdicts, self.development, draft.questions, self.targets)
             draft = replace(draft, calibration=fitted)
-            read = {each.example: each for each in draft.scores(self.development, whole.verdicts, soft=self.soft)}
+            read = {each.example: each for each in draft.scores(self.development, observation.verdicts, soft=self.soft)}
             scores = [read[each.id] for each in examples]
         known = {each.example: each for each in seen.scores}
         gain = self.yardstick.difference([known[each.id] for each in examples], scores, examples)
-        on = f"on {len(examples)} development examples"
+        basis = f"on {len(examples)} development examples"
         if gain.value is None:
-            return None, f"the gain {on} is undefined: {gain.reason}"
+            return None, f"the gain {basis} is undefined: {gain.reason}"
         if gain.value <= 0:
-            return None, f"no gain {on} ({self.yardstick.name} {gain.value:+.3f})"
+            return None, f"no gain {basis} ({self.yardstick.name} {gain.value:+.3f})"
         return draft, None
 
     def _screened(self, shown: Sequence[RememberedCase]) -> list[Example]:
         """Return at most :data:`SCREENED` development examples that are not shown, half accepted and half rejected."""
         hidden = {each.id for each in shown}
-        left: dict[bool, list[str]] = {True: [], False: []}
+        candidates: dict[bool, list[str]] = {True: [], False: []}
         for each in self.development:
             wanted = self.targets.overall(each.id)
             if wanted is not None and each.id not in hidden:
-                left[wanted >= 0.5].append(each.id)
-        if not all(left.values()):
+                candidates[wanted >= 0.5].append(each.id)
+        if not all(candidates.values()):
             return []
-        chosen = {name for side in left.values() for name in side[: SCREENED // 2]}
+        chosen = {name for side in candidates.values() for name in side[: SCREENED // 2]}
         return [each for each in self.development if each.id in chosen]
 
     def _cases(self, draft: Draft, seen: Observation) -> list[RememberedCase]:
@@ -193,12 +193,12 @@ class ShowExamples:
         chosen: list[RememberedCase] = []
         for turn in range(self.at_once):
             side = sides[turn % 2]
-            left = [each for each in side[: SHORTLIST * ((self.at_once + 1) // 2)] if each not in chosen]
-            if not left:
+            candidates = [each for each in side[: SHORTLIST * ((self.at_once + 1) // 2)] if each not in chosen]
+            if not candidates:
                 continue
             rows = vectors[[place[each.id] for each in chosen]] if chosen else vectors[:0]
-            alike = [float(np.max(rows @ vectors[place[each.id]], initial=-1.0)) for each in left]
-            chosen.append(left[int(np.argmin(np.round(alike, 6)))])
+            likeness = [float(np.max(rows @ vectors[place[each.id]], initial=-1.0)) for each in candidates]
+            chosen.append(candidates[int(np.argmin(np.round(likeness, 6)))])
         return chosen
 
 
@@ -210,7 +210,9 @@ def known_answers(draft: Draft, example: Example, signal: Signal, targets: Targe
     question was learned from this output, is named by a comment, or was the only one about its dimension at the start.
     """
     given = answered_questions([example], draft.questions)
-    alone = Counter(_rated(each, targets) for each in draft.questions.questions if each.id not in draft.origins)
+    dimension_counts = Counter(
+        _rated(each, targets) for each in draft.questions.questions if each.id not in draft.origins
+    )
     named = {each.about for each in example.comment}
     found: dict[str, Literal["yes", "no"]] = {}
     for question in draft.questions.questions:
@@ -219,7 +221,7 @@ def known_answers(draft: Draft, example: Example, signal: Signal, targets: Targe
         else:
             fine = _side(signal.reference(draft, example.id, question.id))
             is_named = question.id in named and question.id not in draft.questions.dimensions
-            is_alone = question.id not in draft.origins and alone[_rated(question, targets)] == 1
+            is_alone = question.id not in draft.origins and dimension_counts[_rated(question, targets)] == 1
             if fine is None or (fine and is_named):
                 continue
             if not fine and not (is_named or is_alone or question.id in draft.origins):

@@ -154,16 +154,17 @@ class TryAdditions:
     async def _mended(self, best: Trial) -> Trial:
         """Add to the best set orders for requirements it still fails, and more room if its outputs are cut off."""
         rules = next((each for each in best.additions if each.kind == "rules"), None)
-        left = failing(best.seen, self.writer.checklist) if best.additions else []
+        failures = failing(best.seen, self.writer.checklist) if best.additions else []
         if (
-            left
-            and (more := await self.writer.rules(left, best.seen, () if rules is None else rules.lines)) is not None
+            failures
+            and (addition := await self.writer.rules(failures, best.seen, () if rules is None else rules.lines))
+            is not None
         ):
-            best = await self._grown(best, more, [each for each in best.additions if each is not rules])
+            best = await self._grown(best, addition, [each for each in best.additions if each is not rules])
         if len(best.seen.cut_off) >= CUT_OFF * len(best.seen.examples):
             room = 2 * self.subject.writer(best.draft).most_tokens
-            more = Addition("max_output_tokens", f"room of {room} tokens", {"max_output_tokens": room})
-            best = await self._grown(best, more, best.additions)
+            addition = Addition("max_output_tokens", f"room of {room} tokens", {"max_output_tokens": room})
+            best = await self._grown(best, addition, best.additions)
         return best
 
     async def _grown(self, best: Trial, addition: Addition, beside: Sequence[Addition]) -> Trial:
@@ -177,24 +178,24 @@ class TryAdditions:
 
     async def _try(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
         """Write the outputs with a set, and record the gain of its last addition over ``before``."""
-        *beside, last = additions
+        *earlier_additions, last = additions
         self.events.phase(f"trying {' + '.join(each.kind for each in additions)} on development")
         trial = await self._written(additions, before)
         self._trials.append(trial)
-        was, now = before.value(trial.shown), trial.value(trial.shown)
+        old_value, new_value = before.value(trial.shown), trial.value(trial.shown)
         found = AdditionRecord(
             kind=last.kind,
             said=last.said,
-            beside=tuple(each.kind for each in beside),
+            beside=tuple(each.kind for each in earlier_additions),
             text=last.text or None,
             settings=dict(last.settings),
             lines=last.lines,
             sources=last.sources,
-            before=was,
-            after=now if len(trial.seen.scores) == len(before.seen.scores) else None,
+            before=old_value,
+            after=new_value if len(trial.seen.scores) == len(before.seen.scores) else None,
             n=len([each for each in trial.seen.scores if each.example not in trial.shown]),
             kept=gain(before, trial) > NOTHING,
-            reason=trial.problem or ("better on development" if now > was else "no gain on development"),
+            reason=trial.problem or ("better on development" if new_value > old_value else "no gain on development"),
         )
         self.records.append(found)
         self.events.say(found.sentence)
@@ -205,17 +206,17 @@ class TryAdditions:
         start = self._trials[0]
         empty = Trial(additions, start.draft, Observation((), (), ()))
         examples = start.seen.examples
-        half = examples[: len(examples) // 2]
+        first_half = examples[: len(examples) // 2]
         try:
             draft = added(start.draft, additions, self.inputs, self._most)
-            seen = await self.subject.observe(draft, half, self.events.advance)
+            seen = await self.subject.observe(draft, first_half, self.events.advance)
         except (EditRefusedError, InputError) as error:  # an endpoint refuses a way of thinking as bad input
             return replace(empty, problem=f"not tried: {error}")
         trial = Trial(additions, draft, seen)
-        others = {each.id for each in examples[len(half) :]} | trial.shown
+        other_ids = {each.id for each in examples[len(first_half) :]} | trial.shown
         if self.subject.writer(draft).refused:
             return replace(trial, problem="the endpoint does not take it")
-        if trial.value(others) < before.value(others) - CLEARLY_WORSE:
+        if trial.value(other_ids) < before.value(other_ids) - CLEARLY_WORSE:
             return replace(trial, problem="clearly worse on the first half of the outputs")
         whole = replace(trial, seen=await self.subject.observe(draft, examples, self.events.advance))
         return replace(whole, problem=self._loss(start, whole))
@@ -248,17 +249,17 @@ class TryAdditions:
 
     async def _challenge(self, now: LoopRound, found: Trial) -> Version:
         """Send the best set to the acceptance test, and if it is refused, the best part of it."""
-        parts = [each for each in self._trials[1:] if len(each.additions) < len(found.additions)]
-        parts = [each for each in parts if all(one in found.additions for one in each.additions)]
-        best_part = max(parts, key=lambda each: gain(self._trials[0], each), default=None)
+        parts = [trial for trial in self._trials[1:] if len(trial.additions) < len(found.additions)]
+        parts = [trial for trial in parts if all(one in found.additions for one in trial.additions)]
+        best_part = max(parts, key=lambda trial: gain(self._trials[0], trial), default=None)
         is_other = best_part is not None and gain(self._trials[0], best_part) > 0
         candidates = [found, best_part] if best_part is not None and is_other else [found]
-        for number, each in enumerate(candidates, 1):
+        for number, trial in enumerate(candidates, 1):
             winner = await now.contest.challenge(
-                now.best, (), now.number, each.draft, look=(number, len(candidates)), shows=each.said
+                now.best, (), now.number, trial.draft, look=(number, len(candidates)), shows=trial.said
             )
             if winner is not now.best:
-                self._mark(each)
+                self._mark(trial)
                 return winner
         return now.best
 

@@ -137,13 +137,13 @@ class Trying:
         made = partial(made, gain=difference.value, bias=bias)
         mine, other = _said(before.correlation), _said(best.correlation)
         said = f"rank correlation with the source {mine}, the best other wording {other}"
-        what = f"{said}, n = {best.n}"
+        comparison = f"{said}, n = {best.n}"
         if difference.value <= bias:
             chance = f"{difference.value:+.2f} is no more than {bias:.2f}, what the best of so many may gain by chance"
-            return made(reason=f"{what}: {chance}")
+            return made(reason=f"{comparison}: {chance}")
         if best.good != self.question.good and not self._is_clear(best, answers, resampling.groups):
-            return made(reason=f"{what}: too unsure to use it the other way round")
-        return made(reason=f"{what}, a gain beyond the {bias:.2f} of chance", after=best)
+            return made(reason=f"{comparison}: too unsure to use it the other way round")
+        return made(reason=f"{comparison}, a gain beyond the {bias:.2f} of chance", after=best)
 
     def _is_clear(self, wording: WordingTried, answers: Answers, groups: Sequence[Hashable] | None) -> bool:
         """Whether the correlation is above zero beyond chance, with documents as independent units."""
@@ -222,7 +222,7 @@ class WordQuestions:
             return made(reason=f"no other wordings could be had: {error}")
         wanted = {name: question.p_good(each.p_yes) for name, each in source.items() if each.p_yes is not None}
         order = in_turns([each.id for each in self.examples if each.id in wanted], source)
-        others = [Wording(text, question.sees) for text in texts if _words(text) not in taken]
+        wordings = [Wording(text, question.sees) for text in texts if _words(text) not in taken]
         refused = [
             WordingTried.of(question).model_copy(
                 update={"text": text, "dropped": f"it is what question {taken[_words(text)]} asks"}
@@ -231,8 +231,8 @@ class WordQuestions:
             if _words(text) in taken
         ]
         if question.sees in ("all", "output", "quote") and draft.prompt.can_show_less_of(self.examples):
-            others.append(Wording(question.text, "all" if question.sees == "output" else "output"))
-        chosen = await self._choose(draft, Trying(question, wanted), others, order)
+            wordings.append(Wording(question.text, "all" if question.sees == "output" else "output"))
+        chosen = await self._choose(draft, Trying(question, wanted), wordings, order)
         return chosen.model_copy(update={"tried": (*refused, *chosen.tried)})
 
     async def _choose(
@@ -241,26 +241,32 @@ class WordQuestions:
         """Choose by successive halving: all wordings on a few examples, the better half on more."""
         by_id = {example.id: example for example in self.examples}
         asked = WordingTried.of(trying.question).wording
-        own: Answers = {}
-        left: dict[Wording, Answers] = {each: {} for each in others}
+        own_answers: Answers = {}
+        wording_answers: dict[Wording, Answers] = {each: {} for each in others}
         dropped: list[WordingTried] = []
         start = 0
         for rung in rungs(len(order)):
             judged = await self._judge(
-                draft, trying.question, [asked, *left], [by_id[each] for each in order[start:rung]]
+                draft, trying.question, [asked, *wording_answers], [by_id[each] for each in order[start:rung]]
             )
-            own = {**own, **judged[0]}
-            left = {each: {**known, **new} for (each, known), new in zip(left.items(), judged[1:], strict=True)}
-            tried = {each: trying.other(each, answers) for each, answers in left.items()}
-            lost = {each: "the target left too many unanswered" for each in left if unanswered(left[each])}
+            own_answers = {**own_answers, **judged[0]}
+            wording_answers = {
+                each: {**known, **new} for (each, known), new in zip(wording_answers.items(), judged[1:], strict=True)
+            }
+            tried = {each: trying.other(each, answers) for each, answers in wording_answers.items()}
+            lost = {
+                each: "the target left too many unanswered"
+                for each in wording_answers
+                if unanswered(wording_answers[each])
+            }
             if rung < len(order):
-                rest = [each for each in left if each not in lost]
+                rest = [each for each in wording_answers if each not in lost]
                 keep = better_half([tried[each] for each in rest])
                 lost |= {each: f"not in the better half after {rung} examples" for each in rest if each not in keep}
             dropped += [tried[each].model_copy(update={"dropped": why}) for each, why in lost.items()]
-            left = {each: answers for each, answers in left.items() if each not in lost}
+            wording_answers = {each: answers for each, answers in wording_answers.items() if each not in lost}
             start = rung
-        return trying.choose(own, left, dropped, self._resampling_of(own))
+        return trying.choose(own_answers, wording_answers, dropped, self._resampling_of(own_answers))
 
     def _resampling_of(self, answers: Answers) -> Resampling:
         if self.resampling.groups is None:

@@ -107,11 +107,11 @@ def try_learner(
     """Learn on the development part of every split and judge the weights on the held-out part. A learner that fails, or
     whose package is missing, gives a trial with the failure in words."""
     credits, weights, seconds = [np.empty(0)], [], 0.0
-    of_ratings = isinstance(data, RatedScores)
+    is_rated = isinstance(data, RatedScores)
     predicted = np.full(len(data.ratings), np.nan) if isinstance(data, RatedScores) else None
     for number, split in enumerate(splits):
         development, test = data.take(split.development), data.take(split.test)
-        own_seed = seed if of_ratings else seed + number  # the choices of ``auto`` draw folds of their own
+        own_seed = seed if is_rated else seed + number  # the choices of ``auto`` draw folds of their own
         began = process_time()
         try:
             recipe, _ = choose_recipe(development, learner, sections=sections, pooling=pooling, seed=own_seed)
@@ -188,7 +188,7 @@ def score_correlations(
             constant = "in one of the folds the score is the same for every output"
             scores.append(LearnerScore(name, reason=trial.failure or constant))
             continue
-        low, high, why = percentile_interval(draws[name], CONFIDENCE)
+        low, high, reason = percentile_interval(draws[name], CONFIDENCE)
         gain_low, gain_high, no_gain = percentile_interval(draws[name] - draws["uniform"], CONFIDENCE)
         scores.append(
             LearnerScore(
@@ -201,7 +201,7 @@ def score_correlations(
                 difference_low=gain_low,
                 difference_high=gain_high,
                 pair_accuracy=float(trial.credits.mean()) if len(trial.credits) else None,
-                reason=why or no_gain,
+                reason=reason or no_gain,
             )
         )
     return scores
@@ -243,10 +243,10 @@ def against_uniform(trial: HeldOutTrial, baseline: HeldOutTrial, score: LearnerS
     if trial.credits is None or score.difference_low is None or score.difference_high is None:
         return "undefined"
     if trial.predicted is None:
-        alike = np.array_equal(trial.credits, baseline.credits)  # type: ignore[arg-type]
+        is_same = np.array_equal(trial.credits, baseline.credits)  # type: ignore[arg-type]
     else:
-        alike = score.difference_low == score.difference_high == 0.0
-    if alike:
+        is_same = score.difference_low == score.difference_high == 0.0
+    if is_same:
         return "same"
     if score.difference_low > 0.0:
         return "better"
@@ -361,18 +361,18 @@ def rank_stability(weights: Floats, samples: Floats) -> Stability:
     low, high = interval(ranks.astype(np.float64))
     leaders = ranks == 1
     first = (leaders / leaders.sum(axis=1, keepdims=True)).mean(axis=0)
-    now = _ranks(weights[None, :])[0]
+    weight_ranks = _ranks(weights[None, :])[0]
     tests = tuple(
-        RankOfTest(int(now[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
+        RankOfTest(int(weight_ranks[test]), int(np.floor(low[test])), int(np.ceil(high[test])), float(first[test]))
         for test in range(len(weights))
     )
     upper = np.triu_indices(len(weights), 1)
-    signs = np.sign(now[upper[0]] - now[upper[1]])
-    others = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
-    untied, others_untied = np.count_nonzero(signs), np.count_nonzero(others, axis=1)
-    if len(weights) < 2 or untied == 0 or (others_untied == 0).any():
+    signs = np.sign(weight_ranks[upper[0]] - weight_ranks[upper[1]])
+    sample_signs = np.sign(ranks[:, upper[0]] - ranks[:, upper[1]])
+    untied, sample_untied = np.count_nonzero(signs), np.count_nonzero(sample_signs, axis=1)
+    if len(weights) < 2 or untied == 0 or (sample_untied == 0).any():
         return Stability(tests, None, "all weights are equal, so there is no ranking")
-    return Stability(tests, float((others @ signs / np.sqrt(untied * others_untied)).mean()))
+    return Stability(tests, float((sample_signs @ signs / np.sqrt(untied * sample_untied)).mean()))
 
 
 def _ranks(weights: Floats) -> Codes:

@@ -131,10 +131,14 @@ def position_bias(
 def _effect(comparisons: Iterable[Sequence[float | None]]) -> OrderEffect:
     """Return the effect over comparisons: P(first) with output a first and, if made, with output b first."""
     comparisons = list(comparisons)
-    both = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
-    depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in both)
-    mean = mean_score(p for pair in both for p in pair) if both else mean_score(p for each in comparisons for p in each)
-    return OrderEffect(mean, len(both), depend)
+    swapped_pairs = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
+    depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in swapped_pairs)
+    mean = (
+        mean_score(p for pair in swapped_pairs for p in pair)
+        if swapped_pairs
+        else mean_score(p for each in comparisons for p in each)
+    )
+    return OrderEffect(mean, len(swapped_pairs), depend)
 
 
 def _winner(p_a: float) -> str | None:
@@ -289,18 +293,18 @@ def load_pairs(
     fields, labels = fields or {}, parse_labels(labels or {})
     check_field_map(fields, KNOWN_FIELDS)
     texts = {*TEXTS, *(str(column) for ours, column in fields.items() if ours in TEXTS)}
-    for where, row in islice(_one_rejected_each(source_rows(source, texts, say=logger.warning)), limit):
+    for place, row in islice(_one_rejected_each(source_rows(source, texts, say=logger.warning)), limit):
         if not isinstance(row, Mapping):
-            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+            raise InputError(f"{place}: a mapping from field to value is needed, not {type(row).__name__}.")
         row = with_our_names(row, fields, labels)
-        pair = preference_of(row, where, seed=seed)
+        pair = preference_of(row, place, seed=seed)
         if is_missing(row.get("id")):  # the same texts may be there more than once
             name = numbered_id(pair.id, unnamed)
             if name != pair.id:
-                pair = preference_of({**row, "id": name}, where, seed=seed)
+                pair = preference_of({**row, "id": name}, place, seed=seed)
         if pair.id in seen:
-            raise InputError(f"{where}: the id '{pair.id}' was used before, in {seen[pair.id].rpartition(', ')[2]}.")
-        seen[pair.id] = where
+            raise InputError(f"{place}: the id '{pair.id}' was used before, in {seen[pair.id].rpartition(', ')[2]}.")
+        seen[pair.id] = place
         pairs.append(pair)
     if not pairs:
         raise InputError(f"{name_of(source)}: there are no pairs in it.")
@@ -311,14 +315,18 @@ def load_pairs(
 
 def _one_rejected_each(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Yield the rows. A row whose ``rejected`` is a list (best of n) becomes one row for each rejected text."""
-    for where, row in rows:
-        others = row.get("rejected") if isinstance(row, Mapping) else None
-        if not isinstance(others, (list, tuple)) or not others or not all(isinstance(each, str) for each in others):
-            yield where, row
+    for place, row in rows:
+        rejected_texts = row.get("rejected") if isinstance(row, Mapping) else None
+        if (
+            not isinstance(rejected_texts, (list, tuple))
+            or not rejected_texts
+            or not all(isinstance(each, str) for each in rejected_texts)
+        ):
+            yield place, row
             continue
-        for number, other in enumerate(others, 1):
+        for number, other in enumerate(rejected_texts, 1):
             name = {} if is_missing(row.get("id")) else {"id": f"{row['id']}#{number}"}
-            yield where, {**row, "rejected": other, **name}
+            yield place, {**row, "rejected": other, **name}
 
 
 def holds_pairs(source: Any, fields: FieldMap | None = None) -> bool:

@@ -75,11 +75,11 @@ class Shrunk:
 
     def learn(self, pairs: Evidence, *, seed: int, start: Floats | None = None) -> Floats:
         """Learn, then mix. Raises LearningFailedError as the learner."""
-        even = uniform_weights(pairs.tests)
+        even_weights = uniform_weights(pairs.tests)
         if start is not None and self.uniform_share < 1.0:
-            start = normalised(np.maximum(start - self.uniform_share * even, 0.0))
+            start = normalised(np.maximum(start - self.uniform_share * even_weights, 0.0))
         learned = self.learner.learn(pairs, seed=seed, start=start)
-        return (1.0 - self.uniform_share) * learned + self.uniform_share * even
+        return (1.0 - self.uniform_share) * learned + self.uniform_share * even_weights
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class Auto:
         chosen = max(held, key=lambda option: (options[option][1], means[option]))
         name, share = options[chosen]
         learner = Uniform() if name == "uniform" else Shrunk(by_name[name], share)
-        of_ratings = isinstance(pairs, RatedScores)
-        right, top = (f"{means[each]:{'.3f' if of_ratings else '.1%'}}" for each in (chosen, best))
-        found = f"an objective of {right}" if of_ratings else f"{right} of development pairs in the right order"
+        is_rated = isinstance(pairs, RatedScores)
+        right, top = (f"{means[each]:{'.3f' if is_rated else '.1%'}}" for each in (chosen, best))
+        found = f"an objective of {right}" if is_rated else f"{right} of development pairs in the right order"
         if chosen == best:
             return learner, f"{learner.name}: best in cross-validation ({found})"
         other, other_share = options[best]
@@ -136,30 +136,30 @@ class Auto:
     def _cross_validate(self, pairs: Evidence, groups: int, seed: int) -> tuple[list[tuple[str, float]], Floats, Codes]:
         """Return the options (learner, share of uniform weights), held-out values (options, items), and the items'
         groups."""
-        even = uniform_weights(pairs.tests)
+        even_weights = uniform_weights(pairs.tests)
         options = [("uniform", 1.0), *((each.name, share) for each in self.learners for share in SHRINKAGE)]
-        of_ratings = isinstance(pairs, RatedScores)
+        is_rated = isinstance(pairs, RatedScores)
         repeats = 3 if isinstance(pairs, PairDifferences) and pairs.decided_pairs < 300 else 1
-        folds = min(self.folds, groups) if of_ratings else self.folds
+        folds = min(self.folds, groups) if is_rated else self.folds
         parts, tested, failed = [np.empty((len(options), 0))], [np.empty(0, dtype=np.int64)], set()
         for repeat in range(repeats):
             for number, split in enumerate(grouped_folds(compact(pairs.groups), folds, seed + repeat)):
                 development, test = pairs.take(split.development), pairs.take(split.test)
-                if not test.can_be_learned or (of_ratings and not development.can_be_learned):
+                if not test.can_be_learned or (is_rated and not development.can_be_learned):
                     continue
-                candidates = [even]
+                candidates = [even_weights]
                 for learner in self.learners:
                     try:
                         learned = learner.learn(development, seed=seed + number)
                     except LearningFailedError:
                         failed.add(learner.name)
-                        learned = even
-                    candidates += [(1.0 - share) * learned + share * even for share in SHRINKAGE]
+                        learned = even_weights
+                    candidates += [(1.0 - share) * learned + share * even_weights for share in SHRINKAGE]
                 values, value_groups = test.held_out_values(np.array(candidates), number)
                 if np.isfinite(values).all():  # a score that is the same for every output follows no rating
                     parts.append(values)
                     tested.append(value_groups)
-        if of_ratings and failed:  # no test rises with the ratings: the data teach nothing
+        if is_rated and failed:  # no test rises with the ratings: the data teach nothing
             failed = {each.name for each in self.learners}
         kept = [index for index, (name, _) in enumerate(options) if name not in failed]
         return [options[index] for index in kept], np.concatenate(parts, axis=1)[kept], np.concatenate(tested)
@@ -192,14 +192,14 @@ def find_learner(learner: str | WeightLearner, *, rated: bool = False) -> Weight
     where there is no learner of that name."""
     if not isinstance(learner, str):
         return learner
-    known, others = learners(rated=rated), learners(rated=not rated)
+    known, other_learners = learners(rated=rated), learners(rated=not rated)
     name = ALIASES.get(learner, learner)
     if name in known:
         return known[name]
     choose = f"Choose from: {', '.join(known)}."
-    if rated and name in others:
+    if rated and name in other_learners:
         raise InputError(f"There is no method '{learner}' for ratings, as it learns from pairs. {choose}")
-    if name in others:
+    if name in other_learners:
         raise InputError(
             f"There is no weight learner '{learner}' for pairs, as it learns from rated outputs (--ratings). {choose}"
         )
@@ -261,18 +261,18 @@ class Recipe:
     def unpooled(self, pairs: PairDifferences, overall: Floats, seed: int) -> tuple[Floats, Floats]:
         """Return each section's own weights (sections, tests) and number of decided pairs (sections,). A section from
         which nothing can be learned has the overall weights and size 0."""
-        own = np.tile(overall, (len(self.own), 1))
+        section_weights = np.tile(overall, (len(self.own), 1))
         sizes = np.zeros(len(self.own))
         for section, learner in enumerate(self.own):
             part = _of_section(pairs, section)
             if not part.decided_pairs:
                 continue
             try:
-                own[section] = learner.learn(part, seed=seed)
+                section_weights[section] = learner.learn(part, seed=seed)
             except LearningFailedError:
                 continue
             sizes[section] = float(part.decided()[1].sum())
-        return own, sizes
+        return section_weights, sizes
 
 
 def choose_recipe(
@@ -283,12 +283,12 @@ def choose_recipe(
     With ``sections`` 0 the weights are global. ``pooling`` ``none`` keeps sections apart; ``partial`` pools them as
     cross-validation finds best. The second value says what was chosen and why; it is empty when nothing was open.
     """
-    own: tuple[WeightLearner, ...]
+    section_learners: tuple[WeightLearner, ...]
     if not isinstance(learner, Auto):
-        overall, own, reason = learner, (learner,), ""
+        overall, section_learners, reason = learner, (learner,), ""
     else:
         overall, reason = learner.choose(pairs, seed=seed)
-        own = learner.learners
+        section_learners = learner.learners
     if not sections or isinstance(pairs, RatedScores):
         return Recipe(overall), reason
     if isinstance(overall, Uniform) and pairs.decided_pairs < FEW:
@@ -296,14 +296,14 @@ def choose_recipe(
     if pooling == "none":
         return _keep_apart(pairs, learner, overall, sections, reason, seed)
     sample = pairs.take(sampled_rows(pairs.groups, seed))
-    recipe = _choose_pooling(sample, [Recipe(overall, (each,) * sections) for each in own], seed)
-    how = (
+    recipe = _choose_pooling(sample, [Recipe(overall, (each,) * sections) for each in section_learners], seed)
+    explanation = (
         "every section gets the overall weights"
         if np.isinf(recipe.strength)
-        else f"a section's own weights{f' ({recipe.own[0].name})' if len(own) > 1 else ''} count as its pairs against "
-        f"{recipe.strength:.0f} pairs of the whole"
+        else f"a section's own weights{f' ({recipe.own[0].name})' if len(section_learners) > 1 else ''} count as its "
+        f"pairs against {recipe.strength:.0f} pairs of the whole"
     )
-    said = "; ".join(filter(None, [reason, f"partial pooling: {how}"]))
+    said = "; ".join(filter(None, [reason, f"partial pooling: {explanation}"]))
     return recipe, said
 
 

@@ -151,11 +151,11 @@ class RankSearch:
         width = 1.0
         for _ in range(SWEEPS):
             for test in range(len(weights)):
-                others = 1.0 - weights[test]
-                if others <= 1e-9:  # all other weights are 0: changing the scale of this one changes nothing
+                other_weight = 1.0 - weights[test]
+                if other_weight <= 1e-9:  # all other weights are 0: changing the scale of this one changes nothing
                     continue
                 shares = np.linspace(max(0.0, weights[test] - width), min(0.98, weights[test] + width), GRID)
-                candidates = np.outer((1.0 - shares) / others, weights)
+                candidates = np.outer((1.0 - shares) / other_weight, weights)
                 candidates[:, test] = shares
                 values = rated.objective(candidates)
                 top = int(np.argmax(values))

@@ -172,16 +172,16 @@ def load_preferences(
     ids: list[str] = []
     preferred: list[str] = []
     groups, sections, datasets = [], [], []
-    for where, identity, given in identified_rows(path, limit, "pairs", fields):
+    for place, identity, given in identified_rows(path, limit, "pairs", fields):
         row = with_our_names(given, fields or {}, labels or {})
         ids.append(identity)
         if row.get("preferred") not in list(_SIGN):  # a list, too, which has no hash
-            raise InputError(f"{where}: {_wrong_preferred(row)}")
+            raise InputError(f"{place}: {_wrong_preferred(row)}")
         preferred.append(row["preferred"])
-        columns.add(scores_of(row, "scores_a", where), scores_of(row, "scores_b", where))
-        groups.append(group_of(row, identity, where))
-        sections.append(_label(row, "section", where))
-        datasets.append(_label(row, "dataset", where))
+        columns.add(scores_of(row, "scores_a", place), scores_of(row, "scores_b", place))
+        groups.append(group_of(row, identity, place))
+        sections.append(_label(row, "section", place))
+        datasets.append(_label(row, "dataset", place))
     a, b = columns.tables(f"{name_of(path)}: the scores are empty; 'scores_a' must hold a number for each test.")
     return preference_scores(ids, columns.tests, a, b, preferred, groups=groups, sections=sections, datasets=datasets)
 
@@ -223,21 +223,21 @@ def identified_rows(
     Raises InputError where there are no rows, or an id is not a text or number, or is used twice."""
     places: dict[str, str] = {}
     unnamed: Counter[str] = Counter()
-    for where, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
+    for place, row in islice(source_rows(source, ("id",), say=logger.warning), limit):
         if not isinstance(row, Mapping):
-            raise InputError(f"{where}: a mapping from field to value is needed, not {type(row).__name__}.")
+            raise InputError(f"{place}: a mapping from field to value is needed, not {type(row).__name__}.")
         found = {name: value for name, value in row.items() if value is not None}
         named = at(found, str((fields or {}).get("id", "id")))
         if is_missing(named):
             named = numbered_id(id_of_texts(found, sorted(found), "row"), unnamed)
         found["id"] = named
-        identity = _identity(found, where)
+        identity = _identity(found, place)
         if identity in places:
             raise InputError(
-                f"{where}: the id '{identity}' was used before, in {places[identity].rpartition(', ')[2]}."
+                f"{place}: the id '{identity}' was used before, in {places[identity].rpartition(', ')[2]}."
             )
-        places[identity] = where
-        yield where, identity, found
+        places[identity] = place
+        yield place, identity, found
     if not places:
         raise InputError(f"{name_of(source)}: there are no {what} in it.")
     if unnamed:
@@ -381,17 +381,17 @@ def load_ratings(
     rated: list[tuple[str, dict[str, list[float]]]] = []
     given_ratings: list[list[float | None]] = []
     groups = []
-    for where, identity, row in identified_rows(path, limit, "rated outputs"):
+    for row_place, identity, row in identified_rows(path, limit, "rated outputs"):
         ids.append(identity)
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
-        columns.add(scores_of(given, "scores", where))
-        given_ratings.append(_ratings(row, dimension, where, human))
-        rated.append((where, {dimension or "rating": known_ratings(given_ratings[-1])}))
-        groups.append(group_of(row, identity, where))
+        columns.add(scores_of(given, "scores", row_place))
+        given_ratings.append(_ratings(row, dimension, row_place, human))
+        rated.append((row_place, {dimension or "rating": known_ratings(given_ratings[-1])}))
+        groups.append(group_of(row, identity, row_place))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
-    by_place = [(where, each) for where, by in rated for each in by.values()]
+    by_place = [(row_place, each) for row_place, by in rated for each in by.values()]
     ratings = on_scale([float(np.mean(each)) for _, each in by_place], by_place, human_scale)
     raters = {f"rater {place}": list(each) for place, each in enumerate(zip_longest(*given_ratings), 1)}
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups, raters=raters)
@@ -406,11 +406,11 @@ def on_scale(
     if scale is None or are_labels(each for _, given in rated for each in given):
         return list(means)
     low, high = scale
-    for where, given in rated:
+    for place, given in rated:
         for each in given:
             if not min(scale) <= each <= max(scale):
                 raise InputError(
-                    f"{where}: the human score {each:g} is outside the scale {low:g} to {high:g} (--human-scale)."
+                    f"{place}: the human score {each:g} is outside the scale {low:g} to {high:g} (--human-scale)."
                 )
     return [None if mean is None else (mean - low) / (high - low) for mean in means]
 

@@ -83,12 +83,12 @@ class LearnedWeights(Shown):
 
     def sentences(self) -> list[str]:
         """Return the findings in sentences."""
-        said = sentences(self.result)
+        findings = sentences(self.result)
         if self.scores == "pairwise":
-            said.append(
+            findings.append(
                 "These weights are for comparing two outputs; --weights, where outputs are judged alone, refuses them."
             )
-        return said + (self.bias.sentences() if self.bias else [])
+        return findings + (self.bias.sentences() if self.bias else [])
 
 
 def weigh(
@@ -300,21 +300,21 @@ def learn_weights(
     rated = ratings is not None
     chosen = find_learner(method, rated=rated)
     known = compare if compare is not None else tuple(learners(rated=True)) if rated else QUICK
-    others = [find_learner(each, rated=rated) for each in known]
-    others = [each for each in others if each.name not in (chosen.name, "uniform")]
+    baselines = [find_learner(each, rated=rated) for each in known]
+    baselines = [each for each in baselines if each.name not in (chosen.name, "uniform")]
     data = check(pairs, ratings, level=level, pair_share=pair_share)
     names = () if rated or pairs is None else pairs.section_names(level)
-    splits = _splits(data, folds, all(each.quick for each in (chosen, *others)), seed)
+    splits = _splits(data, folds, all(each.quick for each in (chosen, *baselines)), seed)
     scores, verdict, power, held_out = compare_held_out(
-        [chosen, *others], data, splits, sections=len(names), pooling=pooling, seed=seed
+        [chosen, *baselines], data, splits, sections=len(names), pooling=pooling, seed=seed
     )
 
     recipe, reason = choose_recipe(data, chosen, sections=len(names), pooling=pooling, seed=seed)
     fitted = recipe.fit(data, seed=seed)
     if resamples is None:
         resamples = _usual_resamples(data) if recipe.quick else 0
-    again = bool(resamples) and recipe.learns
-    samples = bootstrap_weights(recipe, data, fitted, resamples=resamples, seed=seed) if again else None
+    is_resampled = bool(resamples) and recipe.learns
+    samples = bootstrap_weights(recipe, data, fitted, resamples=resamples, seed=seed) if is_resampled else None
     usable = samples if samples is not None and samples.usable else None
     low, high = interval(usable.overall) if usable else (None, None)
     return WeighResult(
@@ -367,11 +367,11 @@ def check(
         assert pairs is not None
         data: Evidence = pairs.differences(level)
         if not data.can_be_learned:
-            with_scores, left_out = "", ""
+            qualifier, missing_note = "", ""
             if pairs.left_out:
-                with_scores = " with all scores"
-                left_out = f" {len(pairs.left_out)} pairs were left out because scores are missing."
-            raise InputError(f"In none of the {len(data)} pairs{with_scores} did people prefer one output.{left_out}")
+                qualifier = " with all scores"
+                missing_note = f" {len(pairs.left_out)} pairs were left out because scores are missing."
+            raise InputError(f"In none of the {len(data)} pairs{qualifier} did people prefer one output.{missing_note}")
     else:
         data = _together(ratings, pairs, pair_share)
         if not data.can_be_learned:
@@ -413,13 +413,13 @@ def bootstrap_weights(recipe: Recipe, data: Evidence, fitted: Weighting, *, resa
             failed += 1
             continue
         try:
-            again = recipe.fit(drawn, seed=seed + number, start=fitted)
+            weighting = recipe.fit(drawn, seed=seed + number, start=fitted)
         except LearningFailedError:
             failed += 1
             continue
-        overall.append(again.overall)
-        if again.by_section is not None:
-            by_section.append(again.by_section)
+        overall.append(weighting.overall)
+        if weighting.by_section is not None:
+            by_section.append(weighting.by_section)
     return WeightSamples(
         np.array(overall).reshape(-1, data.tests), np.array(by_section) if by_section else None, failed
     )

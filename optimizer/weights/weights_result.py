@@ -226,34 +226,34 @@ def sentences(result: WeighResult) -> list[str]:
     """Say whether the weights beat uniform ones, and what was counted."""
     counts = result.counts
     if isinstance(counts, RatingCounts):
-        said = [_verdict(result, counts.outputs - counts.without_order)]
+        findings = [_verdict(result, counts.outputs - counts.without_order)]
         if result.learner == "uniform" != result.method:
-            said.append("The weights given are uniform: learning is not worth it on these ratings.")
-        said += [f"{line}." for line in ceiling_lines(result.raters)]
-        return said + _counted_ratings(counts)
-    said = [_verdict(result, counts.held_out)]
+            findings.append("The weights given are uniform: learning is not worth it on these ratings.")
+        findings += [f"{line}." for line in ceiling_lines(result.raters)]
+        return findings + _counted_ratings(counts)
+    findings = [_verdict(result, counts.held_out)]
     if result.uniform.high is not None and result.uniform.high < 0.5 and (result.held_out.low or 0.0) <= 0.5:
-        said.append(
+        findings.append(
             "Uniform weights do worse than a coin, beyond noise, and learned ones are not shown to do better than it. "
             "See whether the pairs are turned round, so that `preferred` names what people rejected, or whether the "
             "tests score what is bad."
         )
     is_uniform = result.learner == "uniform"
-    apart = sum(np.ptp(section.weights) > 0 for section in result.sections) if is_uniform else 0
-    if is_uniform and not apart and result.method != "uniform":
-        said.append("The weights given are uniform: learning is not worth it on these pairs.")
-    if apart:
-        said.append(
-            f"The overall weights are uniform; {apart} of {len(result.sections)} {result.level}s have learned weights "
-            "of their own."
+    learned_sections = sum(np.ptp(section.weights) > 0 for section in result.sections) if is_uniform else 0
+    if is_uniform and not learned_sections and result.method != "uniform":
+        findings.append("The weights given are uniform: learning is not worth it on these pairs.")
+    if learned_sections:
+        findings.append(
+            f"The overall weights are uniform; {learned_sections} of {len(result.sections)} {result.level}s have "
+            "learned weights of their own."
         )
     if result.reason:
-        said.append(f"Chosen by cross-validation: {result.reason}.")
-    said += _power(result)
-    said += [] if apart else [_heaviest(result)]
-    said += _counted_pairs(counts, result.held_out)
-    said += [f"The learner {score.name} gave nothing: {score.reason}" for score in result.learners if score.reason]
-    return said
+        findings.append(f"Chosen by cross-validation: {result.reason}.")
+    findings += _power(result)
+    findings += [] if learned_sections else [_heaviest(result)]
+    findings += _counted_pairs(counts, result.held_out)
+    findings += [f"The learner {score.name} gave nothing: {score.reason}" for score in result.learners if score.reason]
+    return findings
 
 
 _VERDICTS = {
@@ -265,27 +265,27 @@ _VERDICTS = {
 
 def _verdict(result: WeighResult, held_out: int) -> str:
     score, uniform = result.held_out, result.uniform
-    of_ratings = isinstance(result.counts, RatingCounts)
-    things = f"{held_out} held-out {'outputs' if of_ratings else 'pairs'}"
-    if result.method == "uniform" and not of_ratings:
+    is_rated = isinstance(result.counts, RatingCounts)
+    things = f"{held_out} held-out {'outputs' if is_rated else 'pairs'}"
+    if result.method == "uniform" and not is_rated:
         return f"Uniform weights put {uniform.accuracy:.1%} of {things} in the right order."
     if score.reached is None or uniform.reached is None or score.difference is None:
         why = score.reason if score.reached is None else uniform.reason
         return f"Nothing can be said about {result.method} on {things}: {why}"
-    if of_ratings:
+    if is_rated:
         facts = f"On {things} the score by {result.method} reaches a Spearman correlation of {score.spearman:.3f} with "
         facts += f"the ratings, uniform weights {uniform.spearman:.3f}"
     else:
         facts = f"On {things} {result.method} puts {score.accuracy:.1%} in the right order, "
         facts += f"uniform weights {uniform.accuracy:.1%}"
     if result.verdict == "same":
-        every = "every output" if of_ratings else "every pair"
+        every = "every output" if is_rated else "every pair"
         return f"{facts}: they order {every} alike, so learning weights bought nothing."
-    gain = f"{score.difference:+.3f}" if of_ratings else f"{100 * score.difference:+.1f} points"
+    gain = f"{score.difference:+.3f}" if is_rated else f"{100 * score.difference:+.1f} points"
     if score.difference_low is None or score.difference_high is None:
         return f"{facts}: a difference of {gain}, and whether that is noise is not known: {score.reason}."
     ends = (score.difference_low, score.difference_high)
-    low, high = (f"{end:+.3f}" if of_ratings else f"{100 * end:+.1f}" for end in ends)
+    low, high = (f"{end:+.3f}" if is_rated else f"{100 * end:+.1f}" for end in ends)
     return (
         f"{facts}: a difference of {gain} ({result.confidence:.0%} interval {low} to {high}). "
         f"{_VERDICTS[result.verdict]}"
@@ -319,50 +319,52 @@ def _heaviest(result: WeighResult) -> str:
             "" if result.low is None or result.high is None else f" ({result.low[test]:.2f} to {result.high[test]:.2f})"
         )
         parts.append(f"{result.tests[test]} {result.weights[test]:.2f}{span}")
-    said = f"Heaviest tests (weights sum to 1): {', '.join(parts)}."
+    sentence = f"Heaviest tests (weights sum to 1): {', '.join(parts)}."
     if result.stability and result.stability.kendall is not None:
         agreement = f"Kendall {result.stability.kendall:.2f}"
-        said += f" The ranking of the tests agrees with that of resamples at {agreement}."
-    return said
+        sentence += f" The ranking of the tests agrees with that of resamples at {agreement}."
+    return sentence
 
 
 def _counted_pairs(counts: PairCounts, score: LearnerScore) -> list[str]:
-    said = []
+    findings = []
     if score.score_ties:
         where = "one held-out pair" if score.score_ties == 1 else f"{score.score_ties} held-out pairs"
-        said.append(f"In {where} the two scores tie; a tie counts as half right.")
+        findings.append(f"In {where} the two scores tie; a tie counts as half right.")
     if counts.data_ties:
         pairs = "one pair" if counts.data_ties == 1 else f"{counts.data_ties} pairs"
-        said.append(
+        findings.append(
             f"People called {pairs} a tie, which has no right order and is in no accuracy (the scores tie in "
             f"{counts.data_ties_tied_by_score} of {counts.data_ties})."
         )
     if counts.left_out:
         worst = max(counts.missing_by_test, key=lambda test: counts.missing_by_test[test])
-        said.append(
+        findings.append(
             f"{counts.left_out} of {counts.read} pairs were left out because scores are missing "
             f"(most often {worst}, {counts.missing_by_test[worst]} times); nothing was filled in."
         )
-    return said
+    return findings
 
 
 def _counted_ratings(counts: RatingCounts) -> list[str]:
-    said = []
+    findings = []
     if counts.without_order:
-        said.append(
+        findings.append(
             f"{counts.without_order} outputs have no right order, as all that were held out with them are rated the "
             "same; they are in no correlation."
         )
     if counts.left_out:
-        said.append(f"{counts.left_out} outputs were left out because a score or the rating is missing.")
+        findings.append(f"{counts.left_out} outputs were left out because a score or the rating is missing.")
     read = counts.pairs + counts.pairs_left_out
     if counts.pairs_left_out:
-        said.append(
+        findings.append(
             f"{counts.pairs_left_out} of {read} pairs were left out because scores are missing; nothing was filled in."
         )
     if read and not counts.pairs_decided:
-        said.append("In no pair with all scores did people prefer one output, so the weights are of the ratings alone.")
-    return said
+        findings.append(
+            "In no pair with all scores did people prefer one output, so the weights are of the ratings alone."
+        )
+    return findings
 
 
 def _named(tests: tuple[str, ...], values: Floats | tuple[float, ...]) -> dict[str, float]:

@@ -130,12 +130,12 @@ def _with_results(message: ChatMessage, results: Sequence[ChatMessage]) -> list[
     calls = [_chat_call(each, number) for number, each in enumerate(given, 1)]
     ids = [each["id"] for each in calls if each]
     named = [each["id"] for each in results]
-    in_order = not any(named)
-    if None in calls or len(results) != len(ids) or not (in_order or sorted(map(str, named)) == sorted(ids)):
+    is_in_order = not any(named)
+    if None in calls or len(results) != len(ids) or not (is_in_order or sorted(map(str, named)) == sorted(ids)):
         told = [*parts, {"type": "text", "text": calls_text(list(given))}]
         return [{"role": message["role"], "content": _compact(told)}, *map(_result_told, results)]
     answers = [
-        {"role": "tool", "tool_call_id": ids[place] if in_order else str(each["id"]), "content": each["content"]}
+        {"role": "tool", "tool_call_id": ids[place] if is_in_order else str(each["id"]), "content": each["content"]}
         for place, each in enumerate(results)
     ]
     images = [part for each in results for part in each["images"]]
@@ -173,14 +173,17 @@ def sent_after(system: str, context: str, asked: str) -> list[tuple[str, str]]:
     if not messages:
         text = f"{context}\n\n{asked}" if context else asked
         return [("system", system), ("user", with_images(text, (*images_of(context), *images_of(asked))))]
-    own = list(takewhile(lambda each: each["role"] == "system", messages))
-    system = "\n\n".join([system, *(content_text(each["content"]) for each in own)])
-    sent = [*map(as_sent, messages[len(own) :])]
+    opening = list(takewhile(lambda each: each["role"] == "system", messages))
+    system = "\n\n".join([system, *(content_text(each["content"]) for each in opening)])
+    sent = [*map(as_sent, messages[len(opening) :])]
     place = max((place for place, (role, _) in enumerate(sent) if role == "user"), default=-1)
     if context and place < 0:
         sent.insert(0, ("user", context))
     elif context:
-        sent[place] = ("user", _content_of({"content": _put_before(context, messages[len(own) + place]["content"])}))
+        sent[place] = (
+            "user",
+            _content_of({"content": _put_before(context, messages[len(opening) + place]["content"])}),
+        )
     return [("system", system), *sent]
 
 
@@ -356,12 +359,12 @@ def turn_of(output: str, input: str | None = None) -> list[Any]:
 
 def at_last_user(input: str | None) -> tuple[list[Any], list[Any]]:
     """Split the messages of an input after the last one in which the user says something."""
-    messages, after = _made_of(input), 0
+    messages, end = _made_of(input), 0
     for place, each in enumerate(messages, 1):
         found = fields_of(each)
         if found and found[0] == "user" and any(said["role"] == "user" for said in _chat(*found)):
-            after = place
-    return messages[:after], messages[after:]
+            end = place
+    return messages[:end], messages[end:]
 
 
 class ToolCall(NamedTuple):

@@ -141,7 +141,7 @@ def _by_tool(text: str) -> dict[str, Any]:
 def said_of(kind: str, value: Any) -> str:
     """Return the question that a check answers, in words."""
     quoted = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
-    said = {
+    questions = {
         "json": "Is the output valid JSON?",
         "schema": "Does the output follow its JSON schema?",
         "fields": "Does the JSON in the output follow its schema?",
@@ -157,7 +157,7 @@ def said_of(kind: str, value: Any) -> str:
         "order": f"Does the output call {value}?",
         "calls_as": _SAME_SAID.get(str(value).split(" ")[0], kind),
     }
-    return said.get(kind, kind)
+    return questions.get(kind, kind)
 
 
 _SAME_SAID = {

@@ -28,11 +28,11 @@ def band_of(form: re.Pattern[str], wanted: str, text: str) -> tuple[str | None, 
     bound, low, high, unit = found.groups() if found else (None, "0", None, None)
     if found is None or (bound and high):
         raise ValueError(f"{wanted} is needed, not '{text}'")
-    least, most = int(low), int(high or low)
-    if least > most:
+    minimum, maximum = int(low), int(high or low)
+    if minimum > maximum:
         raise ValueError(f"the smaller number comes first, not '{text}'")
     word = (bound or "").lower()
-    return unit, 0 if word == "at most" else least, None if word == "at least" else most
+    return unit, 0 if word == "at most" else minimum, None if word == "at least" else maximum
 
 
 class LengthBand(NamedTuple):
@@ -139,13 +139,13 @@ def _of_part(name: str, given: Any) -> tuple[int, float, bool]:
         ways = [_of_sequence(each) for each in given[1]]
         return max(power for power, _, _ in ways), sum(times for _, times, _ in ways), True
     if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        _, most, inner = given
+        _, maximum, inner = given
         power, times, varies = _of_sequence(inner)
-        if most <= 1:
+        if maximum <= 1:
             return power, times + 1, True
-        if most > _MANY:
+        if maximum > _MANY:
             return (99 if varies else power + 1), times, True  # many ways, many times: exponential
-        return power * int(most), min(times ** int(most) * (int(most) + 1), 1e99), True
+        return power * int(maximum), min(times ** int(maximum) * (int(maximum) + 1), 1e99), True
     nested = [each for each in (given if isinstance(given, tuple) else (given,)) if hasattr(each, "getwidth")]
     if not nested:
         return 0, 1.0, False

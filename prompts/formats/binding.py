@@ -72,13 +72,13 @@ class Binding:
         means = {name: exact.get(name) or self._meaning(name, form, set(exact.values()), where) for name in names}
         means = {name: means[name] for name in names}
         taken: dict[str, str] = {}
-        for name, ours in means.items():
-            if ours in taken and ours in FIELDS and not {name, taken[ours]} & self.given.keys():
+        for name, meaning in means.items():
+            if meaning in taken and meaning in FIELDS and not {name, taken[meaning]} & self.given.keys():
                 raise InputError(
-                    f"{where}: {form.spelled(taken[ours])} and {form.spelled(name)} both usually stand for the {ours}. Say "
-                    f"what one of them stands for: --variable {name}=FIELD_OR_COLUMN"
+                    f"{where}: {form.spelled(taken[meaning])} and {form.spelled(name)} both usually stand for the "
+                    f"{meaning}. Say what one of them stands for: --variable {name}=FIELD_OR_COLUMN"
                 )
-            taken.setdefault(ours, name)
+            taken.setdefault(meaning, name)
         self._refuse_unclear_question(means, form, where)
         return replace(form, variables=means, is_checked=self.examples is not None)
 
@@ -93,14 +93,14 @@ class Binding:
         for ours, columns in self.fields.items():
             if columns == name and ours in FIELDS:
                 return ours
-        there, usual = self._column(name) or self._column(name.removeprefix(COLUMN)), self._usual(name, exact)
-        if there is not None and usual is not None and not (self.writes and usual in ("output", "reference")):
+        column_name, usual = self._column(name) or self._column(name.removeprefix(COLUMN)), self._usual(name, exact)
+        if column_name is not None and usual is not None and not (self.writes and usual in ("output", "reference")):
             raise InputError(
-                f"{where}: {form.spelled(name)} may be the {usual} or the column '{there}'. Say which: --variable "
-                f"{name}={usual}, or --variable {name}={COLUMN}{there}"
+                f"{where}: {form.spelled(name)} may be the {usual} or the column '{column_name}'. Say which: "
+                f"--variable {name}={usual}, or --variable {name}={COLUMN}{column_name}"
             )
-        if there is not None:
-            return f"{COLUMN}{there}"
+        if column_name is not None:
+            return f"{COLUMN}{column_name}"
         if usual is not None:
             return usual
         if self.examples is None and not did_you_mean(name, FIELDS):
@@ -115,11 +115,11 @@ class Binding:
             return wanted
         if wanted in FIELDS and (self.asks or wanted != "question"):
             return wanted
-        there = self._column(wanted.removeprefix(COLUMN))
-        if there is None and self.examples is not None:
+        column_name = self._column(wanted.removeprefix(COLUMN))
+        if column_name is None and self.examples is not None:
             plain = wanted.removeprefix(COLUMN)
             raise InputError(f"{where}: no example has a column '{plain}' for {name}.{self._nearest(plain, name)}")
-        return f"{COLUMN}{there or wanted.removeprefix(COLUMN)}"
+        return f"{COLUMN}{column_name or wanted.removeprefix(COLUMN)}"
 
     def _column(self, name: str) -> str | None:
         """Return the column of this name, in upper or lower case, or the path to a value; None if no example has it."""
@@ -194,10 +194,10 @@ UNBOUND = Binding()
 
 def refuse_unused(given: Mapping[str, str], forms: Iterable[tuple[PromptForm | None, Sequence[str]]]) -> None:
     """Raise InputError if the user gave a meaning to a variable that no prompt has."""
-    there = {name for form, placeholders in forms for name in (placeholders if form is None else form.variables)}
-    for name in given.keys() - there:
-        listed = ", ".join(sorted(there)) or "none"
+    variables = {name for form, placeholders in forms for name in (placeholders if form is None else form.variables)}
+    for name in given.keys() - variables:
+        listed = ", ".join(sorted(variables)) or "none"
         raise InputError(
             f"variable {name}={given[name]}: no prompt has a variable '{name}' (there are: {listed})."
-            f"{did_you_mean(name, there)}"
+            f"{did_you_mean(name, variables)}"
         )

@@ -55,15 +55,15 @@ def form_of(
     texts = [part.text for part in found.parts if not part.is_literal]
     syntax = found.syntax or syntax_of("\n".join(texts), ours, name)
     for number, part in enumerate(found.parts, 1):
-        where = name if len(found.parts) == 1 else f"{name}, message {number}"
+        place = name if len(found.parts) == 1 else f"{name}, message {number}"
         try:
             sendable(part.text)
         except ValueError as error:
-            raise InputError(f"{where}: {error}.") from None
+            raise InputError(f"{place}: {error}.") from None
         if MARK.search(part.text):
-            raise InputError(f"{where}: the text has '<!-- message' in it, which stands between messages.")
+            raise InputError(f"{place}: the text has '<!-- message' in it, which stands between messages.")
         if not part.is_literal:
-            check_syntax(part.text, syntax, where)
+            check_syntax(part.text, syntax, place)
     return PromptForm(source, kind, found, syntax, named=named)
 
 

@@ -96,12 +96,12 @@ def kind_of(value: object) -> str:
 def message_list(messages: Any, where: str) -> tuple[MessageText, ...]:
     """Return the texts of a list of messages. A text that YAML aliases share gets no place, so no edit may touch it."""
     parts: list[MessageText] = []
-    for number, each in enumerate(messages, 1):
+    for number, entry in enumerate(messages, 1):
         place = f"{where}, message {number}"
-        if not isinstance(each, Mapping) or "role" not in each:
+        if not isinstance(entry, Mapping) or "role" not in entry:
             raise InputError(f"{place}: a message has the fields 'role' and 'content'.")
-        found = message(each["role"], each.get("content"), place)
-        as_messages = AS_MESSAGES.items() <= each.items()
+        found = message(entry["role"], entry.get("content"), place)
+        as_messages = AS_MESSAGES.items() <= entry.items()
         parts += [replace(part, as_messages=True) for part in found] if as_messages else found
     places = [part.place for part in parts]
     return tuple(part if places.count(part.place) == 1 else replace(part, place=None) for part in parts)
@@ -182,13 +182,13 @@ def promptfoo_config(document: Any, where: str) -> Found | None:
     if not {"providers", "targets", "tests", "description", "defaultTest"} & document.keys():
         return None
     prompts = document["prompts"]
-    several = prompts if isinstance(prompts, list) else [prompts]
-    if len(several) != 1:
+    candidates = prompts if isinstance(prompts, list) else [prompts]
+    if len(candidates) != 1:
         raise InputError(
-            f"{where}, field 'prompts': there are {len(several)} prompts. Give the file of the one that is meant, or leave "
-            "one in a copy of the configuration."
+            f"{where}, field 'prompts': there are {len(candidates)} prompts. Give the file of the one that is meant, "
+            "or leave one in a copy of the configuration."
         )
-    prompt = several[0]
+    prompt = candidates[0]
     if isinstance(prompt, Mapping):
         prompt = prompt.get("raw") or prompt.get("id")
     if not isinstance(prompt, Text):
@@ -230,17 +230,17 @@ def langsmith_prompt(document: Any, where: str) -> Found | None:
         parts, is_text = _of_template(document, "user", where, templates), True
     elif isinstance(kwargs.get("messages"), list):
         parts, is_text = [], False
-        for number, each in enumerate(kwargs["messages"], 1):
-            parts += _of_message(each, f"{where}, message {number}", templates)
+        for number, template in enumerate(kwargs["messages"], 1):
+            parts += _of_message(template, f"{where}, message {number}", templates)
     else:
         raise InputError(f"{where}: a {name} of LangChain cannot be used; a chat prompt or a prompt template can.")
-    formats = {str(each.get("template_format", "f-string")) for each in templates} or {"f-string"}
+    formats = {str(template.get("template_format", "f-string")) for template in templates} or {"f-string"}
     if len(formats) > 1 or not formats <= _FORMATS.keys():
         listed = ", ".join(sorted(formats))
         raise InputError(f"{where}: one template_format is needed of {', '.join(_FORMATS)}, not {listed}.")
     given: dict[str, str] = {}
-    for each in (kwargs, *templates):
-        given |= {key: str(value) for key, value in (each.get("partial_variables") or {}).items()}
+    for template in (kwargs, *templates):
+        given |= {key: str(value) for key, value in (template.get("partial_variables") or {}).items()}
     return Found("LangSmith", tuple(parts), _FORMATS[formats.pop()], is_text=is_text, given=given)
 
 

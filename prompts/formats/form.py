@@ -156,13 +156,13 @@ class PromptForm:
         found: list[str] = []
         if not text.startswith(self._marks[0]):
             return None
-        rest = text[len(self._marks[0]) :]
+        remainder = text[len(self._marks[0]) :]
         for mark in self._marks[1:]:
-            before, there, rest = rest.partition(mark)
+            before, there, remainder = remainder.partition(mark)
             if not there:
                 return None
             found.append(before)
-        found.append(rest)
+        found.append(remainder)
         return None if any(MARK.search(each) for each in found) else found
 
     def texts(self, text: str) -> list[str]:
@@ -212,7 +212,7 @@ class PromptForm:
 
     def problem_of(self, text: str) -> str | None:
         """Why an edited text no longer has this form; None if it has."""
-        if (after := self.split(text)) is None:
+        if (edited_texts := self.split(text)) is None:
             return "it touches the line between two messages"
         try:
             self.variables_in(text)
@@ -220,9 +220,9 @@ class PromptForm:
             return "the prompt would be no Jinja template any more"
         if self.found.syntax is not None or self.is_plain:
             return None
-        before = [part.text for part in self.parts]
+        texts = [part.text for part in self.parts]
         for ours in (FIELDS, FIELDS[:4]):  # a judge's and a generator's
-            if _syntax_of(before, ours) == self.syntax != _syntax_of(after, ours):
+            if _syntax_of(texts, ours) == self.syntax != _syntax_of(edited_texts, ours):
                 return f"the file would not be read as {SYNTAXES[self.syntax]} any more"
         return None
 
@@ -384,15 +384,15 @@ class PromptForm:
         named = {f"{COLUMN}{path}": f"column_{place}" for place, path in enumerate(self.columns)}
         means = {name: named.get(each, each) for name, each in self.variables.items() if name not in given}
         try:
-            own = [
+            contents = [
                 literal(each) if part.is_literal else in_our_braces(each, self.syntax, means, given)
                 for part, each in zip(self.parts, self.texts(text), strict=True)
             ]
         except ValueError as error:
             raise InputError(f"This judge cannot be exported: {error}.") from None
         if self.found.is_text and not {"output", "question"} & {*self.variables.values()}:
-            return [("system", own[0])]
-        return [(part.role, each) for part, each in zip(self.parts, own, strict=True)]
+            return [("system", contents[0])]
+        return [(part.role, each) for part, each in zip(self.parts, contents, strict=True)]
 
     def check_order(self, where: str, *, judges: bool) -> None:
         """Raise InputError if the messages are in an order in which no model can be asked."""

@@ -58,11 +58,11 @@ def without_other_texts(text: str) -> str:
             kept.append(paragraph)
             continue
         lines = paragraph.splitlines(keepends=True) if shown - OTHER_TEXTS else []
-        left = _without_lines(lines)
-        if any(OTHER_TEXTS & set(placeholders_of(line)) for line in left):
+        kept_lines = _without_lines(lines)
+        if any(OTHER_TEXTS & set(placeholders_of(line)) for line in kept_lines):
             return text
-        if left:
-            kept.append("".join(left))
+        if kept_lines:
+            kept.append("".join(kept_lines))
         elif kept and _is_heading(kept[-1]):
             kept.pop()
     found = "".join(kept)

@@ -59,23 +59,23 @@ def program_prompt(given: PromptsOfProgram) -> tuple[Prompt, str]:
     cannot be read, a prompt is empty, or two prompts have the same name.
     """
     if isinstance(given, Mapping):  # the keys are the names, so a text is the prompt itself, not a path
-        texts = {name: each if isinstance(each, str) else _read(each) for name, each in given.items()}
+        texts = {name: source if isinstance(source, str) else _read(source) for name, source in given.items()}
     elif isinstance(given, (str, Path, Prompt)):
         texts = {prompt_name(given): _read(given)}
     else:
         texts = {}
-        for each in given:
-            if (name := prompt_name(each)) in texts:
+        for source in given:
+            if (name := prompt_name(source)) in texts:
                 raise InputError(
-                    f"{each}: another prompt is called '{name}' too; a program gets each by its file's name."
+                    f"{source}: another prompt is called '{name}' too; a program gets each by its file's name."
                 )
-            texts[name] = _read(each)
+            texts[name] = _read(source)
     if not texts:
         raise InputError("prompt: no prompt is given.")
     for name, text in texts.items():
         if not text.strip() or _MARK.search(text) or not re.fullmatch(r"[^\n]*[^\s-][^\n]*", name) or "-->" in name:
-            why = "it is empty" if not text.strip() else "its name or a line of it is of the kind that parts prompts"
-            raise InputError(f"prompt '{name}': {why}, so it cannot be used.")
+            reason = "it is empty" if not text.strip() else "its name or a line of it is of the kind that parts prompts"
+            raise InputError(f"prompt '{name}': {reason}, so it cannot be used.")
     if len(texts) == 1:
         [(name, text)] = texts.items()
         return Prompt(text), name

@@ -235,19 +235,19 @@ def _block_units(written: str, *, folded: bool) -> Iterator[_Unit]:
     header, *lines = re.findall(r"[^\n]*\n|[^\n]+", written)
     indent = _indent_of(header, lines)
     keeps, strips = "+" in header, "-" in header
-    at = len(header)
+    offset = len(header)
     last = max((place for place, line in enumerate(lines) if line.strip()), default=-1)
     breaks = 0
     for place, line in enumerate(lines):
         body = line.rstrip("\r\n")
         text = body[indent:] if body.strip() or len(body) > indent else ""
-        start = at
+        start = offset
         for position, sign in enumerate(text):
-            end = at + indent + position + 1
+            end = offset + indent + position + 1
             yield _Unit(sign, start, end)
             start = end
-        end_of_line = at + len(line)
-        at = end_of_line
+        end_of_line = offset + len(line)
+        offset = end_of_line
         if place > last or (place == last and strips) or not line.endswith("\n"):
             if keeps and place > last and line.endswith("\n"):
                 yield _Unit("\n", start, end_of_line)
@@ -276,37 +276,39 @@ def _spliced(written: str, units: list[_Unit], new: str, style: Style, newline: 
         end = units[-1].end if units else len(written)
     place = units[0].start if units else end
     made.append(written[:place])
-    for before, after, text in _changes(old, new):
-        first = starts[before] if before < len(old) else len(units)
-        last = starts[after - 1] + 1 if after > before else first
-        lead = "".join(unit.value for unit in units[first : starts[before] if before < len(old) else first])
-        from_here = units[first].start if first < len(units) else end
-        to_here = units[last].start if last < len(units) else end
-        spelled = _encoded(lead + text, style, written, newline, at_line_start=before == 0 or old[before - 1] == "\n")
-        if spelled is None or from_here < place:
+    for old_start, old_end, text in _changes(old, new):
+        first = starts[old_start] if old_start < len(old) else len(units)
+        last = starts[old_end - 1] + 1 if old_end > old_start else first
+        lead = "".join(unit.value for unit in units[first : starts[old_start] if old_start < len(old) else first])
+        start = units[first].start if first < len(units) else end
+        stop = units[last].start if last < len(units) else end
+        spelled = _encoded(
+            lead + text, style, written, newline, at_line_start=old_start == 0 or old[old_start - 1] == "\n"
+        )
+        if spelled is None or start < place:
             return None
-        made += [written[place:from_here], spelled]
-        place = to_here
+        made += [written[place:start], spelled]
+        place = stop
     return "".join([*made, written[place:]])
 
 
 def _changes(old: str, new: str) -> Iterator[tuple[int, int, str]]:
     """Yield the changes (start, end, new text) from one text to another, line by line, without equal ends."""
     lines, revised = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
-    at, there = [0], [0]
+    starts, new_starts = [0], [0]
     for line in lines:
-        at.append(at[-1] + len(line))
+        starts.append(starts[-1] + len(line))
     for line in revised:
-        there.append(there[-1] + len(line))
+        new_starts.append(new_starts[-1] + len(line))
     for kind, first, last, new_first, new_last in SequenceMatcher(None, lines, revised, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        before, after, text = at[first], at[last], new[there[new_first] : there[new_last]]
-        while before < after and text and old[before] == text[0]:
-            before, text = before + 1, text[1:]
-        while after > before and text and old[after - 1] == text[-1]:
-            after, text = after - 1, text[:-1]
-        yield before, after, text
+        start, end, text = starts[first], starts[last], new[new_starts[new_first] : new_starts[new_last]]
+        while start < end and text and old[start] == text[0]:
+            start, text = start + 1, text[1:]
+        while end > start and text and old[end - 1] == text[-1]:
+            end, text = end - 1, text[:-1]
+        yield start, end, text
 
 
 def _encoded(text: str, style: Style, written: str, newline: str, *, at_line_start: bool) -> str | None:

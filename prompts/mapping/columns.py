@@ -90,54 +90,54 @@ class DataColumn:
 
     def described(self) -> str:
         """Describe the column: its kind, and its values with their counts if there are few."""
-        once = ", each once" if self.is_unique and self.rows > 1 else ""
+        note = ", each once" if self.is_unique and self.rows > 1 else ""
         if self.is_prose and self.kind == "text":
             example = next(iter(self.values), "")
-            return f"text, about {self.mean_letters:.0f} letters: {shorten(' '.join(example.split()), LONG)!r}{once}"
-        if 0 < len(self.values) <= FEW and self.mean_letters < LONG and not (once and self.numbers):
+            return f"text, about {self.mean_letters:.0f} letters: {shorten(' '.join(example.split()), LONG)!r}{note}"
+        if 0 < len(self.values) <= FEW and self.mean_letters < LONG and not (note and self.numbers):
             order = sorted(self.values.items(), key=lambda each: (-each[1], each[0]))
             return f"{self.kind}: {', '.join(f'{shorten(value, LONG)} ({times})' for value, times in order)}"
         if numbers := self.numbers:
-            return f"number from {numbers[0]:g} to {numbers[-1]:g}{once}"
-        return f"{self.kind}{once}"
+            return f"number from {numbers[0]:g} to {numbers[-1]:g}{note}"
+        return f"{self.kind}{note}"
 
 
 def columns_in(rows: Iterable[Mapping[str, Any]]) -> dict[str, DataColumn]:
     """Return the columns of the rows by path, in order of first appearance."""
     found: dict[str, DataColumn] = {}
     for row in rows:
-        here: set[str] = set()
+        paths: set[str] = set()
         for path, value in _leaves(row):
             if path not in found and len(found) >= MOST_COLUMNS:
                 continue
             column = found.setdefault(path, DataColumn(path))
             if is_missing(value):
                 continue
-            column.several |= path in here or ("*" in path and isinstance(value, list) and len(value) > 1)
-            column.rows += path not in here
-            here.add(path)
+            column.several |= path in paths or ("*" in path and isinstance(value, list) and len(value) > 1)
+            column.rows += path not in paths
+            paths.add(path)
             _count(column, value)
     return found
 
 
 def _count(column: DataColumn, value: Any) -> None:
     if isinstance(value, bool):
-        kind, told = "truth value", str(value).lower()
+        kind, text = "truth value", str(value).lower()
     elif isinstance(value, (int, float)):
-        kind, told = "number", as_written(value)
+        kind, text = "number", as_written(value)
     elif isinstance(value, str):
-        kind, told = "text" if _number(value) is None else "number", value
-        told = f"{float(value):g}" if is_number(value) else told
+        kind, text = "text" if _number(value) is None else "number", value
+        text = f"{float(value):g}" if is_number(value) else text
     else:
         messages = messages_of(value)
         if messages and not column.last_role:
             column.last_role = messages[-1][0]
         texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
         kind = "messages" if messages else "texts" if texts else "list"
-        told = json.dumps(value, default=str)
+        text = json.dumps(value, default=str)
     column.kinds[kind] += 1
-    column.values[told] += 1
-    column.letters += len(told)
+    column.values[text] += 1
+    column.letters += len(text)
 
 
 def _number(text: str) -> float | None:

@@ -56,17 +56,17 @@ class ProposedMapping:
 
     def options(self) -> list[str]:
         """Return the options of a command line; empty if the file needs none."""
-        told = []
+        arguments = []
         for ours, columns in self.fields.items():
-            told += ["--field", f"{ours}={columns if isinstance(columns, str) else ','.join(columns)}"]
+            arguments += ["--field", f"{ours}={columns if isinstance(columns, str) else ','.join(columns)}"]
         if self.labels:
             pairs = [f"{side}={word}" for side, words in self.labels.items() for word in words]
-            told += ["--labels", ",".join(pairs)]
+            arguments += ["--labels", ",".join(pairs)]
         if self.label_scale:
-            told += ["--label-scale", ",".join(self.label_scale)]
+            arguments += ["--label-scale", ",".join(self.label_scale)]
         if self.human_scale:
-            told += ["--human-scale", *(f"{each:g}" for each in self.human_scale)]
-        return told
+            arguments += ["--human-scale", *(f"{each:g}" for each in self.human_scale)]
+        return arguments
 
     def line(self) -> str:
         """Return the options in one line, quoted for a shell."""
@@ -81,15 +81,15 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
     if form is not None and form.pairs:
         return ProposedMapping(fields, form.labels, pairs=True, form=form.title, has=tuple(fields))
     used = {each for given in fields.values() for each in ([given] if isinstance(given, str) else given)}
-    left = [each for path, each in columns.items() if path not in used | has.keys() and each.values]
-    left = [each for each in left if form is None or form.is_peoples(each.path)]
-    left = [each for each in left if not each.path.startswith(OWN)]
-    ratings = ratings_in(left)
+    candidates = [each for path, each in columns.items() if path not in used | has.keys() and each.values]
+    candidates = [each for each in candidates if form is None or form.is_peoples(each.path)]
+    candidates = [each for each in candidates if not each.path.startswith(OWN)]
+    ratings = ratings_in(candidates)
     fields |= {f"human.{name}": _paths(given) for name, given in ratings.columns.items()}
     if "output" in fields or "output" in has:  # a comment is about an output
-        fields |= _comments(left, ratings, everything=form is not None)
+        fields |= _comments(candidates, ratings, everything=form is not None)
     fields = dict(sorted(fields.items(), key=lambda each: ORDER.index(each[0].partition(".")[0])))
-    own = [path for path, each in columns.items() if path.startswith(OWN) and each.values]
+    prefixed = [path for path, each in columns.items() if path.startswith(OWN) and each.values]
     return ProposedMapping(
         fields,
         {**ratings.labels, **(form.labels if form else {})},
@@ -97,7 +97,7 @@ def propose(columns: Columns, form: PublishedForm | None = None) -> ProposedMapp
         ratings.human_scale,
         form=form.title if form else "",
         is_traces=form is not None and form.traces,
-        has=tuple(dict.fromkeys([*has, *fields, *own])),
+        has=tuple(dict.fromkeys([*has, *fields, *prefixed])),
         notes=(*_said_of_ids(columns, fields), *ratings.notes, *([form.note] if form and form.note else [])),
     )
 
@@ -144,12 +144,12 @@ def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
         if is_answered and "output" not in has and not _likeliest("output", columns, {path}):
             fields |= {"input": f"{path}.:-1", "output": f"{path}.-1"}
             break
-    for ours in ASKED_FOR:
-        if ours in has or ours in fields:
+    for field_name in ASKED_FOR:
+        if field_name in has or field_name in fields:
             continue
-        taken = {*fields.values(), *(path for name, path in has.items() if name != ours)}
-        if (best := _likeliest(ours, columns, taken)) is not None:
-            fields[ours] = best.path
+        taken = {*fields.values(), *(path for name, path in has.items() if name != field_name)}
+        if (best := _likeliest(field_name, columns, taken)) is not None:
+            fields[field_name] = best.path
     _by_place(columns, fields, has)
     system = next((each for each in columns.values() if plain_name(each.name) in NAMES["system"].split()), None)
     if system is not None and "system" not in has and len(system.values) > 1 and not system.is_unique:
@@ -196,32 +196,32 @@ def _rank(ours: str, column: DataColumn) -> float:
     if ours != "reference" and above & NESTED_PARENTS["reference"]:
         return 0
     words = NAMES[ours].split()
-    own = 100 - words.index(name) if name in words else 0
-    if not own and column.is_prose:
-        own = max((50 - words.index(each) for each in name.split("_") if each in words), default=0)
+    rank = 100 - words.index(name) if name in words else 0
+    if not rank and column.is_prose:
+        rank = max((50 - words.index(each) for each in name.split("_") if each in words), default=0)
     if above & NESTED_PARENTS.get(ours, set()):
-        own = max(own + 60, 60) if column.is_prose or own else 30
+        rank = max(rank + 60, 60) if column.is_prose or rank else 30
     elif above & {each for field, names in NESTED_PARENTS.items() if field != ours for each in names}:
-        own -= 70
+        rank -= 70
     if column.kind in ("truth value", "number") and len(column.values) < column.rows:
-        own -= 60
-    return own - 3 * len(parts) if own > 0 else 0
+        rank -= 60
+    return rank - 3 * len(parts) if rank > 0 else 0
 
 
 def _by_place(columns: Columns, fields: dict[str, Any], has: Mapping[str, str]) -> None:
     """Take the first long texts that are left as input and output, if no column's name fitted."""
     taken = {*fields.values(), *has.values()}
     comments = NAMES["comment"].split()
-    left = [
+    candidates = [
         each
         for path, each in columns.items()
         if path not in taken and "." not in path and each.is_prose and not {*plain_name(path).split("_")} & {*comments}
     ]
-    longer = [each for each in left if each.mean_letters >= LONGER_THAN_NAMES]
-    left = longer if len(longer) > 1 else left
+    longer = [each for each in candidates if each.mean_letters >= LONGER_THAN_NAMES]
+    candidates = longer if len(longer) > 1 else candidates
     for ours in ("input", "output"):
-        if ours not in has and ours not in fields and left:
-            fields[ours] = left.pop(0).path
+        if ours not in has and ours not in fields and candidates:
+            fields[ours] = candidates.pop(0).path
 
 
 def _long_table(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
@@ -238,14 +238,14 @@ def _long_table(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
 
 def _identity(columns: Columns, has: dict[str, str]) -> dict[str, str] | None:
     """Return the column of ids; an ``id`` column with repeated values becomes that of the document."""
-    own = columns.get(has.get("id", ""))
-    if own is not None and own.rows and own.is_unique:
+    id_column = columns.get(has.get("id", ""))
+    if id_column is not None and id_column.rows and id_column.is_unique:
         return None
-    document = {"metadata.document": own.path} if own is not None and own.rows else {}
+    document = {"metadata.document": id_column.path} if id_column is not None and id_column.rows else {}
     if document:
         has.pop("id")
     named = [each for path, each in columns.items() if "." not in path and _is_id(path) and each.values]
-    unique = [each for each in named if each.is_unique and each.kind in ("text", "number") and each is not own]
+    unique = [each for each in named if each.is_unique and each.kind in ("text", "number") and each is not id_column]
     return document | ({"id": unique[0].path} if unique else {}) or None
 
 
@@ -273,7 +273,7 @@ def _comments(columns: Sequence[DataColumn], ratings: RatedColumns, *, everythin
     Texts with a name for comments are taken; with ``everything``, all texts are.
     """
     found: dict[str, list[str]] = {}
-    beside = {each.path.rpartition(".")[0]: name for name, given in ratings.columns.items() for each in given}
+    dimensions = {each.path.rpartition(".")[0]: name for name, given in ratings.columns.items() for each in given}
     words = {*NAMES["comment"].split()}
     rated = [each for given in ratings.columns.values() for each in given]
     for column in columns:
@@ -281,7 +281,7 @@ def _comments(columns: Sequence[DataColumn], ratings: RatedColumns, *, everythin
             continue
         named = everything or {*plain_name(column.name).split("_")} & words
         if column.is_prose and named and column.path.casefold() != "comment":
-            about = beside.get(column.path.rpartition(".")[0]) if "." in column.path else None
+            about = dimensions.get(column.path.rpartition(".")[0]) if "." in column.path else None
             name = f"comment.{about}" if about and about != OVERALL else "comment"
             found.setdefault(name, []).append(column.path)
     return {name: paths[0] if len(paths) == 1 else tuple(paths) for name, paths in found.items()}
@@ -297,7 +297,7 @@ def _of_pairs(columns: Columns) -> ProposedMapping | None:
     if not named and not {"left", "right"} <= names.keys():
         return None
     sides = sides if named else {"a": names["left"], "b": names["right"]}
-    told = ProposedMapping(pairs=True, has=("output_a", "output_b"))
+    mapping = ProposedMapping(pairs=True, has=("output_a", "output_b"))
     preferred = next((names[each] for each in ("preferred", *PAIR_PREFERRED) if each in names), None)
     fields = {} if named else {f"output_{side}": path for side, path in sides.items()}
     if not {"input", *PAIR_INPUTS} & names.keys() and (best := _likeliest("input", columns, sides.values())):
@@ -305,4 +305,4 @@ def _of_pairs(columns: Columns) -> ProposedMapping | None:
     if preferred is None:
         likely = [each for each in ratings_in([*columns.values()]).columns.values() if each]
         fields |= {"preferred": likely[0][0].path} if likely else {}
-    return replace(told, fields=fields)
+    return replace(mapping, fields=fields)
