@@ -96,15 +96,15 @@ class AdaptiveEvaluation:
                 needed.setdefault(question.dimension, set()).add(question.id)
         whole = {name for name, ids in needed.items() if all(ids <= there for there in asked.values())}
         known = []
-        for score, told in zip(scores, self.scores, strict=True):
+        for score, adaptive_score in zip(scores, self.scores, strict=True):
             dimensions = {
                 name: value if name in whole else None
                 for name, value in score.dimensions.items()
                 if name in whole or WHOLE in score.dimensions  # a missing ``overall`` would be read as the whole
             }
             if len(score.dimensions) == 1:
-                dimensions = dict.fromkeys(score.dimensions, told.score)
-            known.append(replace(score, overall=told.score, dimensions=dimensions))
+                dimensions = dict.fromkeys(score.dimensions, adaptive_score.score)
+            known.append(replace(score, overall=adaptive_score.score, dimensions=dimensions))
         return known
 
 
@@ -154,15 +154,15 @@ async def evaluate_adaptively(
     scores = tuple(score for score, _ in found)
     verdicts = tuple(verdict for _, some in found for verdict in some)
     repeat = evaluator.judging.repeat
-    left = [repeat * (len(each) - score.asked) for each, score in zip(weights, scores, strict=True)]
+    unasked_calls = [repeat * (len(each) - score.asked) for each, score in zip(weights, scores, strict=True)]
     complete = [place for place, score in enumerate(scores) if score.ended != "missing"]
     return AdaptiveEvaluation(
         scores=scores,
         verdicts=verdicts,
         asked=len(verdicts),
-        saved=sum(left[place] for place in complete),
+        saved=sum(unasked_calls[place] for place in complete),
         missing=len(scores) - len(complete),
-        not_asked=sum(left),
+        not_asked=sum(unasked_calls),
     )
 
 

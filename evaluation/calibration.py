@@ -154,12 +154,12 @@ class Calibration(BaseModel):
     def _scaled(self, means: Mapping[Pair, float]) -> dict[Pair, float]:
         """Return scaled P(good) by example and question, without those that lean on a missing answer."""
         examples = list(dict.fromkeys(example for example, _ in means))
-        said = {
+        logits = {
             question: logit(np.array([means.get((example, question), np.nan) for example in examples]))
             for question in self.questions
         }
         with np.errstate(invalid="ignore"):  # NaN is what is missing
-            found = {question: self.p_good(question, said).tolist() for question in self.questions}
+            found = {question: self.p_good(question, logits).tolist() for question in self.questions}
         return {
             (example, question): value
             for question, values in found.items()

@@ -87,19 +87,19 @@ def _fit(
     mine = [verdict for verdict in verdicts if verdict.example in chosen and verdict.question not in measured]
     model, prompt = _judge(mine, checklist)
     criteria = (*checklist.asked, *checklist.checks)
-    said = _mean_answers(mine, criteria, ids)
+    answers = _mean_answers(mine, criteria, ids)
     fits = {}
     for place, question in enumerate(criteria):
         dimension = "overall" if targets.dimensions == ("overall",) else question.dimension
         wanted = np.array([targets.wanted[example].get(dimension) for example in ids], dtype=np.float64)
         rated = wanted[~np.isnan(wanted)]
-        usual = float(rated.mean()) if len(rated) else np.nan
-        there = ~np.isnan(said[place]) & ~np.isnan(wanted)
-        beside = [logit(each[there]) for each in np.delete(said, place, axis=0)]
-        others = mean_of_others(beside) if beside and leans else np.full(np.count_nonzero(there), np.nan)
-        p_good = 1.0 - said[place, there] if question.is_fault else said[place, there]
+        mean_rating = float(rated.mean()) if len(rated) else np.nan
+        has_both = ~np.isnan(answers[place]) & ~np.isnan(wanted)
+        beside = [logit(each[has_both]) for each in np.delete(answers, place, axis=0)]
+        others = mean_of_others(beside) if beside and leans else np.full(np.count_nonzero(has_both), np.nan)
+        p_good = 1.0 - answers[place, has_both] if question.is_fault else answers[place, has_both]
         others = -others if question.is_fault else others
-        fit = _ONE[method](_Column(p_good, wanted[there], usual, others, dimension, codes[there]))
+        fit = _ONE[method](_Column(p_good, wanted[has_both], mean_rating, others, dimension, codes[has_both]))
         fits[question.id] = _of_fault(fit) if question.is_fault else fit
     return Calibration(method=method, model=model, prompt=prompt, target=targets.kind, n=len(ids), questions=fits)
 

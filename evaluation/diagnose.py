@@ -66,7 +66,7 @@ def diagnose_verdicts(
     ]
     by_phi = by_likeness(phi.pairs(), checklist.faults)
     home = {question.id: question.dimension for question in questions}
-    within = [pair for pair in by_phi if home[pair.first] == home[pair.second]]
+    inner_pairs = [pair for pair in by_phi if home[pair.first] == home[pair.second]]
     found = Diagnosis(
         model,
         prompt,
@@ -76,7 +76,7 @@ def diagnose_verdicts(
         tuple(groups),
         _group("all questions", questions, phi),
         phi,
-        tuple(sorted(within, key=lambda pair: abs(pair.phi))[:pairs]),
+        tuple(sorted(inner_pairs, key=lambda pair: abs(pair.phi))[:pairs]),
         tuple(by_phi[:pairs]),
         verdicts=verdicts,
     )
@@ -89,10 +89,10 @@ def _questions(
     soft = table.scores(soft=True)
     rated = _rated_dimensions(examples, checklist)
     turned = set(checklist.faults).intersection(answered_questions(examples, checklist))
-    with_people = [
+    human_tests = [
         _with_people(examples, rated, turned, scores, human_scale) for scores in (soft, table.scores(soft=False))
     ]
-    against = holm([tested.p_against for tested in with_people[0]])
+    p_values = holm([tested.p_against for tested in human_tests[0]])
     answered = table.answered
     answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
     spreads = _spreads(soft)
@@ -108,9 +108,9 @@ def _questions(
                 yes_rate=float(yes[place] / answers[place]) if answers[place] else None,
                 p_yes_spread=spreads[place],
                 human_dimension=rated[place],
-                human_p_yes=with_people[0][place].statistic,
-                human_answer=with_people[1][place].statistic,
-                p_against_people=against[place],
+                human_p_yes=human_tests[0][place].statistic,
+                human_answer=human_tests[1][place].statistic,
+                p_against_people=p_values[place],
                 flips=flips[place],
                 retested_examples=int(np.count_nonzero(answered[:, place] > 1)),
                 good=question.good,

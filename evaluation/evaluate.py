@@ -164,12 +164,12 @@ class EvaluationJob:
                 asked = self.asking(models, gateway)
                 if not self.settings.own_questions:
                     return asked.estimate(self.examples)
-                own = await self._write(models, StoredAnswers(store), {})
-                left = [each for each in self.examples if each.id not in own]
+                checklists = await self._write(models, StoredAnswers(store), {})
+                left = [each for each in self.examples if each.id not in checklists]
                 found = estimate_unwritten(left, self.prompt, self.settings.judging)
                 for each in self.examples:
-                    if each.id in own:
-                        found += replace(asked, checklist=own[each.id]).estimate([each])
+                    if each.id in checklists:
+                        found += replace(asked, checklist=checklists[each.id]).estimate([each])
                 return found
 
         with self.settings.open_store(to_estimate=True, beside=self.answers) as store:
@@ -193,15 +193,15 @@ class EvaluationJob:
         """Return whether people rated anything that the judge scores. With ``say``, log a warning if they rated other
         dimensions only."""
         rated = human_dimensions(self.examples, self.checklist)
-        own = self.settings.own_questions
+        has_own_questions = self.settings.own_questions
         # also dimensions whose questions all weigh 0: :func:`human_targets` refuses these and says why
-        asked = [DIMENSION] if own else self.checklist.dimensions
+        asked = [DIMENSION] if has_own_questions else self.checklist.dimensions
         fits = bool({"overall", *asked}.intersection(rated))
         if rated and not fits and say:
-            mine = (
+            message = (
                 f"People rated {', '.join(rated)}, which examples' own questions are not about: no agreement is given."
             )
-            logger.warning("%s", mine if own else nothing_in_common(asked, rated))
+            logger.warning("%s", message if has_own_questions else nothing_in_common(asked, rated))
         return bool(rated) and fits
 
     def asking(self, models: Models, gateway: Gateway) -> Evaluator:
@@ -231,14 +231,14 @@ class EvaluationJob:
         async with session(settings, store, watcher.say) as (models, gateway):
             asked = self.asking(models, gateway)
             watcher.watch(gateway.budget)
-            verdicts, own, asking = await self._ask(asked, models, gateway, watcher)
+            verdicts, own_checklists, asking = await self._ask(asked, models, gateway, watcher)
         seen = coverage(verdicts)
         if self.read_with is not None:
             verdicts = self.read_with.apply(verdicts)
-        if own is None:
+        if own_checklists is None:
             scores = score_examples(examples, checklist, verdicts, soft=settings.soft)
         else:
-            scores = score_by_own(examples, own, verdicts, soft=settings.soft)
+            scores = score_by_own(examples, own_checklists, verdicts, soft=settings.soft)
         if asking is not None:
             scores = asking.known(scores, checklist)
             seen = replace(seen, not_asked=asking.not_asked)
@@ -267,7 +267,7 @@ class EvaluationJob:
             steps = self.steps.model_dump(mode="json")
             if targets is not None and targets.dimensions == (self.steps.of,):
                 steps |= figures_of_steps(scores, targets, self.steps, sampling)
-        beside = (passing, slices, own, raters, by_rater, steps)
+        beside = (passing, slices, own_checklists, raters, by_rater, steps)
         return Evaluation(name, prompt, verdicts, scores, agreement, seen, spent, scale, asking, faults, *beside)
 
     async def _ask(
@@ -361,11 +361,11 @@ def score_by_own(
     examples: Sequence[Example], own: Mapping[str, Checklist], verdicts: Iterable[Verdict], *, soft: bool
 ) -> list[ExampleScore]:
     """Score every example by its own checklist, as :func:`score_examples`; an example without one has no score."""
-    said: dict[str, list[Verdict]] = {each.id: [] for each in examples}
+    by_example: dict[str, list[Verdict]] = {each.id: [] for each in examples}
     for verdict in verdicts:
-        said[verdict.example].append(verdict)
+        by_example[verdict.example].append(verdict)
     return [
-        score_examples([each], own[each.id], said[each.id], soft=soft)[0]
+        score_examples([each], own[each.id], by_example[each.id], soft=soft)[0]
         if each.id in own
         else ExampleScore(each.id, None, {DIMENSION: None})
         for each in examples

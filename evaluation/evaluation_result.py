@@ -127,13 +127,13 @@ class Evaluation(Shown):
 
     def score_row(self, place: int) -> dict[str, Any]:
         """Return one of the ``scores`` of :meth:`to_dict`."""
-        each = self.scores[place]
+        score = self.scores[place]
         return {
-            "example": each.example,
-            "overall": to_scale(each.overall, *self.scale),
-            "dimensions": {name: to_scale(value, *self.scale) for name, value in each.dimensions.items()},
-            **({} if self.passing is None else {"pass": self.passing.passed[each.example]}),
-            **({} if self.steps is None else {"step": self._step(each)}),
+            "example": score.example,
+            "overall": to_scale(score.overall, *self.scale),
+            "dimensions": {name: to_scale(value, *self.scale) for name, value in score.dimensions.items()},
+            **({} if self.passing is None else {"pass": self.passing.passed[score.example]}),
+            **({} if self.steps is None else {"step": self._step(score)}),
             **self._range(place),
         }
 
@@ -234,7 +234,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         "slices": f"by {data['by']['field']}; scores are from 0 to 1" if "by" in data else "slices",
     }
     mean = number_text(whole_of(means))
-    told = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
+    correlations = [f"{name} {number_text(row['spearman'])}" for name, row in pooled.items()]
     return View(
         f"{count(len(data['scores']), 'example')} by {data['model']}",
         [
@@ -255,7 +255,7 @@ def evaluation_view(data: Mapping[str, Any]) -> View:
         tables,
         tuple(captions),
         f"mean score {mean}, coverage {coverage_text(seen['share'])}"
-        + (f", Spearman with people: {', '.join(told)}" if told else ""),
+        + (f", Spearman with people: {', '.join(correlations)}" if correlations else ""),
         captions,
         {"slices": MOST_SHOWN},
     )
@@ -323,21 +323,21 @@ def slice_rows(
         parts.setdefault(value, []).append(place)
     rows = []
     for name, places in parts.items():
-        mine, judged = [examples[place] for place in places], [scores[place] for place in places]
+        members, judged = [examples[place] for place in places], [scores[place] for place in places]
         here = np.zeros(len(examples), dtype=np.bool_)
         here[places] = True
-        within = resampling.only(here)
+        slice_resampling = resampling.only(here)
         row: dict[str, Any] = {"value": name, "n": len(places), "small": len(places) < SMALL}
         row["score"] = statistic_dict(
-            mean_with_interval([each.overall for each in judged], within, "no example has a score")
+            mean_with_interval([each.overall for each in judged], slice_resampling, "no example has a score")
         )
         if threshold is not None:
-            found = judge_passes(judged, mine, threshold, labels, within).to_dict()
+            found = judge_passes(judged, members, threshold, labels, slice_resampling).to_dict()
             row |= {each: found[each] for each in ("pass_rate", "people_pass_rate", *FIGURES) if each in found}
         if targets is not None and labels is None:
-            wanted = [targets.overall(each.id) for each in mine]
+            wanted = [targets.overall(each.id) for each in members]
             row["spearman"] = statistic_dict(
-                correlate([targets.score(each) for each in judged], wanted, within).spearman
+                correlate([targets.score(each) for each in judged], wanted, slice_resampling).spearman
             )
         rows.append(row)
     return {"field": field, "slices": sorted(rows, key=lambda row: -row["n"])}

@@ -214,15 +214,15 @@ def diagnosis_view(data: Mapping[str, Any]) -> View:
             for name, row in zip(phi["questions"], phi["matrix"], strict=True)
         ],
     }
-    said, notes = sorted_findings(data["findings"])
-    lines = ["Worth acting on:", *(f"- {each}" for each in said)] if said else [NOTHING_FOUND]
+    problems, notes = sorted_findings(data["findings"])
+    lines = ["Worth acting on:", *(f"- {each}" for each in problems)] if problems else [NOTHING_FOUND]
     return View(
         f"{count(len(data['questions']), 'question')} on {count(data['examples'], 'example')} by {data['model']}"
         + (f", each asked {data['replicates']} times" if data["replicates"] > 1 else ""),
         [coverage_line(data["coverage"]), *lines, *notes],
         tables,
         ("questions", "dimensions", "least_related", "most_alike"),
-        said[0] if said else NOTHING_FOUND,
+        problems[0] if problems else NOTHING_FOUND,
         {
             "questions": "question by question; yes rate, and how "
             f"{'the probability of the good answer' if faults else 'the probability of yes'} and the answers agree "
@@ -293,58 +293,65 @@ def findings(found: Diagnosis) -> tuple[Finding, ...]:
 
 
 def _against_people(found: Diagnosis) -> Iterator[Finding]:
-    those = [question for question in found.questions if question.runs_against_people]
+    questions = [question for question in found.questions if question.runs_against_people]
     text = (
-        f"{_verb(those, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): rephrase "
-        f"so that yes is good, or drop: {_listed(those)}."
+        f"{_verb(questions, 'runs', 'run')} against people (a yes goes with a lower human score, beyond chance): "
+        f"rephrase so that yes is good, or drop: {_listed(questions)}."
     )
-    if any(question.good == "no" for question in those):
+    if any(question.good == "no" for question in questions):
         text = (
-            f"{_verb(those, 'runs', 'run')} against people (the answer called good goes with a lower human score, "
-            f"beyond chance): change which answer is good, rephrase or drop: {_listed(those)}."
+            f"{_verb(questions, 'runs', 'run')} against people (the answer called good goes with a lower human score, "
+            f"beyond chance): change which answer is good, rephrase or drop: {_listed(questions)}."
         )
-    yield from _finding("against_people", those, found, text)
+    yield from _finding("against_people", questions, found, text)
 
 
 def _constant(found: Diagnosis) -> Iterator[Finding]:
-    constant = [question for question in found.questions if question.yes_rate is not None and not question.varies]
-    still = [question for question in constant if question.p_yes_spread is None or question.p_yes_spread < STILL]
+    constant_questions = [
+        question for question in found.questions if question.yes_rate is not None and not question.varies
+    ]
+    idle_questions = [
+        question for question in constant_questions if question.p_yes_spread is None or question.p_yes_spread < STILL
+    ]
     text = (
-        f"never {_verb(still, 'varies', 'vary')} over {found.examples} examples: "
-        f"{_verb(still, 'it costs', 'they cost')} calls and {_verb(still, 'tells', 'tell')} nothing: {_listed(still)}."
+        f"never {_verb(idle_questions, 'varies', 'vary')} over {found.examples} examples: "
+        f"{_verb(idle_questions, 'it costs', 'they cost')} calls and {_verb(idle_questions, 'tells', 'tell')} "
+        f"nothing: {_listed(idle_questions)}."
     )
-    yield from _finding("never_varies", still, found, text)
-    soft = [question for question in constant if question not in still]
+    yield from _finding("never_varies", idle_questions, found, text)
+    soft_questions = [question for question in constant_questions if question not in idle_questions]
     text = (
-        f"{_verb(soft, 'is', 'are')} answered alike every time, but the probability of yes differs from example to "
-        f"example: {_verb(soft, 'it counts', 'they count')} in soft scores only: {_listed(soft)}."
+        f"{_verb(soft_questions, 'is', 'are')} answered alike every time, but the probability of yes differs from "
+        f"example to example: {_verb(soft_questions, 'it counts', 'they count')} in soft scores only: "
+        f"{_listed(soft_questions)}."
     )
-    yield from _finding("varies_in_p_yes_only", soft, found, text)
+    yield from _finding("varies_in_p_yes_only", soft_questions, found, text)
 
 
 def _pairs(found: Diagnosis) -> Iterator[Finding]:
     faults = {question.id for question in found.questions if question.good == "no"}
     ranked = by_likeness(found.phi.pairs(), faults)
-    alike = [pair for pair in ranked if likeness(pair, faults) >= ALIKE]
-    if alike:
-        one = len(alike) == 1
+    alike_pairs = [pair for pair in ranked if likeness(pair, faults) >= ALIKE]
+    if alike_pairs:
+        is_single = len(alike_pairs) == 1
         yield Finding(
             "alike",
-            _members(alike),
-            f"{len(alike)} pair{'' if one else 's'} of questions {'is' if one else 'are'} answered nearly alike"
-            f"{_mirrored(alike, faults)}, so one of {'the two' if one else 'each two'} would do: {_named(alike)}.",
+            _members(alike_pairs),
+            f"{len(alike_pairs)} pair{'' if is_single else 's'} of questions {'is' if is_single else 'are'} answered "
+            f"nearly alike{_mirrored(alike_pairs, faults)}, so one of {'the two' if is_single else 'each two'} "
+            f"would do: {_named(alike_pairs)}.",
         )
-    opposed = [pair for pair in reversed(ranked) if likeness(pair, faults) <= OPPOSED]
-    if opposed:
-        one = len(opposed) == 1
-        how = "a yes to one goes with a no to the other): see whether yes is good in both"
-        if faults.intersection(_members(opposed)):
-            how = "what is good in one goes with what is bad in the other): see which answers are good"
+    opposed_pairs = [pair for pair in reversed(ranked) if likeness(pair, faults) <= OPPOSED]
+    if opposed_pairs:
+        is_single = len(opposed_pairs) == 1
+        explanation = "a yes to one goes with a no to the other): see whether yes is good in both"
+        if faults.intersection(_members(opposed_pairs)):
+            explanation = "what is good in one goes with what is bad in the other): see which answers are good"
         yield Finding(
             "opposed",
-            _members(opposed),
-            f"{len(opposed)} pair{'' if one else 's'} of questions contradict{'s' if one else ''} each other ({how}: "
-            f"{_named(opposed)}.",
+            _members(opposed_pairs),
+            f"{len(opposed_pairs)} pair{'' if is_single else 's'} of questions contradict{'s' if is_single else ''} "
+            f"each other ({explanation}: {_named(opposed_pairs)}.",
         )
 
 
@@ -354,13 +361,13 @@ def _mirrored(pairs: Sequence[Pair], faults: Collection[str]) -> str:
 
 
 def _unstable(found: Diagnosis) -> Iterator[Finding]:
-    those = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
-    shares = _listed(those, lambda question: f"{question.flips:.0%}")
+    questions = [question for question in found.questions if question.flips is not None and question.flips >= UNSTABLE]
+    shares = _listed(questions, lambda question: f"{question.flips:.0%}")
     text = (
-        f"{_verb(those, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the "
+        f"{_verb(questions, 'is', 'are')} answered differently when asked again in {UNSTABLE:.0%} or more of the "
         f"repeats: {shares}."
     )
-    yield from _finding("unstable", those, found, text)
+    yield from _finding("unstable", questions, found, text)
 
 
 def _missing(found: Diagnosis) -> Iterator[Finding]:

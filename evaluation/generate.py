@@ -207,10 +207,10 @@ class GenerationJob:
 
     def _writer(self, models: Models, gateway: Gateway) -> Generator:
         options = self.settings
-        how = options.max_output_tokens, options.generator_temperature, options.seed
+        sampling = options.max_output_tokens, options.generator_temperature, options.seed
         schema = None if self.schema is None else json.loads(self.schema.value or "")
         model = models.get(self.generator)
         if self.writing.thinking is not None:
             model = models.with_thinking(self.generator, self.writing.thinking)
         kind = ReplayingGenerator if options.replay else Generator
-        return kind(gateway, model, self.prompt, *how, prompt_name=self.name, schema=schema, writing=self.writing)
+        return kind(gateway, model, self.prompt, *sampling, prompt_name=self.name, schema=schema, writing=self.writing)

@@ -408,12 +408,12 @@ def accepted_on(row: MeasureRecord | None, otherwise: str | None = None) -> Acce
     """Return the figures of a judge on one split for ``judge.yaml``. ``otherwise`` is the reason if there are none."""
     if row is None:
         return AcceptedOn(spearman=None, n=0, reason=otherwise or "it was not judged")
-    short: dict[str, Any] = {name: _short(getattr(row, name)) for name in ("spearman", "mean", "low", "high")}
+    figures: dict[str, Any] = {name: _short(getattr(row, name)) for name in ("spearman", "mean", "low", "high")}
     for name in FIGURES:
         found: Statistic | None = getattr(row, name)
         if found is not None:
-            short[name] = replace(found, value=_short(found.value), low=_short(found.low), high=_short(found.high))
-    return AcceptedOn(n=row.n, reason=row.reason, **short)
+            figures[name] = replace(found, value=_short(found.value), low=_short(found.low), high=_short(found.high))
+    return AcceptedOn(n=row.n, reason=row.reason, **figures)
 
 
 def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:

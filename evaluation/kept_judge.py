@@ -408,8 +408,8 @@ class KeptJudge:
 
         ``calibration`` says what happens to the judge's own calibration if another model is asked.
         """
-        others = self._differences(model, options)
-        if not others:
+        differences = self._differences(model, options)
+        if not differences:
             return
         asked = _name(model, self.model)
         lost = (
@@ -418,7 +418,7 @@ class KeptJudge:
             else ""
         )
         measured = "; its figures were measured without that" if self.figures else ""
-        logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(others), measured, lost)
+        logger.warning("This is not the judge as it was kept: %s%s.%s", ", ".join(differences), measured, lost)
 
     def _differences(self, model: str | Model | None, options: Mapping[str, Any]) -> list[str]:
         """Return the differences from the measured judge, in words."""
@@ -428,14 +428,14 @@ class KeptJudge:
             for each in (self.with_options({}), self.with_options(options))
         )
         functions = ", or the code of a check or a measure" if versions_of(self.checklist.computed) else ""
-        others = [f"its file was edited{functions}"] if self.edited else []
-        others += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
-        others += [
+        differences = [f"its file was edited{functions}"] if self.edited else []
+        differences += [] if asked == self.model else [f"model {asked} in place of {self.model}"]
+        differences += [
             f"{name} {_said(given[name])} in place of {_said(known[name])}"
             for name in SETTINGS
             if given[name] != known[name]
         ]
-        return others + [
+        return differences + [
             f"{name} of {options[name]}"
             for name in ("weights", "calibration", "answer_words")
             if options.get(name) is not None

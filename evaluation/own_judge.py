@@ -110,13 +110,13 @@ def judge_asked(
         raise InputError("reads: a judge in your own words needs its prompt (--prompt judge.md).")
     if settings.reads is None:
         settings = settings.model_copy(update={"reads": found_reads(prompt)})
-    own = own_checklist(parse_reads(str(settings.reads)))
-    if checklist is not None and load_checklist(checklist) != own:
+    judge_checklist = own_checklist(parse_reads(str(settings.reads)))
+    if checklist is not None and load_checklist(checklist) != judge_checklist:
         raise InputError(
             "reads: a judge in your own words has no checklist: its prompt asks for the score. Leave out --checklist, "
             "or --reads."
         )
-    return own, settings
+    return judge_checklist, settings
 
 
 def about_what_people_rated(own: Checklist, examples: Sequence[Example]) -> Checklist:

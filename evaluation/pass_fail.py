@@ -77,11 +77,11 @@ def pass_labels(examples: Sequence[Example], targets: Targets) -> PassLabels | N
         return None
     for name in targets.dimensions:
         ratings = [rating for each in examples for rating in known_ratings(each.human.get(name, ()))]
-        as_they_are = all(
+        is_unchanged = all(
             each.id in targets.combined or targets.wanted[each.id].get(name) == each.human_score(name)
             for each in examples
         )
-        if not as_they_are or not (are_labels(ratings) or set(ratings) == {0, 1}):
+        if not is_unchanged or not (are_labels(ratings) or set(ratings) == {0, 1}):
             return None
     return PassLabels(
         {each.id: _majority([targets.wanted[each.id].get(name) for name in targets.dimensions]) for each in examples}
@@ -248,11 +248,11 @@ def pass_fail_lines(data: Mapping[str, Any]) -> list[str]:
 
 def figures_lines(row: Mapping[str, Any]) -> list[str]:
     """Return agreement, error rates and the confusion matrix in three sentences."""
-    said = {name: f"{NAMES[name]} {Figure.of(row[name], form_of(name))}" for name in FIGURES}
+    figures = {name: f"{NAMES[name]} {Figure.of(row[name], form_of(name))}" for name in FIGURES}
     return [
-        f"with people: {said['accuracy']}, {said['kappa']}, {said['auc']}, n = {row['accuracy']['n']}",
-        f"{said['true_positive_rate']} (n = {row['true_positive_rate']['n']}), "
-        f"{said['true_negative_rate']} (n = {row['true_negative_rate']['n']})",
+        f"with people: {figures['accuracy']}, {figures['kappa']}, {figures['auc']}, n = {row['accuracy']['n']}",
+        f"{figures['true_positive_rate']} (n = {row['true_positive_rate']['n']}), "
+        f"{figures['true_negative_rate']} (n = {row['true_negative_rate']['n']})",
         confusion_text(row["confusion"]),
     ]
 
@@ -266,14 +266,14 @@ def confusion_text(matrix: Mapping[str, int]) -> str:
 
 
 def _corrected_line(found: Mapping[str, Any]) -> str:
-    how = {
+    method = {
         "rogan_gladen": "from its error rates on {} labelled test examples (Rogan-Gladen)",
         "ppi": "from the {} labelled examples here (prediction-powered)",
     }[found["method"]].format(found["labelled"])
     if found["value"] is None:
-        return f"the pass rate of people cannot be estimated {how}: {found['reason']}"
+        return f"the pass rate of people cannot be estimated {method}: {found['reason']}"
     more = f"; {found['reason']}" if found.get("reason") else ""
-    return f"pass rate that people would give {Figure.of(found, '.1%')}, {how}{more}"
+    return f"pass rate that people would give {Figure.of(found, '.1%')}, {method}{more}"
 
 
 def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fail-under") -> str:
@@ -286,11 +286,11 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
         return float((score - low) / (high - low))
 
     if "pass_rate" in data:
-        what = "pass rate"
+        quantity = "pass rate"
         values = [None if each["pass"] is None else float(each["pass"]) for each in data["scores"]]
         possible: list[tuple[float, float] | None] = [None] * len(values)
     else:
-        what = "mean score"
+        quantity = "mean score"
         values = [None if each["overall"] is None else unit(each["overall"]) for each in data["scores"]]
         possible = [(unit(each["low"]), unit(each["high"])) if "low" in each else None for each in data["scores"]]
     ends = [
@@ -300,17 +300,19 @@ def require_at_least(data: Mapping[str, Any], least: float, option: str = "--fai
     known = [each for each in values if each is not None]
     missing, n = len(values) - len(known), len(values)
     mean = sum(known) / len(known) if known else None
-    said = f"The {what} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {what}"
+    finding = (
+        f"The {quantity} is {mean:.3f} on {len(known)} examples" if mean is not None else f"There is no {quantity}"
+    )
     worst, best = sum(map(min, ends)) / n, sum(map(max, ends)) / n
     if worst >= least - 1e-9:
-        return f"{said}, not below {option} {least:g}."
+        return f"{finding}, not below {option} {least:g}."
     if best < least - 1e-9:
-        raise AskanceError(f"{said}, below {option} {least:g}.")
-    why, whole, what_to_do = "questions were left out", "all of them", "Leave out --stop-within, or give a smaller one."
+        raise AskanceError(f"{finding}, below {option} {least:g}.")
+    reason, whole, advice = "questions were left out", "all of them", "Leave out --stop-within, or give a smaller one."
     if missing:
-        why, whole = f"{missing} of {n} have no score", "them"
-        what_to_do = "Run the command again to ask for the missing verdicts."
+        reason, whole = f"{missing} of {n} have no score", "them"
+        advice = "Run the command again to ask for the missing verdicts."
     raise CoverageError(
-        f"{said}, but {why}: with {whole} it would be between {worst:.3f} and {best:.3f}, so whether "
-        f"it is below {option} {least:g} is not known. {what_to_do}"
+        f"{finding}, but {reason}: with {whole} it would be between {worst:.3f} and {best:.3f}, so whether "
+        f"it is below {option} {least:g} is not known. {advice}"
     )

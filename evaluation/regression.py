@@ -134,13 +134,18 @@ def check_regression(
         assert held is not None, "there is one or the other"
         now = mean_score(each.overall for each in found.scores) or 0.0
         return Regression(None, None, False, None, now, held, found)
-    judged_with = {name: getattr(settings, name) for name in JUDGED_WITH}
-    judged_with["calibration"] = None if job.read_with is None else _digest(job.read_with.to_json())
+    judge_settings = {name: getattr(settings, name) for name in JUDGED_WITH}
+    judge_settings["calibration"] = None if job.read_with is None else _digest(job.read_with.to_json())
     if settings.scores == "expected":
-        judged_with["score_scale"] = list(settings.score_scale)
+        judge_settings["score_scale"] = list(settings.score_scale)
     functions = versions_of(questions.computed)
     checklist_hash = _digest(dump_checklist(questions) + (json.dumps(functions) if functions else ""))
-    facts = {"model": _known_as(found.model), "prompt": text.hash, "checklist": checklist_hash, "settings": judged_with}
+    facts = {
+        "model": _known_as(found.model),
+        "prompt": text.hash,
+        "checklist": checklist_hash,
+        "settings": judge_settings,
+    }
     whole = whole_name(found.scores[0].dimensions)
     name = settings.dimension or whole
     scores = {each.example: {whole: each.overall, **each.dimensions} for each in found.scores}
@@ -204,13 +209,15 @@ def _compare(
     name: str,
 ) -> Regression:
     before = [_rounded(kept["examples"][each.id].get(name)) for each in examples]
-    now = [_rounded(scores[each.id].get(name)) for each in examples]
+    after = [_rounded(scores[each.id].get(name)) for each in examples]
     groups = documents(examples)
-    gain = mean_difference(before, now, Resampling(groups))
-    drop = mean_difference(now, before, Resampling(groups))
+    gain = mean_difference(before, after, Resampling(groups))
+    drop = mean_difference(after, before, Resampling(groups))
     # a swap test on n units has no p-value below 1 / 2^n
     least = ceil(log2(1 / LEVEL))
-    pairs = [(a, b, each) for a, b, each in zip(before, now, examples, strict=True) if a is not None and b is not None]
+    pairs = [
+        (a, b, each) for a, b, each in zip(before, after, examples, strict=True) if a is not None and b is not None
+    ]
     sizes = dict.fromkeys(each.id for _, _, each in pairs)
     if groups is not None:
         sizes = dict.fromkeys(group for group, each in zip(groups, examples, strict=True) if each.id in sizes)
@@ -236,17 +243,17 @@ def _worst(
     pairs: Sequence[tuple[float, float, Example]], questions: Checklist, found: Evaluation, dimension: str | None
 ) -> str:
     lines = ["\nThe examples that lost most:"]
-    for before, now, example in sorted(pairs, key=lambda pair: pair[1] - pair[0])[:WORST]:
-        if now >= before:
+    for before, after, example in sorted(pairs, key=lambda pair: pair[1] - pair[0])[:WORST]:
+        if after >= before:
             break
-        mine = [
+        verdicts = [
             each
             for each in found.verdicts
             if each.example == example.id and dimension in (None, questions.question(each.question).dimension)
         ]
-        failed = failing_questions(questions, mine)
+        failed = failing_questions(questions, verdicts)
         said = f" fails: {' | '.join(failed)}" if failed else ""
-        lines.append(f"  {example.id}: {before:.3f} before, {now:.3f} now;{said or ' no question fails outright'}")
+        lines.append(f"  {example.id}: {before:.3f} before, {after:.3f} now;{said or ' no question fails outright'}")
     return "\n".join(lines)
 
 

@@ -404,32 +404,35 @@ def human_targets(
     if not dimensions and "overall" in rated:
         dimensions = ("overall",)
     if not dimensions:
-        have = ", ".join(asked)
+        names = ", ".join(asked)
         if not rated and (answered := answered_questions(examples, checklist)):
             raise InputError(
                 f"People answered single questions ({', '.join(answered)}) and rated no dimension; the checklist asks "
-                f"about {have}. Give examples a score or label on one of these, or on 'overall'."
+                f"about {names}. Give examples a score or label on one of these, or on 'overall'."
             )
         if not rated:
             like = f'"human": {{"{asked[0]}": 4}}'
             raise InputError(
-                f"No example has a human score. Give each its own as {like}; the checklist asks about {have}."
+                f"No example has a human score. Give each its own as {like}; the checklist asks about {names}."
                 f"{scores_left(column(examples, 'metadata'))}"
             )
         if unweighed := [each for each in rated if each in checklist.dimensions]:
             raise InputError(
                 f"Every question on {' and '.join(unweighed)}, which people rated, weighs 0, so there is no score to "
-                f"compare with theirs. Give one a weight, or people's scores on what else is asked about: {have}."
+                f"compare with theirs. Give one a weight, or people's scores on what else is asked about: {names}."
             )
         raise InputError(nothing_in_common(asked, rated))
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted: dict[str, Mapping[str, float | None]] = {}
-    instead = combined or {}
-    alike: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}  # a few grades make few different ones
+    replacements = combined or {}
+    # a few grades make few different ones
+    distinct_rows: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}
     for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
-        scores = tuple([_unit(name, human, each, bounds[each], instead.get(each, {}).get(name)) for each in dimensions])
-        wanted[name] = alike.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
-    taken = frozenset(name for each in dimensions for name in instead.get(each, ()))
+        scores = tuple(
+            [_unit(name, human, each, bounds[each], replacements.get(each, {}).get(name)) for each in dimensions]
+        )
+        wanted[name] = distinct_rows.setdefault(scores, dict(zip(dimensions, scores, strict=True)))
+    taken = frozenset(name for each in dimensions for name in replacements.get(each, ()))
     return Targets("human", dimensions, wanted, taken)
 
 

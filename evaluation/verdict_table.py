@@ -143,14 +143,14 @@ def given_verdicts(
         given = VerdictColumns.of(verdicts)
     name = model if model is None or isinstance(model, str) else model.name
     if name is not None and given:
-        there, given = given.models, given.by(name)
+        alternatives, given = given.models, given.by(name)
         if not given:
-            raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(there)}.")
+            raise InputError(f"No verdict is by the model {name}; there are some by {', '.join(alternatives)}.")
     wanted = None if prompt is None else load_prompt(prompt, binding_of(examples, settings)).hash
     if wanted is not None and given:
-        there, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
+        alternatives, given = sorted(set(column(given, "prompt"))), given.only(given.places("prompt", [wanted]) == 0)
         if not given:
-            raise InputError(f"No verdict is by the prompt {wanted}; there are some by {', '.join(there)}.")
+            raise InputError(f"No verdict is by the prompt {wanted}; there are some by {', '.join(alternatives)}.")
     return given
 
 
@@ -220,7 +220,7 @@ def parity(
     by_document = Resampling(groups, resamples, seed=seed)
 
     def one(names: Sequence[str], resampling: Resampling) -> dict[str, Any]:
-        theirs, mine = _joined(reference.answers, names), _joined(judge.answers, names)
+        reference_answers, judge_answers = _joined(reference.answers, names), _joined(judge.answers, names)
         wanted, ranked = _joined(reference.p_good, names), _joined(judge.p_good, names)
         if len(names) == 1:
             rank = correlate(ranked, wanted, resampling).spearman
@@ -228,15 +228,17 @@ def parity(
             asked = [name for name in names for _ in examples]
             rank = per_group(ranked, wanted, asked, resampling=Resampling(resamples=resamples, seed=seed)).average
         row: dict[str, Any] = {
-            "same": statistic_dict(observed_agreement(mine, theirs, resampling)),
-            "kappa": statistic_dict(cohen_kappa(mine, theirs, resampling)),
+            "same": statistic_dict(observed_agreement(judge_answers, reference_answers, resampling)),
+            "kappa": statistic_dict(cohen_kappa(judge_answers, reference_answers, resampling)),
             "spearman": statistic_dict(rank),
         }
         if of_scores:
             row["score_difference"] = difference_dict(mean_difference(wanted, ranked, resampling))
         if before is not None:
             was = _joined(before.answers, names)
-            gain = mean_difference(agreement_hits(was, theirs), agreement_hits(mine, theirs), resampling)
+            gain = mean_difference(
+                agreement_hits(was, reference_answers), agreement_hits(judge_answers, reference_answers), resampling
+            )
             row["gain"] = difference_dict(gain)
         return row
 

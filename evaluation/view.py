@@ -56,13 +56,13 @@ def columns(rows: Rows) -> list[str]:
 
 def correlation_figures(row: Mapping[str, Any]) -> dict[str, Figure]:
     """Return three correlations of a result file, as cells of a row."""
-    others = {
+    figures = {
         name: Figure(
             row[name], row.get(f"{name}_low"), row.get(f"{name}_high"), ".3f", row.get("reason"), measured=True
         )
         for name in ("kendall", "pearson")
     }
-    return {"spearman": Figure.of(row, key="spearman"), **others}
+    return {"spearman": Figure.of(row, key="spearman"), **figures}
 
 
 class Shown:
@@ -169,15 +169,15 @@ def cell_text(value: Any) -> str:
 def agreement_headline(known: Mapping[str, Figure], who: str = "The scores") -> str:
     """Say how far somebody's scores agree with people's, as far as the correlations' intervals show it."""
     if len(known) == 1:
-        (only,) = known.values()
-        told = number(only.value)
-        span = f" ({interval(only.low, only.high)})"
+        (figure,) = known.values()
+        correlation = number(figure.value)
+        span = f" ({interval(figure.low, figure.high)})"
         return {
-            1: f"{who} agree with people at a Spearman of {told}",
-            -1: f"{who} run against people: a Spearman of {told}{span}",
-            0: f"{who} are not shown to agree with people: a Spearman of {told}{span}",
-            None: f"{who} have a Spearman of {told} with people, without an interval",
-        }[only.side]
+            1: f"{who} agree with people at a Spearman of {correlation}",
+            -1: f"{who} run against people: a Spearman of {correlation}{span}",
+            0: f"{who} are not shown to agree with people: a Spearman of {correlation}{span}",
+            None: f"{who} have a Spearman of {correlation} with people, without an interval",
+        }[figure.side]
     parts = sorted((each.value or 0.0, name) for name, each in known.items() if name != "overall")
     (low, worst), (high, best) = parts[0], parts[-1]
     whole = f"is {number(known['overall'].value)} over all:" if "overall" in known else "runs"

@@ -83,16 +83,16 @@ def weighted_by(
 def _say_where_sections_are_missing(checklist: Checklist, path: str | Path, examples: Sequence[Example]) -> None:
     if not checklist.section_weights or not examples:
         return
-    without = sum(checklist.section_of(example.metadata) is None for example in examples)
-    if without:
+    n_missing = sum(checklist.section_of(example.metadata) is None for example in examples)
+    if n_missing:
         logger.warning(
             "%s: there are weights for sections (%s), but %s of %d examples %s in none of these by metadata.section "
             "or metadata.dataset; they get the overall weights.",
             path,
             ", ".join(checklist.section_weights),
-            without if without < len(examples) else "all",
+            n_missing if n_missing < len(examples) else "all",
             len(examples),
-            "is" if without == 1 else "are",
+            "is" if n_missing == 1 else "are",
         )
 
 

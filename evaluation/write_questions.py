@@ -141,8 +141,8 @@ def questions_from(
     asked, given = named_models(options, model)
     settings = parse_options(WriterOptions, given)
     refuse_idle(settings, data=data)
-    own, name = own_prompt(prompt)
-    if not own.text.strip():
+    judge_prompt, name = own_prompt(prompt)
+    if not judge_prompt.text.strip():
         raise InputError(f"{name}: the prompt is empty, so there is nothing to take apart.")
     examples: Sequence[Example] | None = None
     scores: Scores | None = None
@@ -156,7 +156,7 @@ def questions_from(
     async def write(store: AnswerStore, watcher: Watcher) -> TakenApart:
         async with session(settings, store) as (models, gateway):
             watcher.watch(gateway.budget)
-            return await _writer(gateway, models.get(asked), settings, watcher).take_apart(own, dimensions)
+            return await _writer(gateway, models.get(asked), settings, watcher).take_apart(judge_prompt, dimensions)
 
     with watching(watcher, progress) as shown:
         with settings.open_store() as store:
@@ -232,12 +232,12 @@ def _compared(
         found = [None if each is None else correlate(scores, each, sampling).spearman for each in (beside, people)]
         return Nearness(name, sum(each is not None for each in scores), *found)
 
-    said: dict[str, dict[str, Verdict]] = {}
+    by_question: dict[str, dict[str, Verdict]] = {}
     for verdict in new.verdicts:
-        said.setdefault(verdict.question, {})[verdict.example] = verdict
+        by_question.setdefault(verdict.question, {})[verdict.example] = verdict
     rows = [near("checklist", [each.overall for each in new.scores], judge)]
     for question in checklist.questions:
-        mine = [said[question.id].get(each.id) for each in examples]
+        mine = [by_question[question.id].get(each.id) for each in examples]
         rows.append(near(question.id, [None if each is None else question.p_good(each.p_yes) for each in mine], judge))
     return (*rows, near("old judge", judge, None))
 

@@ -90,18 +90,18 @@ class Desk:
         """Return the next output to label, and why; None if this rater has labelled all outputs. An output whose label
         was taken back comes first, then outputs that nobody has labelled, then those of other raters, then skipped
         ones."""
-        mine = self._done()
+        entries = self._done()
         if self._back is not None:
             draft = self.draft(self._back)
             return self.asked[self._places[self._back]], draft.why if draft else "file"
-        here = np.array([each.id not in mine for each in self.asked], dtype=np.bool_)
+        here = np.array([each.id not in entries for each in self.asked], dtype=np.bool_)
         labelled = self.labelled
         fresh = np.flatnonzero(here & ~labelled)
         open_places = fresh if len(fresh) else np.flatnonzero(here)
         if not len(open_places):
-            skipped = next((name for name, each in mine.items() if each.kind == "skip"), None)
+            skipped = next((name for name, each in entries.items() if each.kind == "skip"), None)
             return None if skipped is None else (self.asked[self._places[skipped]], "skipped")
-        place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in mine.values()))
+        place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in entries.values()))
         return self.asked[place], why
 
     def _done(self) -> dict[str, Entry]:
@@ -164,14 +164,16 @@ class Desk:
 
     def count(self) -> RaterCount:
         """Count this rater's labels."""
-        mine = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
-        labels = [half(float(each.human[self.dimension]), self.steps) for each in mine if self.dimension in each.human]
+        entries = [each for each in self.said.standing(self.rater).values() if each.kind == "label"]
+        labels = [
+            half(float(each.human[self.dimension]), self.steps) for each in entries if self.dimension in each.human
+        ]
         return RaterCount(
-            labelled=len(mine),
+            labelled=len(entries),
             passed=labels.count(True),
             failed=labels.count(False),
-            answers=sum(len(each.human) - (self.dimension in each.human) for each in mine),
-            comments=sum(bool(each.comment) for each in mine),
+            answers=sum(len(each.human) - (self.dimension in each.human) for each in entries),
+            comments=sum(bool(each.comment) for each in entries),
             skipped=sum(each.kind == "skip" for each in self.said.standing(self.rater).values()),
         )
 
@@ -199,14 +201,16 @@ class Desk:
             raise InputError("There is nothing to save: pass it or fail it, answer a question, or write a comment.")
         before = self.draft(example)
         asked = self.next()
-        why: Why = before.why if before else asked[1] if asked and asked[0].id == example else "file"
-        if why == "skipped":
-            why = next((each.why for each in self.said.history.get(self.rater, ()) if each.example == example), "file")
+        reason: Why = before.why if before else asked[1] if asked and asked[0].id == example else "file"
+        if reason == "skipped":
+            reason = next(
+                (each.why for each in self.said.history.get(self.rater, ()) if each.example == example), "file"
+            )
         earlier = self.said.standing(self.rater).get(example)
         others = {name: each for name, each in earlier.human.items() if name not in self._known} if earlier else {}
         if kind == "skip":  # labels on other dimensions, and the comment, stay
             human, comment = {}, earlier.comment if earlier else ""
-        self._add(kind, example, why, {**others, **human}, comment.strip())
+        self._add(kind, example, reason, {**others, **human}, comment.strip())
         if kind != "draft" and self._back == example:
             self._back = None
 
@@ -244,16 +248,16 @@ class Desk:
             self._named = named
             for name in {name for _, theirs in standing for name in theirs}:
                 self._rows.pop(name, None)
-        for each in self.examples:
-            if each.id not in self._rows:
-                entries = [theirs[each.id] for _, theirs in standing if each.id in theirs]
+        for example in self.examples:
+            if example.id not in self._rows:
+                entries = [theirs[example.id] for _, theirs in standing if example.id in theirs]
                 said = [entry for entry in entries if entry.kind == "label" or entry.human or entry.comment]
-                labelled = labelled_example(each, said, named=named)
+                labelled = labelled_example(example, said, named=named)
                 row = labelled.model_dump(exclude_defaults=True)
-                if each.output is None:
+                if example.output is None:
                     row["output"] = None  # other commands leave out such a row and refuse one that has no such field
-                self._rows[each.id] = json.dumps(row, ensure_ascii=False, default=str) + "\n"
-        return "".join(self._rows[each.id] for each in self.examples)
+                self._rows[example.id] = json.dumps(row, ensure_ascii=False, default=str) + "\n"
+        return "".join(self._rows[example.id] for example in self.examples)
 
     def item(self) -> dict[str, Any] | None:
         """Return the next output to label in the form for the page; None if there is none."""
@@ -294,10 +298,10 @@ def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool 
         comments = (*example.comment, *(Comment(entry.comment) for entry in entries if entry.comment))
         return example.model_copy(update={"human": human, "comment": comments})
     row = example.model_dump(include={"human", "raters", "comment"})
-    said = dict(row.get("raters") or {})
+    ratings = dict(row.get("raters") or {})
     for entry in entries:
-        before = said.get(entry.rater, {})
+        before = ratings.get(entry.rater, {})
         mine = {**before.get("human", {}), **entry.human}
-        said[entry.rater] = {"human": mine, "comment": entry.comment or before.get("comment")}
-    placed = by_place({**row, "raters": said})
+        ratings[entry.rater] = {"human": mine, "comment": entry.comment or before.get("comment")}
+    placed = by_place({**row, "raters": ratings})
     return Example.model_validate({**{name: getattr(example, name) for name in example.model_fields_set}, **placed})

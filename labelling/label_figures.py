@@ -99,13 +99,13 @@ def _share(desk: Desk, hits: Column, among: NDArray[np.bool_]) -> Statistic:
 def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
     """Return ``[labels, share, low, high]`` as the labels were given here, at :data:`MOST_POINTS` points at most."""
     places = {each.id: place for place, each in enumerate(desk.asked)}
-    came = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
-    known, groups = [hits[place] for place in came], documents(desk.asked)
-    of_came = None if groups is None else [groups[place] for place in came]
-    step = max(1, -(-len(came) // MOST_POINTS))
+    labelled = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
+    known, groups = [hits[place] for place in labelled], documents(desk.asked)
+    labelled_groups = None if groups is None else [groups[place] for place in labelled]
+    step = max(1, -(-len(labelled) // MOST_POINTS))
     points = []
-    for n in range(len(came), 0, -step):
-        found = rate(known[:n], Resampling(None if of_came is None else of_came[:n]))
+    for n in range(len(labelled), 0, -step):
+        found = rate(known[:n], Resampling(None if labelled_groups is None else labelled_groups[:n]))
         points.append([n, found.value, found.low, found.high])
     return points[::-1]
 
@@ -114,17 +114,17 @@ def _questions(desk: Desk, opinions: Opinions) -> list[dict[str, Any]]:
     """Return, for each question that people answered, the share of outputs on which the judge gives the same answer."""
     rows = []
     resampling = Resampling(documents(desk.asked))
-    said_here = desk.entries()
+    entries = desk.entries()
     for column, question in enumerate(opinions.checklist.questions):
         hits: Column = [None] * len(desk.asked)
         for place, example in enumerate(desk.asked):
-            said = opinions.judges[0].answers[place, column]
+            answer = opinions.judges[0].answers[place, column]
             theirs = known_ratings(example.human.get(question.id, ()))
-            given = [each.human for each in said_here.get(example.id, ())]
+            given = [each.human for each in entries.get(example.id, ())]
             theirs += [float(human[question.id]) for human in given if question.id in human]
             wanted = majority(theirs)
-            if wanted is not None and not np.isnan(said):
-                hits[place] = float(question.is_good(wanted) == (said == 1))
+            if wanted is not None and not np.isnan(answer):
+                hits[place] = float(question.is_good(wanted) == (answer == 1))
         found = rate(hits, resampling)
         if found.n and any(each.id == question.id for each in desk.questions):
             rows.append({"question": question.text, **statistic_dict(found)})
@@ -205,9 +205,10 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     """
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])
-    most = BEST * math.sqrt(3 * rate * (1 - rate))  # the Spearman of a judge that separates all passed from all failed
+    # the Spearman of a judge that separates all passed from all failed
+    ceiling = BEST * math.sqrt(3 * rate * (1 - rate))
     before = max(0.0, START if start is None else round(start, 2))
-    if before + gain > most:
+    if before + gain > ceiling:
         return Enough(0, labelled, gain, before, rate, has_room=False)
     level, (development, validation, _) = _acceptance()
     # the rate (and the Spearman above) are rounded, so that the cache of _spread is hit more often

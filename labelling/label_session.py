@@ -187,22 +187,22 @@ def outputs_of_run(run: Path) -> list[Example]:
 def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:
     """Return the steps of the label; None for pass or fail. Raises InputError if the data's ratings do not fit them."""
     steps = LabelSteps.of(settings.human_scale, settings.label_scale)
-    rated = [(each, known_ratings(each.human.get(settings.dimension, ()))) for each in examples]
+    rated = [(example, known_ratings(example.human.get(settings.dimension, ()))) for example in examples]
     labels = are_labels(rating for _, ratings in rated for rating in ratings)
     if steps is not None and labels and settings.human_scale is None:
         return None  # the words belong to another dimension
-    for each, ratings in rated:
+    for example, ratings in rated:
         odd = [rating for rating in ratings if isinstance(rating, bool) or rating not in steps.values] if steps else []
         if odd:
             given = ("pass" if odd[0] else "fail") if isinstance(odd[0], bool) else f"{odd[0]:g}"
             raise InputError(
-                f"Example '{each.id}', field 'human.{settings.dimension}': {given} is no step of "
+                f"Example '{example.id}', field 'human.{settings.dimension}': {given} is no step of "
                 f"{', '.join(steps.names if steps else ())}. Name another dimension with --dimension."
             )
         if ratings and steps is None and not are_labels([*ratings, True]):
             raise InputError(
-                f"Example '{each.id}', field 'human.{settings.dimension}': {max(ratings):g} is a score on a scale, and "
-                "what is labelled is pass or fail. Say which steps there are (--human-scale 1 5), or name another "
+                f"Example '{example.id}', field 'human.{settings.dimension}': {max(ratings):g} is a score on a scale, "
+                "and what is labelled is pass or fail. Say which steps there are (--human-scale 1 5), or name another "
                 "dimension with --dimension."
             )
     return steps

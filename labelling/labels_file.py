@@ -83,16 +83,16 @@ class AllSaid:
 
     def add(self, entry: Entry) -> None:
         """Add an entry; an undo without a label or skip before it changes nothing."""
-        mine, pair = self.history.setdefault(entry.rater, []), (entry.rater, entry.example)
+        entries, pair = self.history.setdefault(entry.rater, []), (entry.rater, entry.example)
         if entry.kind == "undo":
-            if mine:
-                last = mine.pop()
+            if entries:
+                last = entries.pop()
                 was = (last.rater, last.example)
                 self.drafts[was] = self.drafts.get(was, last) if last.kind == "skip" else last
         elif entry.kind == "draft":
             self.drafts[pair] = entry
         else:
-            mine.append(entry)
+            entries.append(entry)
             if entry.kind == "label":  # a skipped output keeps its draft until it is shown again
                 self.drafts.pop(pair, None)
 
@@ -156,16 +156,16 @@ class LabelsFile:
         """Make the file end with a whole line: cut off a torn line, or add a missing line end."""
         try:
             data = self.path.read_bytes()
-            torn = data[data.rfind(b"\n") + 1 :]
-            if not torn:
+            tail = data[data.rfind(b"\n") + 1 :]
+            if not tail:
                 return
             try:
-                json.loads(torn)
+                json.loads(tail)
             except (ValueError, RecursionError):
-                if not BEGINNING.startswith(torn[: len(BEGINNING)]):
+                if not BEGINNING.startswith(tail[: len(BEGINNING)]):
                     return  # not written by us: the reader reports it
                 logger.warning("%s: the last line was torn when it was written, and is left out.", self.path)
-                os.truncate(self.path, len(data) - len(torn))
+                os.truncate(self.path, len(data) - len(tail))
             else:
                 with self.path.open("ab") as file:
                     file.write(b"\n")
@@ -179,8 +179,8 @@ class LabelsFile:
 def with_numbers(path: Path, entries: Iterable[Entry], steps: LabelSteps | None) -> list[Entry]:
     """Replace the words of ordinal labels in the entries by numbers. Raises InputError if a word is not a step."""
     found = []
-    for number, each in enumerate(entries, 1):
-        words = {name: said for name, said in each.human.items() if isinstance(said, str)}
+    for number, entry in enumerate(entries, 1):
+        words = {name: said for name, said in entry.human.items() if isinstance(said, str)}
         values = {name: None if steps is None else steps.value(said) for name, said in words.items()}
         for name, value in values.items():
             if value is None:
@@ -188,7 +188,7 @@ def with_numbers(path: Path, entries: Iterable[Entry], steps: LabelSteps | None)
                     f"{path}, entry {number}, field 'human.{name}': '{words[name]}' is no step of a label. List the words "
                     "from worst to best: --label-scale WORD,WORD,WORD"
                 )
-        found.append(each.model_copy(update={"human": {**each.human, **values}}) if words else each)
+        found.append(entry.model_copy(update={"human": {**entry.human, **values}}) if words else entry)
     return found
 
 
@@ -202,11 +202,11 @@ def known_entries(path: Path, entries: Iterable[Entry], examples: Iterable[Examp
         raise InputError(
             f"{path}: none of these labels is of an output in the data. Are they of other data? Choose another -o."
         )
-    same = [each for each in known if each.texts == texts[each.example]]
+    matches = [each for each in known if each.texts == texts[each.example]]
     gone = len({each.example for each in entries}) - len({each.example for each in known})
     changed = len({each.example for each in known if each.texts != texts[each.example]})
     if gone:
         logger.warning("%s: labels of %s are not used: not in the data any more.", path, count(gone, "output"))
     if changed:
         logger.warning("%s: labels of %s are not used: the texts changed since.", path, count(changed, "output"))
-    return same
+    return matches

@@ -194,7 +194,7 @@ def _opinion(
     threshold = HALF
     if judge is not None and judge.threshold is not None and dimension in ("overall", *judge.threshold_of):
         threshold, of = judge.threshold, judge.threshold_of if dimension == "overall" else of
-    said = SaidGood.of(checklist, verdicts, examples)
+    judgements = SaidGood.of(checklist, verdicts, examples)
     values = [score_on(each, of) for each in scores]
     return JudgeOpinion(
         name[0],
@@ -202,7 +202,7 @@ def _opinion(
         threshold,
         *(
             np.array([column[question.id] for question in checklist.questions], dtype=np.float64).T
-            for column in (said.answers, said.p_good)
+            for column in (judgements.answers, judgements.p_good)
         ),
     )
 
@@ -271,12 +271,12 @@ class Queue:
         be shown, at least one; ``labelled`` says which outputs have a label, shape (examples,); ``asked`` counts the
         rater's outputs so far by reason."""
         if not self._signals:
-            why: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
-            return int(open_places[np.argmin(self._rank[open_places])]), why
+            reason: Why = "random" if self.order == "random" else "file" if self.order == "file" else "spread"
+            return int(open_places[np.argmin(self._rank[open_places])]), reason
         drawn = open_places[self._at_random[open_places]]
         chosen = open_places[~self._at_random[open_places]]
         at_random = asked.get("random", 0)
-        others = sum(count for why, count in asked.items() if why != "random")
+        others = sum(count for reason, count in asked.items() if reason != "random")
         # a drawn output is due if it keeps the drawn share at a third at most; 1e-9 allows for rounding
         turn = (at_random + 1) / (at_random + others + 1) <= SHARE_AT_RANDOM + 1e-9
         if len(drawn) and (turn or not len(chosen)):
@@ -284,19 +284,19 @@ class Queue:
         values = np.vstack([signal(labelled)[chosen] for signal in self._signals.values()])
         total = values.sum(axis=0)
         best = int(np.lexsort((self._chance[chosen], -total))[0])  # the hash decides ties
-        why = list(self._signals)[int(values[:, best].argmax())]
-        return int(chosen[best]), why
+        reason = list(self._signals)[int(values[:, best].argmax())]
+        return int(chosen[best]), reason
 
     def _signals_of(self, order: Order) -> dict[Why, Callable[[NDArray[np.bool_]], NDArray[np.float64]]]:
         found = self._opinions
         if found is None:
             raise InputError(f"order {order}: a judge's verdicts are needed (--judge RUN_OR_VERDICTS).")
-        apart, doubt = found.disagreement, found.doubt
-        if order == "disagreement" and apart is None:
+        disagreement, doubt = found.disagreement, found.doubt
+        if order == "disagreement" and disagreement is None:
             raise InputError("order disagreement: the verdicts of two judges are needed (--judge twice).")
         signals: dict[Why, Callable[[NDArray[np.bool_]], NDArray[np.float64]]] = {}
-        if apart is not None:
-            signals["disagreement"] = lambda labelled: apart
+        if disagreement is not None:
+            signals["disagreement"] = lambda labelled: disagreement
         signals["uncertain"] = lambda labelled: doubt
         signals["untested"] = self._untested
         return {each: signal for each, signal in signals.items() if order in ("informative", each)}
@@ -321,18 +321,18 @@ def _chance(seed: int, name: str) -> float:
 def _spread(texts: Sequence[str], rank: Places) -> Places:
     """Return ranks in which each of the first outputs is, by its words, the least similar to all outputs before it."""
     order = np.argsort(rank)
-    among = order[:MOST_COMPARED]
-    words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in among]
+    candidates = order[:MOST_COMPARED]
+    words = [texts[place] if re.search(r"\w", texts[place]) else "nothing" for place in candidates]
     vectors = embedder("words").embed(words)
     first = int(np.argmax(vectors @ vectors.mean(axis=0)))  # the most typical output
-    chosen, nearest = [first], vectors @ vectors[first]
-    while len(chosen) < min(MOST_SPREAD, len(among)):
-        nearest[chosen[-1]] = np.inf  # never chosen again
-        far = int(np.argmin(nearest))
+    chosen, similarities = [first], vectors @ vectors[first]
+    while len(chosen) < min(MOST_SPREAD, len(candidates)):
+        similarities[chosen[-1]] = np.inf  # never chosen again
+        far = int(np.argmin(similarities))
         chosen.append(far)
-        nearest = np.maximum(nearest, vectors @ vectors[far])
-    front = among[chosen]
-    rest = order[~np.isin(order, front)]
+        similarities = np.maximum(similarities, vectors @ vectors[far])
+    front = candidates[chosen]
+    tail = order[~np.isin(order, front)]
     ranks = np.empty(len(texts), dtype=np.intp)
-    ranks[np.concatenate([front, rest])] = np.arange(len(texts))
+    ranks[np.concatenate([front, tail])] = np.arange(len(texts))
     return ranks

@@ -172,11 +172,11 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
 
         return quadratic
     labels = np.arange(max(a.max(), b.max()) + 1)[:, np.newaxis]
-    of_a, of_b, differ = (each.astype(np.float64) for each in (a == labels, b == labels, a != b))
+    labels_a, labels_b, differ = (each.astype(np.float64) for each in (a == labels, b == labels, a != b))
 
     def plain(drawn: Weights) -> Vector:
         n = drawn.sum(axis=0)
-        counts_a, counts_b = of_a @ drawn, of_b @ drawn
+        counts_a, counts_b = labels_a @ drawn, labels_b @ drawn
         varies = (counts_a.max(axis=0) < n) & (counts_b.max(axis=0) < n)
         return _share(n * (differ @ drawn), n**2 - np.einsum("kr,kr->r", counts_a, counts_b), varies)
 
@@ -350,20 +350,20 @@ def one_with_another(raters: Sequence[Column], resampling: Resampling = USUAL) -
     pairs. Raises InputError where the columns do not match.
     """
     table = as_table(raters)
-    there = ~np.isnan(table)
+    is_rated = ~np.isnan(table)
     used = np.zeros(len(table), dtype=np.bool_)
     pair_kernels: list[tuple[Kernel, NDArray[np.bool_]]] = []
     for one, other in combinations(range(table.shape[1]), 2):
-        both = there[:, one] & there[:, other]
-        a, b = table[both, one], table[both, other]
+        has_both = is_rated[:, one] & is_rated[:, other]
+        a, b = table[has_both, one], table[has_both, other]
         if len(a) >= FEWEST_TOGETHER and np.ptp(a) > 0 and np.ptp(b) > 0:
-            used |= both
-            pair_kernels.append((correlation_kernel("spearman", a, b), both))
+            used |= has_both
+            pair_kernels.append((correlation_kernel("spearman", a, b), has_both))
     n = int(used.sum())
     if not pair_kernels:
         reason = f"no two raters gave different ratings to {FEWEST_TOGETHER} or more of the same items"
         return Statistic(None, n, reason=reason)
-    kernel = mean_over_parts([(pair_kernel, both[used]) for pair_kernel, both in pair_kernels])
+    kernel = mean_over_parts([(pair_kernel, has_both[used]) for pair_kernel, has_both in pair_kernels])
     return bootstrapped(kernel, used, affordable(resampling, "spearman", n))
 
 

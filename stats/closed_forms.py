@@ -80,13 +80,15 @@ def spearman_influences(scores: Vector, wanted: Vector) -> Influenced:
     if found.value is None:
         return Influenced(None, found.n, np.empty(0), found.reason)
     left, right = _MidRanks(scores), _MidRanks(wanted)
-    few = [
+    reasons = [
         f"no interval: all {name} but {ranks.minority} are the same"
         for ranks, name in ((left, "scores"), (right, "human scores"))
         if ranks.minority < MINIMUM_MINORITY
     ]
     influence = _spearman_influence(left, right, found.value)
-    return Influenced(found.value, found.n, influence, few[0] if few else None, min(left.minority, right.minority))
+    return Influenced(
+        found.value, found.n, influence, reasons[0] if reasons else None, min(left.minority, right.minority)
+    )
 
 
 class _MidRanks:

@@ -119,11 +119,11 @@ def paired_difference(
 def two_sided_difference(a: Column, b: Column, human: Column, resampling: Resampling = USUAL) -> Difference:
     """Difference of two versions' Spearman correlations with human scores. The p-value is twice the smaller of the two
     one-sided p-values. Raises InputError where the columns do not match."""
-    ahead = paired_difference(a, b, human, resampling)
-    behind = paired_difference(b, a, human, resampling)
-    if ahead.p_value is None or behind.p_value is None:
-        return ahead
-    return replace(ahead, p_value=min(1.0, 2 * min(ahead.p_value, behind.p_value)))
+    gain = paired_difference(a, b, human, resampling)
+    loss = paired_difference(b, a, human, resampling)
+    if gain.p_value is None or loss.p_value is None:
+        return gain
+    return replace(gain, p_value=min(1.0, 2 * min(gain.p_value, loss.p_value)))
 
 
 def label_difference(
@@ -209,13 +209,13 @@ def _swap_p_value(a: Vector, b: Vector, human: Vector, signs: Iterator[Weights])
     """
     if not a.any() or not b.any():  # a constant has nothing to swap: test the other correlation against 0
         return _sign_p_value((b - a) * human, signs)
-    moved = np.vstack([b - a, b**2 - a**2, human * (b - a)])
+    changes = np.vstack([b - a, b**2 - a**2, human * (b - a)])
     squares = np.array([a @ a, b @ b])
     products = np.array([human @ a, human @ b])
     n = len(human)
 
     def gain(swapped: Weights) -> Vector:
-        shift, square, product = moved @ swapped
+        shift, square, product = changes @ swapped
         r_a = _correlation(products[0] + product, squares[0] + square - shift**2 / n, n)
         r_b = _correlation(products[1] - product, squares[1] - square - shift**2 / n, n)
         return r_b - r_a

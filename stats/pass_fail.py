@@ -67,20 +67,20 @@ def pass_fail_figures(
     """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
-    said = passes(known, threshold)
+    passed = passes(known, threshold)
     within = resampling.only(keep)
-    right = (said == (wanted == 1)).astype(float)
+    right = (passed == (wanted == 1)).astype(float)
 
     def share_of(side: NDArray[np.bool_], label: str) -> Statistic:
         share = rate(right[side], within.only(side))
         return share if share.n else replace(share, reason=f"people {label} none of the examples")
 
-    counts = [int(np.sum((said == judge) & (wanted == people))) for judge, people in _CELLS]
+    counts = [int(np.sum((passed == judge) & (wanted == people))) for judge, people in _CELLS]
     return PassFailFigures(
         accuracy=rate(right, within),
         true_positive_rate=share_of(wanted == 1, "passed"),
         true_negative_rate=share_of(wanted == 0, "failed"),
-        kappa=cohen_kappa(said.astype(float), wanted, within),
+        kappa=cohen_kappa(passed.astype(float), wanted, within),
         auc=area_under_curve(known, wanted, within),
         confusion=(counts[0], counts[1], counts[2], counts[3]),
     )
@@ -166,14 +166,14 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
     ties, passed = TieGroups(scores), labels[:, np.newaxis]
 
     def kernel(weights: Weights) -> Vector:
-        above = ties.shares(weights * passed)
+        passed_share = ties.shares(weights * passed)
         share = ties.shares(weights * (1 - passed))
         failed = np.cumsum(share, axis=0)
-        below = failed - share / 2
-        pairs = above.sum(axis=0) * failed[-1]
+        failed_below = failed - share / 2
+        pairs = passed_share.sum(axis=0) * failed[-1]
         area = np.full(weights.shape[1], np.nan)
         defined = pairs > 0
-        area[defined] = np.einsum("kr,kr->r", above, below)[defined] / pairs[defined]
+        area[defined] = np.einsum("kr,kr->r", passed_share, failed_below)[defined] / pairs[defined]
         return area
 
     return kernel
@@ -238,16 +238,18 @@ def rogan_gladen(
         )
     sizes = [_size(statistic, level) for statistic in (pass_rate, true_positive_rate, true_negative_rate)]
     # Lang and Reiczigel's adjusted rates: z²/2 is added to passes and fails, and 1 to the right and wrong verdicts
-    drawn, of_passed, of_failed = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
+    drawn, passed_size, failed_size = sizes[0] + z**2, sizes[1] + 2, sizes[2] + 2
     p_near = (sizes[0] * p + z**2 / 2) / drawn
-    sensitivity_near = (sizes[1] * sensitivity + 1) / of_passed
-    specificity_near = (sizes[2] * specificity + 1) / of_failed
+    sensitivity_near = (sizes[1] * sensitivity + 1) / passed_size
+    specificity_near = (sizes[2] * specificity + 1) / failed_size
     slope = sensitivity_near + specificity_near - 1
     centre = (p_near + specificity_near - 1) / slope
-    of_sensitivity = sensitivity_near * (1 - sensitivity_near) / of_passed
-    of_specificity = specificity_near * (1 - specificity_near) / of_failed
-    shift = 2 * z**2 * (centre * of_sensitivity - (1 - centre) * of_specificity)
-    variance = p_near * (1 - p_near) / drawn + centre**2 * of_sensitivity + (1 - centre) ** 2 * of_specificity
+    sensitivity_variance = sensitivity_near * (1 - sensitivity_near) / passed_size
+    specificity_variance = specificity_near * (1 - specificity_near) / failed_size
+    shift = 2 * z**2 * (centre * sensitivity_variance - (1 - centre) * specificity_variance)
+    variance = (
+        p_near * (1 - p_near) / drawn + centre**2 * sensitivity_variance + (1 - centre) ** 2 * specificity_variance
+    )
     width = z * math.sqrt(variance) / slope
     value = (p + specificity - 1) / youden
     low, high = _unit(centre + shift - width), _unit(centre + shift + width)
@@ -276,7 +278,7 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     codes = np.arange(len(judged)) if resampling.groups is None else group_codes(resampling.groups, keep)
     n, labelled = len(judged), int(has_label.sum())
     units, unlabelled = len(set(codes[has_label])), n - labelled
-    wanted, said = people[has_label], judged[has_label]
+    wanted, labelled_verdicts = people[has_label], judged[has_label]
 
     def without(reason: str) -> CorrectedPassRate:
         return CorrectedPassRate("ppi", None, None, None, n, labelled, reason)
@@ -291,9 +293,9 @@ def prediction_powered(verdicts: Column, labels: Column, resampling: Resampling 
     if unlabelled == 0:
         return without("all outputs are labelled")
     unlabelled_verdicts = judged[~has_label]
-    weight = _weight(wanted, said, judged, labelled / unlabelled)
-    value = float(wanted.mean() + weight * (unlabelled_verdicts.mean() - said.mean()))
-    residuals = wanted - weight * said
+    weight = _weight(wanted, labelled_verdicts, judged, labelled / unlabelled)
+    value = float(wanted.mean() + weight * (unlabelled_verdicts.mean() - labelled_verdicts.mean()))
+    residuals = wanted - weight * labelled_verdicts
     variance = variance_of_mean(residuals, codes[has_label])
     variance += weight**2 * variance_of_mean(unlabelled_verdicts, codes[~has_label])
     value = min(max(value, 0.5 / n), 1 - 0.5 / n)

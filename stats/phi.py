@@ -95,14 +95,14 @@ def phi_matrix(questions: Sequence[str], answers: Matrix, replicates: int = 1) -
     has_answer = known.astype(np.float64)
     yes = np.where(known, answers, 0.0)
     together = has_answer.T @ has_answer
-    both = yes.T @ yes
+    both_yes = yes.T @ yes
     first = yes.T @ has_answer  # yes to the row's question, where the column's has an answer too
     second = first.T
     own = together * ((yes * yes).T @ has_answer) - first * first
     spread = own * own.T
     defined = (spread > 1e-9) & (together >= MINIMUM_ITEMS)
-    values = np.full(both.shape, np.nan)
-    covariance = together * both - first * second
+    values = np.full(both_yes.shape, np.nan)
+    covariance = together * both_yes - first * second
     values[defined] = np.clip(covariance[defined] / np.sqrt(spread[defined]), -1.0, 1.0)
     once = has_answer if replicates == 1 else has_answer.reshape(-1, replicates, len(questions)).max(axis=1)
     examples = together if replicates == 1 else once.T @ once

@@ -66,14 +66,14 @@ def _shares_taken_off(rest: Vector, codes: np.ndarray, sizes: np.ndarray) -> Vec
     if groups in (1, n):
         return np.zeros(groups)
     means = np.bincount(codes, rest) / sizes
-    inside = float(((rest - means[codes]) ** 2).sum()) / (n - groups)
-    between = float((sizes * (means - rest.mean()) ** 2).sum()) / (groups - 1)
+    inner_variance = float(((rest - means[codes]) ** 2).sum()) / (n - groups)
+    outer_variance = float((sizes * (means - rest.mean()) ** 2).sum()) / (groups - 1)
     usual_size = (n - float((sizes**2).sum()) / n) / (groups - 1)
-    of_groups = max(0.0, (between - inside) / usual_size)
-    if of_groups == 0:
+    group_variance = max(0.0, (outer_variance - inner_variance) / usual_size)
+    if group_variance == 0:
         return np.zeros(groups)
-    inside = max(inside, LEAST_INSIDE * of_groups)
-    taken_off: Vector = 1 - np.sqrt(inside / (inside + sizes * of_groups))
+    inner_variance = max(inner_variance, LEAST_INSIDE * group_variance)
+    taken_off: Vector = 1 - np.sqrt(inner_variance / (inner_variance + sizes * group_variance))
     return taken_off
 
 

@@ -145,14 +145,14 @@ def prepare(
     entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
     layout = layout_of(prompts[0].prompt, examples)
-    own = None
+    judge_prompt = None
     if "own" in names:
         if (asked := settings.own_prompt) is None:
             raise InputError("The judge 'own' is asked in your own words: give its prompt with --own-prompt judge.md.")
         if settings.reads is None:
             settings = settings.model_copy(update={"reads": found_reads(asked)})
-        own = load_prompt(asked, replace(binding_of(examples, settings), asks=False))
-    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings, own)
+        judge_prompt = load_prompt(asked, replace(binding_of(examples, settings), asks=False))
+    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings, judge_prompt)
 
 
 @dataclass(frozen=True)
@@ -221,28 +221,33 @@ class ComparisonJob:
             watcher.watch(gateway.budget)
             built = self._build(gateway, models)
             upfront = {}
-            for each in built:
-                watcher.phase(f"{each.entrant.label}: preparing")
-                await each.judge.prepare()
-                upfront[each.entrant.label] = spent(each.meter.budget)
-            asked = list({model.name: model for each in built for model in each.asked}.values())
+            for contender in built:
+                watcher.phase(f"{contender.entrant.label}: preparing")
+                await contender.judge.prepare()
+                upfront[contender.entrant.label] = spent(contender.meter.budget)
+            asked = list({model.name: model for contender in built for model in contender.asked}.values())
             names = ", ".join(model.name for model in asked)
             block = _block(min(gateway.concurrency(model) for model in asked))
-            labels = ", ".join(each.entrant.label for each in built)
+            labels = ", ".join(contender.entrant.label for contender in built)
             watcher.phase(f"{labels}: asking {names}", len(self.examples) * len(built))
             at_once = len(built) if any(getattr(model, "gathers", 0) for model in asked) else 1
             ratings = await _rate_together(built, self.examples, block, watcher, at_once)
             named: dict[str, Named] = {}
             if self.options.em_dim:
                 reader = models.get(self.entrants[0].model)
-                for label in [each.label for each in self.entrants if each.judge in FREE]:
+                for label in [contender.label for contender in self.entrants if contender.judge in FREE]:
                     watcher.phase(f"{label}: what was looked at")
                     named[label] = await name_aspects(ratings[label], gateway, reader, self.options.seed)
         judged = []
-        for each in built:
-            label, written = each.entrant.label, each.judge.written if isinstance(each.judge, CheckEval) else ()
-            rating = spent(each.meter.budget) - upfront[label]
-            judged.append(JudgeOutput(each.entrant, ratings[label], upfront[label], rating, named.get(label), written))
+        for contender in built:
+            label, written = (
+                contender.entrant.label,
+                contender.judge.written if isinstance(contender.judge, CheckEval) else (),
+            )
+            rating = spent(contender.meter.budget) - upfront[label]
+            judged.append(
+                JudgeOutput(contender.entrant, ratings[label], upfront[label], rating, named.get(label), written)
+            )
         watcher.phase("comparing the judges")
         return compare_ratings(judged, self.examples, self.targets, names, self.options, gateway.budget)
 

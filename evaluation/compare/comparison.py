@@ -171,13 +171,13 @@ class Comparison(Shown):
     @property
     def cheaper_than_first(self) -> list[str | None]:
         """For how many examples each judge is cheaper than the first, in words; None for the first itself."""
-        first, *others = self.rows
+        first, *rivals = self.rows
         known = is_costed(first.coverage.to_dict())
-        told = [
+        savings = [
             row.costs.cheaper_than(first.costs) if known and is_costed(row.coverage.to_dict()) else UNKNOWN
-            for row in others
+            for row in rivals
         ]
-        return [None, *told]
+        return [None, *savings]
 
     def _view(self) -> View:
         return comparison_view(self.to_dict(ratings=True))
@@ -250,7 +250,7 @@ def comparison_view(data: Mapping[str, Any]) -> View:
     }
     means = [(row["judge"], row["average"].get("spearman")) for row in data["judges"]] if rated else []
     lines = [f"compared on {_on(data)}"]
-    told = ", ".join(f"{name} {number_text(value)}" for name, value in means)
+    correlations = ", ".join(f"{name} {number_text(value)}" for name, value in means)
     captions = {
         "judges": "the judges; correlations with people are means over the dimensions (criteria)",
         "agreement": "human agreement",
@@ -262,7 +262,7 @@ def comparison_view(data: Mapping[str, Any]) -> View:
         "questions": "questions that a judge wrote itself",
     }
     title = f"{count(len(data['judges']), 'judge')} on {count(data['examples'], 'example')} by {data['model']}"
-    brief = f"{lines[0]}; Spearman with people: {told}" if told else None
+    brief = f"{lines[0]}; Spearman with people: {correlations}" if correlations else None
     return View(title, lines, tables, tuple(captions), brief, captions)
 
 
@@ -279,15 +279,15 @@ def _on(data: Mapping[str, Any]) -> str:
 
 
 def _judge_row(row: Mapping[str, Any], *, commented: bool) -> dict[str, Any]:
-    rated = any("pooled" in each for each in row["dimensions"].values())
-    each = row["cost"]["per_example"]
+    rated = any("pooled" in figures for figures in row["dimensions"].values())
+    figures = row["cost"]["per_example"]
     return {
         "judge": row["judge"],
         **{name: Figure(row["average"][name]) if rated else None for name in METHODS},
         "coverage": Figure(row["coverage"]["share"], form=".1%"),
         **(_comments(row) if commented else {}),
-        "calls per example": Figure(each["calls"], form=".3g"),
-        "tokens per example": Figure(each["tokens"], form=",.0f"),
+        "calls per example": Figure(figures["calls"], form=".3g"),
+        "tokens per example": Figure(figures["tokens"], form=",.0f"),
     }
 
 
@@ -349,61 +349,62 @@ def rated_on(data: Mapping[str, Any]) -> tuple[int, int]:
 def conclude(data: Mapping[str, Any]) -> tuple[Choice, str, str]:
     """Return choice, headline and reason from a ``compare`` result: is another judge preferable to the first?"""
     first, best = data["judges"][0], best_judge(data)
-    lead, others = first["judge"], len(data["judges"]) - 1
+    lead, n_rivals = first["judge"], len(data["judges"]) - 1
     left_out = data.get("left_out") or []
     have = "has" if len(left_out) == 1 else "have"
     but = f" (but {listed(left_out)}, which {have} no example with all its scores)" if left_out else ""
-    on = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
+    basis = f"On the {data['compared_on']} of {count(data['examples'], 'example')} that every judge scored{but}"
     if best is None or not data["compared_on"]:
-        return "undecided", *_nothing_compared(data, on)
-    told = (
-        f"{on}{_rated(data)}, {best['judge']} reaches a Spearman of {number(best['average']['spearman'])}{_over(data)}"
+        return "undecided", *_nothing_compared(data, basis)
+    sentence = (
+        f"{basis}{_rated(data)}, {best['judge']} reaches a Spearman of {number(best['average']['spearman'])}"
+        f"{_over(data)}"
     )
-    if not others:
-        return _alone(data, best["judge"], told)
+    if not n_rivals:
+        return _alone(data, best["judge"], sentence)
     if best is not first and first["average"]["spearman"] is not None:
-        told += f", {lead} {number(first['average']['spearman'])}"
+        sentence += f", {lead} {number(first['average']['spearman'])}"
     tested = sum(each["p_holm"] is not None for each in data["differences"])
     corrected = f"after correction for {count(tested, 'comparison')}"
-    beyond = f"{told}. Beyond noise {corrected}"
+    evidence = f"{sentence}. Beyond noise {corrected}"
     several = len(data["dimensions"]) > 1
     better, worse = _beyond_noise(data, 1), _beyond_noise(data, -1)
-    ahead = [each for each in _clear(data, 1) if each["judge"] in better]
+    gains = [each for each in _clear(data, 1) if each["judge"] in better]
     # A judge can beat the first and still not agree with people, so its own interval must be above zero too.
-    if shown := [each for each in ahead if _own(data, each["judge"], each["dimension"]).side == 1]:
+    if shown := [each for each in gains if _own(data, each["judge"], each["dimension"]).side == 1]:
         names = list(dict.fromkeys(each["judge"] for each in shown))
         where = list(dict.fromkeys(each["dimension"] for each in shown))
-        on_some = f" on {listed(where)}" if len(where) < len(data["dimensions"]) else ""
+        scope = f" on {listed(where)}" if len(where) < len(data["dimensions"]) else ""
         verb = "agrees" if len(names) == 1 else "agree"
         return (
             "adopt",
-            f"{_few(names, others)} {verb} better with people than {lead}{on_some}",
-            f"{beyond}: {_with_ends(shown, several=several)}.{_dearer(data, names, first)}",
+            f"{_few(names, n_rivals)} {verb} better with people than {lead}{scope}",
+            f"{evidence}: {_with_ends(shown, several=several)}.{_dearer(data, names, first)}",
         )
-    if ahead:
+    if gains:
         return (
             "undecided",
-            f"{_few(better, others)} {_be(better)} ahead of {lead}, but not shown to agree with people",
-            f"{beyond}: {_with_ends(ahead, several=several)}; but the interval of its own correlation with people "
+            f"{_few(better, n_rivals)} {_be(better)} ahead of {lead}, but not shown to agree with people",
+            f"{evidence}: {_with_ends(gains, several=several)}; but the interval of its own correlation with people "
             "has zero in it.",
         )
     if mixed := _beyond_noise(data, 1, mixed=True):
-        both = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
+        differences = [each for sign in (1, -1) for each in _clear(data, sign) if each["judge"] in mixed]
         return (
             "undecided",
-            f"{_few(mixed, others)} {_be(mixed)} better than {lead} on some dimensions and worse on others",
-            f"{beyond}: {_with_ends(both, several=several)}.",
+            f"{_few(mixed, n_rivals)} {_be(mixed)} better than {lead} on some dimensions and worse on others",
+            f"{evidence}: {_with_ends(differences, several=several)}.",
         )
     headline = f"No judge is shown to agree better with people than {lead}"
     lower = f" {listed(worse)} {_be(worse)} worse beyond noise." if worse else ""
     if best is not first:
-        why = f"{told}. No difference in its favour is beyond noise {corrected}.{lower}"
-        return "keep" if worse else "undecided", headline, why
+        reason = f"{sentence}. No difference in its favour is beyond noise {corrected}.{lower}"
+        return "keep" if worse else "undecided", headline, reason
     known = [row["average"]["spearman"] for row in data["judges"][1:] if row["average"]["spearman"] is not None]
     most = "the only one that is defined" if not known else "the highest"
     if first["average"]["spearman"] in known:
         most = "and no other judge reaches more"
-    return "keep", headline, f"{told}, {most}.{lower or ' No other judge is shown to be worse.' * bool(known)}"
+    return "keep", headline, f"{sentence}, {most}.{lower or ' No other judge is shown to be worse.' * bool(known)}"
 
 
 def _nothing_compared(data: Mapping[str, Any], on: str) -> tuple[str, str]:

@@ -78,12 +78,12 @@ class Costs:
 
     def cheaper_than(self, first: Costs) -> str:
         """Say for how many examples the judge takes fewer tokens than the first, e.g. ``from 12 examples on``."""
-        dearer_before, dearer_each = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
-        if not dearer_before and not dearer_each:
+        upfront_gap, example_gap = self.upfront.tokens - first.upfront.tokens, self.tokens - first.tokens
+        if not upfront_gap and not example_gap:
             return "as dear"
-        if (begins := self.break_even(first)) is not None:
-            return "always" if begins == 1 else f"from {begins:,} examples on"
-        until = math.ceil(-dearer_before / dearer_each) - 1 if dearer_each > 0 else 0
+        if (start := self.break_even(first)) is not None:
+            return "always" if start == 1 else f"from {start:,} examples on"
+        until = math.ceil(-upfront_gap / example_gap) - 1 if example_gap > 0 else 0
         return f"up to {count(until, 'example')}" if until > 0 else "never"
 
     def to_dict(self, first: Costs) -> dict[str, Any]:

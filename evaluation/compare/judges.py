@@ -214,12 +214,12 @@ def spread_by_rate(vectors: NDArray[np.float64]) -> list[int]:
     taken: list[int] = []
     rate = 0.0
     while len(taken) < len(vectors):
-        left = [place for place in range(len(vectors)) if place not in taken]
-        rates = [coding_rate(vectors[[*taken, place]]) for place in left]
+        candidates = [place for place in range(len(vectors)) if place not in taken]
+        rates = [coding_rate(vectors[[*taken, place]]) for place in candidates]
         best = int(np.argmax(np.round(rates, 9)))
         if rates[best] - rate < LEAST_GAIN:
             break
-        taken.append(left[best])
+        taken.append(candidates[best])
         rate = rates[best]
     return taken
 
@@ -250,11 +250,11 @@ class MeasuresAlone:
                 known = ((name, targets.wanted[name].get(dimension)) for name in documents if parts[name] != part)
                 taught = {name: value for name, value in known if value is not None}
                 measures = table.choose(taught, documents, dimension).weighed
-                usual = sum(taught.values()) / len(taught) if taught else 0.5
+                mean = sum(taught.values()) / len(taught) if taught else 0.5
                 for name in (name for name in documents if parts[name] == part):
                     shares = [each.weight * each.p_good(each.share(table.values[each.id][name])) for each in measures]
                     total = sum(each.weight for each in measures)
-                    self._scores[name, dimension] = sum(shares) / total if total else usual
+                    self._scores[name, dimension] = sum(shares) / total if total else mean
 
     async def rate(self, examples: Sequence[Example]) -> list[JudgeScore]:
         """Return the scores; all replicates are the same."""

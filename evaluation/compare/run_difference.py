@@ -193,7 +193,7 @@ def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
     numbered = read_rows(file) if file.is_file() else ()
     rows = [validate_row(_Score, row, f"{file}, line {number}") for number, row in numbered]
     version = max((row.version for row in rows), default=0) if accepted else 0
-    mine = [row for row in rows if row.version == version]
+    scores = [row for row in rows if row.version == version]
     return Side(
         f"{run.path}" if accepted else f"{run.path} at its start",
         result.mode,
@@ -201,8 +201,8 @@ def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
         chosen.prompt,
         {} if asked is None else {each.id: _fields(each) for each in asked.questions},
         None if chosen.threshold is None else chosen.threshold.value,
-        {row.example: row.score for row in mine},
-        {row.example: row.wanted for row in mine},
+        {row.example: row.score for row in scores},
+        {row.example: row.wanted for row in scores},
         result.reference,
         {each.id: each for each in examples},
     )

@@ -68,12 +68,12 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
 
     An example is passed over if it has no second evaluation, or the model gives no usable reply about it.
     """
-    said = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
-    twice = [(example, dimension) for example, dimension, replicate in said if replicate == 1]
+    reasons = {(each.example, each.dimension, each.replicate): each.reasons for each in ratings if each.reasons}
+    repeated = [(example, dimension) for example, dimension, replicate in reasons if replicate == 1]
     found: dict[tuple[str, str], float | None] = {}
 
     async def one(place: tuple[str, str]) -> None:
-        first, second = said.get((*place, 0)), said[*place, 1]
+        first, second = reasons.get((*place, 0)), reasons[*place, 1]
         if first is None or second is None:
             return
         try:
@@ -84,7 +84,7 @@ async def name_aspects(ratings: Sequence[JudgeScore], gateway: Gateway, model: M
             if error.fatal:
                 raise
 
-    await all_together(twice, one, gateway.concurrency(model))
+    await all_together(repeated, one, gateway.concurrency(model))
     return found
 
 
@@ -160,8 +160,8 @@ def compare_ratings(
     common = set.intersection(*able) if able else set()
     table = _Table([example for example in examples if example.id in common], targets, options)
     left_out = tuple(each.name for each, mine in zip(judged, complete, strict=True) if table.kept and not common & mine)
-    own = [replace(table, kept=[]) if each.name in left_out else table for each in judged]
-    sheets = [_columns(each, theirs, dimensions) for each, theirs in zip(judged, own, strict=True)]
+    tables = [replace(table, kept=[]) if each.name in left_out else table for each in judged]
+    sheets = [_columns(each, theirs, dimensions) for each, theirs in zip(judged, tables, strict=True)]
     human = {} if targets is None else {e.id: {d: targets.wanted[e.id].get(d) for d in dimensions} for e in examples}
     return Comparison(
         model=model,
@@ -172,7 +172,7 @@ def compare_ratings(
         tolerance=options.tolerance,
         repeat=options.repeat,
         temperature=options.temperature,
-        rows=[_row(*each, len(examples)) for each in zip(judged, sheets, own, strict=True)],
+        rows=[_row(*each, len(examples)) for each in zip(judged, sheets, tables, strict=True)],
         among_people=_among_people(table, dimensions),
         differences=_differences(judged, sheets, table),
         ratings={each.name: each.ratings for each in judged},
@@ -227,12 +227,12 @@ def _on_dimension(
 ) -> OnDimension:
     options, wanted = table.options, table.wanted(dimension)
     if options.repeat > 1:
-        itself = kappa_self([to_points(column, options.points) for column in repeats], table.resampling)
+        self_agreement = kappa_self([to_points(column, options.points) for column in repeats], table.resampling)
     else:
-        itself = Statistic(None, len(table.kept), None, None, "it judged once; --repeat 2 makes it judge again")
+        self_agreement = Statistic(None, len(table.kept), None, None, "it judged once; --repeat 2 makes it judge again")
     people = None if wanted is None else _with_people(repeats[0], wanted, table)
     drift = _em_dim(judged, dimension, table) if options.em_dim else None
-    return OnDimension(people, itself, mean_score(repeats[0]), drift)
+    return OnDimension(people, self_agreement, mean_score(repeats[0]), drift)
 
 
 def _em_dim(judged: JudgeOutput, dimension: str, table: _Table) -> Statistic:
@@ -248,16 +248,16 @@ def _em_dim(judged: JudgeOutput, dimension: str, table: _Table) -> Statistic:
 def _with_people(scores: Sequence[float], wanted: Sequence[float | None], table: _Table) -> WithPeople:
     options, resampling = table.options, table.resampling
     groups, systems = resampling.groups, [example.system for example in table.kept]
-    ours, theirs = (to_points(column, options.points) for column in (scores, wanted))
-    inside: dict[str, PerGroup] | None = None
+    judge_points, human_points = (to_points(column, options.points) for column in (scores, wanted))
+    by_document: dict[str, PerGroup] | None = None
     if groups:
-        inside = {name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
+        by_document = {name: per_group(scores, wanted, groups, name, resampling) for name in METHODS}
     return WithPeople(
         pooled=correlate(scores, wanted, resampling),
-        per_document=inside,
+        per_document=by_document,
         per_system=between_systems(scores, wanted, systems, resampling),
-        observed_agreement=observed_agreement(ours, theirs, resampling, tolerance=options.tolerance),
-        qwk=cohen_kappa(ours, theirs, resampling, weights="quadratic"),
+        observed_agreement=observed_agreement(judge_points, human_points, resampling, tolerance=options.tolerance),
+        qwk=cohen_kappa(judge_points, human_points, resampling, weights="quadratic"),
         distribution=compare_distributions(scores, wanted, resampling),
     )
 
@@ -277,12 +277,12 @@ def _differences(judged: Sequence[JudgeOutput], sheets: Sequence[Columns], table
     least = ceil(SWAPS * sum(map(len, sheets[1:])) / LEVEL)
     resampling = replace(table.resampling, resamples=max(table.options.resamples, least))
     found: list[tuple[str, str, Difference]] = []
-    for each, sheet in zip(judged[1:], sheets[1:], strict=True):
+    for entry, sheet in zip(judged[1:], sheets[1:], strict=True):
         for dimension, repeats in sheet.items():
             if (wanted := table.wanted(dimension)) is None:
                 return []
             nothing: list[float | None] = [None] * len(table.kept)  # of a judge that is left out
             first, other = sheets[0][dimension][0] or nothing, repeats[0] or nothing
-            found.append((each.name, dimension, two_sided_difference(first, other, wanted, resampling)))
+            found.append((entry.name, dimension, two_sided_difference(first, other, wanted, resampling)))
     adjusted = holm([difference.p_value for _, _, difference in found])
-    return [AgainstFirst(*each, p) for each, p in zip(found, adjusted, strict=True)]
+    return [AgainstFirst(*entry, p) for entry, p in zip(found, adjusted, strict=True)]

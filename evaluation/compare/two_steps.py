@@ -197,7 +197,7 @@ class CheckEval:
 
     async def _added(self, setup: Setup, criterion: Criterion) -> list[Question]:
         seeds = [each.text for each in self._seeds.asked if each.dimension == criterion.dimension]
-        about = {
+        fields = {
             "task": setup.task,
             "dimension": criterion.dimension.replace("_", " "),
             "description": criterion.description,
@@ -206,7 +206,7 @@ class CheckEval:
         found: list[Question] = []
         known = {_wording(text) for text in seeds}
         for name, kind in KINDS.items():
-            message = render("checkeval_more", **about, listed=_numbered(seeds), most=str(MOST_NEW), kind=kind)
+            message = render("checkeval_more", **fields, listed=_numbered(seeds), most=str(MOST_NEW), kind=kind)
             reply = await ask_for(*asked, [("user", message)], FurtherQuestions, max_tokens=WRITING_TOKENS, seed=seed)
             texts = {_wording(each): " ".join(each.split()) for each in reversed(reply.questions)}
             new = [texts[each] for each in reversed(texts) if each not in known]
@@ -215,7 +215,7 @@ class CheckEval:
         if not found:
             return []
         listed = _numbered([*seeds, *(each.text for each in found)])
-        message = render("checkeval_filter", **about, listed=listed)
+        message = render("checkeval_filter", **fields, listed=listed)
 
         def known_numbers(reply: FilteredQuestions) -> None:
             if strange := [each.number for each in reply.dropped if not 1 <= each.number <= len(seeds) + len(found)]:

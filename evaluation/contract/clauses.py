@@ -165,11 +165,11 @@ def stated_rules(prompt: str, keys: Collection[str] = ()) -> list[StatedRule]:
     ``keys`` are keys of JSON outputs: a clause about one of them is left to :func:`key_clauses`.
     """
     found = []
-    fixed = "|".join(re.escape(each) for clause in clauses_of(prompt) for each in _fixed_line(clause))
+    fixed_lines = "|".join(re.escape(each) for clause in clauses_of(prompt) for each in _fixed_line(clause))
     for clause in clauses_of(prompt):
         if about_key(clause, keys) is not None or CONDITION.search(clause):
             continue
-        read = list(_rules_in(clause, fixed))
+        read = list(_rules_in(clause, fixed_lines))
         is_all = _words_left(clause, [each.said for each in read]) <= _MOST_LEFT
         for each in read:
             fields = {"id": each.id, "kind": each.kind, "value": each.value, "good": each.good, "text": each.text}
@@ -251,13 +251,13 @@ def _form_rules(clause: str) -> Iterator[_Read]:
     if (found := _SECTIONS.search(clause)) and not re.search(rf"\b{NOT}\b", clause[: found.start()], re.IGNORECASE):
         names = [quoted_words(each).lstrip("# ") for each in QUOTED.finditer(clause, found.end())]
         lines = [rf"^\W*{re.escape(each)}\W*$" for each in names]
-        in_turn = r"[\s\S]*?".join(lines) if "order" in clause else "".join(rf"(?=[\s\S]*{each})" for each in lines)
+        headings = r"[\s\S]*?".join(lines) if "order" in clause else "".join(rf"(?=[\s\S]*{each})" for each in lines)
         if len(names) > 1:
             text = f"Does the output have the headings {', '.join(names)}?"
             yield _Read(
                 "sections",
                 "matches",
-                rf"(?m)\A[\s\S]*?{in_turn}" if "order" in clause else rf"(?m)\A{in_turn}",
+                rf"(?m)\A[\s\S]*?{headings}" if "order" in clause else rf"(?m)\A{headings}",
                 clause[found.start() :],
                 text=text,
             )
@@ -272,17 +272,17 @@ def _line_rules(clause: str) -> Iterator[_Read]:
     """Yield the rules about one line: its words, its beginning, or that it is in bold."""
     if (line := _LINE.search(clause)) is None:
         return
-    word, rest = line[1].lower(), clause[line.end() :]
+    word, remainder = line[1].lower(), clause[line.end() :]
     place = _ORDINALS[word]
     name = "last_line" if place < 0 else f"line_{place}"
     if (words := _fixed_line(clause)) and not has_gap(words[0]):
         text, said = f'Is the {word} line "{words[0]}"?', f"{line[0]} is {words[0]}"
         yield _Read(name, "matches", line_pattern(place, re.escape(words[0])), said, text=text)
-    elif found := re.search(r"\b(?:in|all|is) bold\b(?: \([^)]*\))?", rest, re.IGNORECASE):
+    elif found := re.search(r"\b(?:in|all|is) bold\b(?: \([^)]*\))?", remainder, re.IGNORECASE):
         pattern = line_pattern(place, BOLD_LINE)
         yield _Read(f"{name}_bold", "matches", pattern, line[0] + found[0], text=f"Is the {word} line in bold?")
-    elif re.match(r"\W*(?:is|must be|should be)\W+(?:empty|blank)\b", rest, re.IGNORECASE) is None:
-        found = _BEGINS.search(rest)
+    elif re.match(r"\W*(?:is|must be|should be)\W+(?:empty|blank)\b", remainder, re.IGNORECASE) is None:
+        found = _BEGINS.search(remainder)
         if found and place > 0:
             pattern = line_pattern(place, re.escape(quoted_words(found)) + REST_OF_LINE)
             yield _Read(f"{name}_begins", "matches", pattern, line[0] + found[0], text=f"Is the {word} line so begun?")

@@ -100,17 +100,17 @@ class TextForm:
         if final.most > 1:  # a line end between the last lines, and none after them
             parts.append(_times(f"{_END} {_one(final)}", final.least - 1, final.most - 1))
         # so many characters and not words: a writer at the end of its words would go on without blanks
-        more = LETTERS * self._words_a_line(ENOUGH) - 1
-        out = _in_class(f"`{self.without}")
+        limit = LETTERS * self._words_a_line(ENOUGH) - 1
+        excluded = _in_class(f"`{self.without}")
         marks = "".join(each for each in ".?!" if each not in self.without)
         return "\n".join(
             [
                 f"root ::= {' '.join(parts)}",
                 # one sentence: a full stop within it is that of a number or an abbreviation
-                f"words ::= [^ .?!\\n\\t{out}] sign{{0,{more}}} [{marks}]?",
-                f'sign ::= [^.?!\\n\\t{out}] | "." [^ .?!\\n\\t{out}]',
+                f"words ::= [^ .?!\\n\\t{excluded}] sign{{0,{limit}}} [{marks}]?",
+                f'sign ::= [^.?!\\n\\t{excluded}] | "." [^ .?!\\n\\t{excluded}]',
                 # a line that is no heading and no point of a list
-                f"first ::= [^ \\n\\t#•{out.removesuffix('-')}-] [^\\n\\t{out}]{{0,{more}}}",
+                f"first ::= [^ \\n\\t#•{excluded.removesuffix('-')}-] [^\\n\\t{excluded}]{{0,{limit}}}",
             ]
         )
 
@@ -195,11 +195,11 @@ def _line(inner: str, clause: str) -> FormLine | None:
     """Return the line that a pattern describes; None for other patterns."""
     if inner == BOLD_LINE:
         return FormLine("**", _holds(clause), "**")
-    begins = inner.removesuffix(REST_OF_LINE)
-    text = re.sub(r"\\(.)", r"\1", begins)
-    if re.escape(text) != begins:
+    beginning = inner.removesuffix(REST_OF_LINE)
+    text = re.sub(r"\\(.)", r"\1", beginning)
+    if re.escape(text) != beginning:
         return None
-    return FormLine(text) if begins == inner else FormLine(f"{text} ", "text")
+    return FormLine(text) if beginning == inner else FormLine(f"{text} ", "text")
 
 
 def _holds(clause: str) -> str:
@@ -214,11 +214,11 @@ def _points(check: ComputedCheck) -> FormLine | None:
     """Return the points of a list that a check wants, as a line; None if it wants none."""
     value = check.value or ""
     count = re.search(r"\{(\d+),(\d*)\}\\Z$", value)
-    begins = re.match(r"\(\?ms\)\\A\(\?:\(\?!\^\\s\*(.+?)\)\.\)\*", value)
+    beginning = re.match(r"\(\?ms\)\\A\(\?:\(\?!\^\\s\*(.+?)\)\.\)\*", value)
     if check.kind != "matches":
         return None
-    if count and begins:
-        mark = "- " if begins[1] == "[-*•] " else re.sub(r"\\(.)", r"\1", begins[1])
+    if count and beginning:
+        mark = "- " if beginning[1] == "[-*•] " else re.sub(r"\\(.)", r"\1", beginning[1])
         low = max(1, int(count[1]))
         return FormLine(mark if mark.endswith(" ") else f"{mark} ", "point", "", low, int(count[2] or low + 3))
     marks: dict[str, Mark] = {"bullets": "- ", "numbered_list": "1. "}
@@ -261,11 +261,11 @@ def _is_point(line: str, points: FormLine) -> bool:
 
 def _one(line: FormLine) -> str:
     """Write one line of a form in a grammar."""
-    begins = '[0-9]+ ". "' if line.is_numbered else json.dumps(line.begins, ensure_ascii=False)
+    beginning = '[0-9]+ ". "' if line.is_numbered else json.dumps(line.begins, ensure_ascii=False)
     return (
-        begins
+        beginning
         if line.holds is None
-        else f"{begins} {'words' if line.begins else 'first'} {json.dumps(line.ends, ensure_ascii=False)}"
+        else f"{beginning} {'words' if line.begins else 'first'} {json.dumps(line.ends, ensure_ascii=False)}"
     )
 
 
@@ -293,13 +293,13 @@ def order_of(check: ComputedCheck, failed: Sequence[tuple[str, str]] = ()) -> st
     ``failed`` are pairs of an input and its output that fails the check. If most of these outputs copy the input, and
     the check is about a length, the order forbids copying. None if only a model can word the order.
     """
-    told = _words(check)
-    if told is None:
+    order = _words(check)
+    if order is None:
         return None
-    told = _AT_END.sub("", told)
+    order = _AT_END.sub("", order)
     if _is_length(check) and 2 * sum(_copies(*pair) for pair in failed) > len(failed):
-        told = f"{told}, {OWN_WORDS}"
-    return f"{told[:1].upper()}{told[1:]}."
+        order = f"{order}, {OWN_WORDS}"
+    return f"{order[:1].upper()}{order[1:]}."
 
 
 def _words(check: ComputedCheck) -> str | None:

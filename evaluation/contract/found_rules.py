@@ -207,22 +207,22 @@ def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
 
 def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mapping[str, int]]) -> list[ComputedCheck]:
     """Return rules on tools that are called one before the other in 95 % of the outputs that call both."""
-    both = {
+    positions = {
         (a, b): [(firsts[a], firsts[b]) for firsts in places if a in firsts and b in firsts]
         for a, b in permutations(names, 2)
     }
     fixed = {
         pair
-        for pair, firsts in both.items()
+        for pair, firsts in positions.items()
         if len(firsts) >= FEWEST and sum(a < b for a, b in firsts) >= SUPPORT * len(firsts)
     }
     found = []
-    for a, b in (pair for pair in both if pair in fixed):
-        there = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
+    for a, b in (pair for pair in positions if pair in fixed):
+        callers = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
         between = [name for name in names if (a, name) in fixed and (name, b) in fixed]
-        if any(all(name in places[place] for place in there) for name in between):
+        if any(all(name in places[place] for place in callers) for name in between):
             continue  # follows from two others
-        theirs = [outputs[place] for place in there]
+        theirs = [outputs[place] for place in callers]
         found.append(rule(f"{a}_before_{b}", "order", f"{a} before {b}", theirs))
     return found
 
@@ -244,12 +244,12 @@ def parity_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
     for call in calls:
         for name, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
             words.setdefault(f"{call.name}.{name}", []).append(len(value.split()) if isinstance(value, str) else 0)
-    free = [
+    free_names = [
         name
         for name, sizes in words.items()
         if sum(sizes) >= FREE_WORDS * len(sizes) and re.fullmatch(r"[^\s,]+", name)
     ]
-    value = f"arguments except {', '.join(free)}" if free else "arguments"
+    value = f"arguments except {', '.join(free_names)}" if free_names else "arguments"
     found = {"same_tools": "tools", "same_arguments": value}
     fields = {"kind": "calls_as", "support": 1.0, "from": "contract"}
     return [ComputedCheck.model_validate({"id": name, "value": part, **fields}) for name, part in found.items()]

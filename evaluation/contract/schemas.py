@@ -347,13 +347,13 @@ def json_form(criteria: Sequence[Question], outputs: Sequence[str] = ()) -> str 
     schema = sent_schema(criteria, outputs)
     if schema is None or not schema.get("properties", schema.get("items", {}).get("properties")):
         return None
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for each in criteria:
         if isinstance(each, ComputedCheck) and each.kind in OF_SCHEMAS and each.clause:
             for line in each.clause.splitlines():
                 if key := KEY.match(line):
-                    said[key[1]] = tightened(line[key.end() :]).strip(" ,;.")
-    return _filled(schema, said, "")
+                    descriptions[key[1]] = tightened(line[key.end() :]).strip(" ,;.")
+    return _filled(schema, descriptions, "")
 
 
 def _filled(schema: Mapping[str, Any], said: Mapping[str, str], key: str) -> str:

@@ -123,13 +123,13 @@ def length_of(clause: str) -> StatedLength | None:
 def lengths_of(clause: str) -> list[StatedLength]:
     """Return all lengths that a clause asks for."""
     lengths: list[StatedLength] = []
-    rest = clause
+    remainder = clause
     for pattern in (_AT_MOST, _OR_FEWER, _EXACTLY, _BETWEEN, _WRITE):
-        for found in list(pattern.finditer(rest)):
-            before = rest[: found.start()]
+        for found in list(pattern.finditer(remainder)):
+            before = remainder[: found.start()]
             if not _UNDONE.search(before) and not _ABOUT.search(before):
                 lengths.append(_length(pattern, found))
-                rest = rest.replace(found[0], " ", 1)
+                remainder = remainder.replace(found[0], " ", 1)
     return lengths
 
 
@@ -158,11 +158,11 @@ def tightened(clause: str) -> str:
 
 
 def _smaller(found: re.Match[str], place: int) -> str:
-    most = number_of(found[place])
-    if _unit(found[place + 1]) not in ("word", "character") or most < 4:
+    limit = number_of(found[place])
+    if _unit(found[place + 1]) not in ("word", "character") or limit < 4:
         return found[0]
     start, end = (each - found.start() for each in found.span(place))
-    return f"{found[0][:start]}{math.floor(TIGHTER * most)}{found[0][end:]}"
+    return f"{found[0][:start]}{math.floor(TIGHTER * limit)}{found[0][end:]}"
 
 
 def _unit(word: str) -> str:

@@ -106,11 +106,11 @@ class MeasureTable:
         names = dict.fromkeys((*usual_measures(examples, take, embeds=embeds and not missing), *named))
         measures: dict[str, ComputedMeasure] = {}
         for name in names:
-            each = measure_named(name)
-            each = each if folder is None else each.found_in(folder)
+            measure = measure_named(name)
+            measure = measure if folder is None else measure.found_in(folder)
             if name in named:
-                make_measure_ready(each)
-            measures[each.id] = each
+                make_measure_ready(measure)
+            measures[measure.id] = measure
         values = values_of(list(measures.values()), examples, store)
         known = {
             name: {example: value for example, value in row.items() if not isinstance(value, str)}
@@ -319,12 +319,12 @@ def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> 
 def measure_named(name: str) -> ComputedMeasure:
     """Return a measure by its name, which also gives its id, without a curve. Raises InputError if there is none."""
     try:
-        kind, against = parse_measure(name)
+        kind, reference = parse_measure(name)
     except ValueError as error:
         raise InputError(
             f"--measure {name}: {str(error).removeprefix('field ').removeprefix(repr('measure') + ': ')}"
         ) from None
-    id = kind.rpartition(":")[2] if against is None else f"{kind}-{against}"
+    id = kind.rpartition(":")[2] if reference is None else f"{kind}-{reference}"
     return ComputedMeasure.model_validate({"id": id, "measure": name, "range": (0.0, 1.0)})
 
 

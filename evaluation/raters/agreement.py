@@ -225,12 +225,12 @@ def _on(name: str | None, columns: Ratings, examples: Sequence[Example], resampl
 
 def pairs_together(columns: Ratings, *also: Sequence[float | None]) -> list[tuple[str, str]]:
     """Return pairs of raters with enough common outputs that have a value in all ``also``; the most outputs first."""
-    together = {
+    counts = {
         (one, other): sum(None not in row for row in zip(columns[one], columns[other], *also, strict=True))
         for one, other in combinations(columns, 2)
     }
-    most = sorted(together, key=lambda pair: -together[pair])[:MOST_PAIRS]
-    return [pair for pair in most if together[pair] >= FEWEST_TOGETHER]
+    most = sorted(counts, key=lambda pair: -counts[pair])[:MOST_PAIRS]
+    return [pair for pair in most if counts[pair] >= FEWEST_TOGETHER]
 
 
 def _pairs(columns: Ratings, kind: str, resampling: Resampling) -> list[TwoRaters]:
@@ -256,8 +256,8 @@ def _contradictions(
     found = []
     for place, example in enumerate(examples):
         ratings = {name: each for name, column in columns.items() if (each := column[place]) is not None}
-        apart = max(ratings.values(), default=0) - min(ratings.values(), default=0)
-        if scale <= 0 or apart / scale <= APART:
+        gap = max(ratings.values(), default=0) - min(ratings.values(), default=0)
+        if scale <= 0 or gap / scale <= APART:
             continue
         comments = []
         for remark in example.comment:
@@ -265,7 +265,7 @@ def _contradictions(
                 own = ratings.get(remark.rater or "")
                 far = [name for name, given in ratings.items() if own is not None and abs(given - own) / scale > APART]
                 comments.append({"rater": remark.rater, "text": remark.text, "against": far})
-        found.append(OpposedRatings(example.id, ratings, apart / scale, comments))
+        found.append(OpposedRatings(example.id, ratings, gap / scale, comments))
     return sorted(found, key=lambda each: -each.apart)
 
 

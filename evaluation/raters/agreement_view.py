@@ -152,16 +152,16 @@ def beside(found: Mapping[str, Any], dimension: str | None = None) -> str:
 def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield one sentence per dimension: one rater's agreement with another, and what a judge could reach."""
     for name, row in found.items():
-        said = f"{name}: one rater agrees with another at Spearman {Figure.of(row['one_rater'])}"
+        sentence = f"{name}: one rater agrees with another at Spearman {Figure.of(row['one_rater'])}"
         if row["ceiling"]["value"] is None:
             yield (
-                f"{said}; {row['ceiling']['reason']}"
+                f"{sentence}; {row['ceiling']['reason']}"
                 if row["one_rater"]["value"] is not None
                 else (f"{name}: one rater with another is undefined: {row['one_rater']['reason']}")
             )
         else:
             yield (
-                f"{said}; with the mean of {row['raters_per_output']:.3g} raters a perfect judge could have "
+                f"{sentence}; with the mean of {row['raters_per_output']:.3g} raters a perfect judge could have "
                 f"{Figure.of(row['ceiling'])}"
             )
 

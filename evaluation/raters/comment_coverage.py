@@ -96,13 +96,13 @@ def faults_found(verdicts: Iterable[Verdict], criteria: Mapping[str, Question]) 
 
     Replicates of a criterion are averaged. An example is left out where no fault is found and an answer is missing.
     """
-    said: defaultdict[str, defaultdict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    answers: defaultdict[str, defaultdict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
     for each in verdicts:
         if each.question in criteria:
             value = criteria[each.question].p_good(each.score(soft=each.p_yes is not None))
-            said[each.example][each.question].append(value)
+            answers[each.example][each.question].append(value)
     found: dict[str, bool] = {}
-    for example, rows in said.items():
+    for example, rows in answers.items():
         means = [None if None in row else fmean(value for value in row if value is not None) for row in rows.values()]
         if any(mean is not None and mean < FAULT for mean in means):
             found[example] = True

@@ -78,28 +78,28 @@ def _beside(said: Column, rater: str, columns: Ratings, resampling: Resampling) 
 
     An output counts if the judge, this rater and another one rated it.
     """
-    table = as_table([said, columns[rater], *(own for name, own in columns.items() if name != rater)])
-    there = ~np.isnan(table)
+    table = as_table([said, columns[rater], *(ratings for name, ratings in columns.items() if name != rater)])
+    is_rated = ~np.isnan(table)
     used = np.zeros(len(table), dtype=np.bool_)
-    of_judge: list[tuple[Kernel, NDArray[np.bool_]]] = []
-    of_others: list[tuple[Kernel, NDArray[np.bool_]]] = []
+    judge_parts: list[tuple[Kernel, NDArray[np.bool_]]] = []
+    other_parts: list[tuple[Kernel, NDArray[np.bool_]]] = []
     for other in range(2, table.shape[1]):
-        all_three = there[:, 0] & there[:, 1] & there[:, other]
-        judge, own, theirs = (table[all_three, place] for place in (0, 1, other))
-        if len(own) >= FEWEST_TOGETHER and min(np.ptp(each) for each in (judge, own, theirs)) > 0:
-            used |= all_three
-            of_judge.append((correlation_kernel("spearman", judge, own), all_three))
-            of_others.append((correlation_kernel("spearman", theirs, own), all_three))
+        rated_by_all = is_rated[:, 0] & is_rated[:, 1] & is_rated[:, other]
+        judge, ratings, other_ratings = (table[rated_by_all, place] for place in (0, 1, other))
+        if len(ratings) >= FEWEST_TOGETHER and min(np.ptp(each) for each in (judge, ratings, other_ratings)) > 0:
+            used |= rated_by_all
+            judge_parts.append((correlation_kernel("spearman", judge, ratings), rated_by_all))
+            other_parts.append((correlation_kernel("spearman", other_ratings, ratings), rated_by_all))
     n = int(used.sum())
-    if not of_judge:
+    if not judge_parts:
         reason = f"the judge and two raters gave different values to fewer than {FEWEST_TOGETHER} of the same outputs"
         missing = statistic_dict(Statistic(None, n, reason=reason))
         return {"rater": rater, "judge": missing, "others": missing, "difference": missing}
-    judge_with, others_with = (
-        mean_over_parts([(kernel, mask[used]) for kernel, mask in side]) for side in (of_judge, of_others)
+    judge_kernel, others_kernel = (
+        mean_over_parts([(kernel, mask[used]) for kernel, mask in side]) for side in (judge_parts, other_parts)
     )
     sampling = affordable(resampling, "spearman", n)
-    kernels = [judge_with, others_with, less(judge_with, others_with)]
+    kernels = [judge_kernel, others_kernel, less(judge_kernel, others_kernel)]
     names = ("judge", "others", "difference")
     rows = bootstrapped_together(kernels, used, sampling)
     return {"rater": rater} | {name: statistic_dict(each) for name, each in zip(names, rows, strict=True)}
@@ -139,14 +139,14 @@ def by_rater_lines(found: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, row in found.items():
         apart = [each for each in row["pairs"] if each["p_holm"] is not None and each["p_holm"] <= LEVEL]
-        said = []
+        comparisons = []
         for each in apart:
             first, second = each["raters"] if each["value"] > 0 else each["raters"][::-1]
             size = Figure.of(each if each["value"] > 0 else _turned(each), "+.3f")
-            said.append(f"with {first} more than with {second} ({size})")
+            comparisons.append(f"with {first} more than with {second} ({size})")
         lines.append(
-            f"{name}: the judge agrees {'; '.join(said)}"
-            if said
+            f"{name}: the judge agrees {'; '.join(comparisons)}"
+            if comparisons
             else f"{name}: no rater is shown to be nearer to the judge than another"
         )
         for word, sign in (("less", -1), ("more", 1)):
@@ -238,11 +238,11 @@ def choose(columns: Ratings, resampling: Resampling) -> Combination:
     for rater, own in raters.items():
         others = {name: each for name, each in raters.items() if name != rater}
         said = {rule: as_table([own, combine(others, rule)]) for rule in rules}
-        both = np.logical_and(*np.isfinite(said["mean"]).T)
-        cut = {rule: each[both] for rule, each in said.items()}
-        if both.sum() >= FEWEST_TOGETHER and all(np.ptp(each, axis=0).min() > 0 for each in cut.values()):
+        has_both = np.logical_and(*np.isfinite(said["mean"]).T)
+        cut = {rule: each[has_both] for rule, each in said.items()}
+        if has_both.sum() >= FEWEST_TOGETHER and all(np.ptp(each, axis=0).min() > 0 for each in cut.values()):
             for rule, each in cut.items():
-                parts[rule].append((correlation_kernel("spearman", each[:, 0], each[:, 1]), both))
+                parts[rule].append((correlation_kernel("spearman", each[:, 0], each[:, 1]), has_both))
     if not parts["mean"]:
         return Combination("mean", f"no rater rated {FEWEST_TOGETHER} outputs that others rated too", {})
     used = np.logical_or.reduce([mask for _, mask in parts["mean"]])

@@ -167,11 +167,11 @@ def step_figures(
 
     Raises InputError where the columns do not match.
     """
-    said, people = places(scores, thresholds), places(ratings, between(steps))
+    judge_steps, people = places(scores, thresholds), places(ratings, between(steps))
     return StepFigures(
-        observed_agreement(said, people, resampling),
-        observed_agreement(said, people, resampling, tolerance=1),
-        cohen_kappa(said, people, resampling, weights="quadratic"),
+        observed_agreement(judge_steps, people, resampling),
+        observed_agreement(judge_steps, people, resampling, tolerance=1),
+        cohen_kappa(judge_steps, people, resampling, weights="quadratic"),
     )
 
 
