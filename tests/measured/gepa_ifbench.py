@@ -56,7 +56,7 @@ def compare(run: Path, store: Path) -> dict[str, Any]:
         prompt = adapter.prompt(found.best_candidate).text
     return {
         "command": f"python -m tests.measured.gepa_ifbench {run.name} {store.name}",
-        **machine(gepa=version("gepa")),
+        **machine(gepa_version=version("gepa")),
         "generator": config["generator"],
         "outputs": bought,
         "n": len(start),
