@@ -33,7 +33,8 @@ BROUGHT = {"checklist": "judge", "model": "judge", "baseline": "fail_under"}
 """Arguments that are not needed if another argument is given."""
 
 WRITTEN = "askance"
-"""Property of a test's report with the baseline that was written. Reports also come from pytest-xdist's processes."""
+"""Property of a test's report: the baseline that was written, or why a judge should not be adopted. It also reaches the
+summary from pytest-xdist's processes."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -202,7 +202,7 @@ def _iteration(job: Job, splits: SplitExamples, a_version: int) -> int:
     # notes, kinds of faults, repeats, classes, three opposites among lessons and three in the prompt, edits;
     # each with one re-ask
     helpers = 2 * 11 * notes
-    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # 0 for a program with one prompt
+    placed = options.max_lessons * len(sections(job.prompt.text)) * TRIED_ON  # 0 for a single prompt
     judged = development + placed + most_tries(edits) * len(splits.validation)
     return judged * a_version + explanations + helpers + trials
 
@@ -227,8 +227,8 @@ def _once(job: Job, splits: SplitExamples, a_version: int, questions: int) -> in
 
 
 def _all_learning(job: Job, splits: SplitExamples, a_version: int, *, finds_out: bool) -> int:
-    """Return the most calls for learning questions. ``finds_out`` adds the calls to find out first whether questions
-    can be asked together."""
+    """Return the most calls for learning questions. With ``finds_out`` the run first finds out whether questions can be
+    asked together: the dearer way counts, plus the calls to find out."""
     options, development = job.options, len(splits.development)
     learning = _learning(job, splits, a_version, grouped=options.mode == "batched")
     if not finds_out:
@@ -312,7 +312,8 @@ def calls_at_most(
 
 def typical_runs(job: Job, whole: Estimate) -> tuple[TypicalRun, ...]:
     """Return typical figures of a run, one entry for each way in which the judge may be asked. ``whole`` is the
-    estimate of judging all examples with the starting prompt, with nothing stored."""
+    estimate of judging all examples with the starting prompt, with nothing stored. Empty for the papers' loop and for a
+    run that only calibrates."""
     options, calls = job.options, whole.calls + whole.stored
     # The papers' loop was not measured. A run that only calibrates takes just the judging in ``whole``.
     if options.paper or not whole.calls or (isinstance(options, AlignOptions) and options.calibrate):

@@ -136,7 +136,8 @@ def resume_migration(
     callbacks: Iterable[Callback] = (),
     **how: Any,
 ) -> MigrationResult:
-    """Continue a migration of a prompt that writes. The settings that may change are those of :func:`resume`."""
+    """Continue a migration of a prompt that writes. The settings that may change are those of :func:`resume`,
+    except ``max_iterations``. Raises InputError for any other setting."""
     for name in options:
         if name not in (*NOT_IN_FINGERPRINT, *WHERE):
             raise InputError(cannot_change(name))
@@ -303,6 +304,7 @@ def resume(
     These settings can be changed: limits of its cost (``call_budget``, ``token_budget``, ``cost_budget``,
     ``max_concurrency``, ``timeout``, ``retries``, ``engine``, ``workers``), other places for its answers (``store``,
     ``no_cache``), and ``max_iterations``, which can be larger. The result is then that of a run begun with this number.
+    A migration of a prompt that writes, or of a judge to several targets, refuses ``max_iterations``.
 
     Args:
         run: The run's directory.

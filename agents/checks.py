@@ -88,15 +88,15 @@ def run_checker(checker: Checker, generated: Sequence[Generated], prompt: str) -
     example have the same name.
     """
     verdicts = []
-    for output in generated:
-        there_is_none = output.example.output is None
-        found = _not_written(output.error) if there_is_none else _checked(checker, output.example)
+    for record in generated:
+        there_is_none = record.example.output is None
+        found = _not_written(record.error) if there_is_none else _checked(checker, record.example)
         if isinstance(found, str):
-            verdicts.append(_verdict(output.example, checker.whole, prompt, _failed(found)))
+            verdicts.append(_verdict(record.example, checker.whole, prompt, _failed(found)))
             continue
         for check in found:
             told = Told(check.passed, float(check.passed), "computed", check.reason or None)
-            verdicts.append(_verdict(output.example, check.name, prompt, told))
+            verdicts.append(_verdict(record.example, check.name, prompt, told))
     return verdicts
 
 

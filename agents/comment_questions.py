@@ -46,7 +46,7 @@ on summaries, over ninety say one of these. They join the candidates if a commen
 LONGEST_OTHER = 600
 """Most characters of another text that are shown beside the output."""
 RECURS = 3
-"""Fewest different comments with a name or number that make it recurring."""
+"""A name or number is recurring if at least this many different comments have it."""
 MOST_RECURRING = 12
 """Most recurring names and numbers that questions may contain."""
 MOST_KINDS = 3
@@ -215,7 +215,7 @@ class RelationReader(QuestionAgent):
     """Turns a comment, its output and the example's other texts into questions with the text that each looks at.
 
     Most comments of real people are about a relation, e.g. "is about masks, not about linen". A writer that sees only
-    the output makes a question about masks of this comment.
+    the output would turn this comment into a question about masks.
     """
 
     template = "relation_questions"

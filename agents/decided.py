@@ -63,7 +63,7 @@ def _parsed(output: str) -> tuple[Any, str | None]:
 
 
 def _whole_number(digits: str) -> float:
-    """Read a whole number, as a float if it has more digits than Python's ``int`` accepts."""
+    """Read a whole number, as a float from 4,000 digits on: Python's ``int`` refuses texts of more than 4,300."""
     return int(digits) if len(digits) < 4_000 else float(digits)
 
 

@@ -129,8 +129,9 @@ class Evaluator:
             self.gateway.give_room(self.model)
 
     async def settle(self, examples: Sequence[Example]) -> Provenance:
-        """Settle whether the model thinks and, if it is ``auto``, the source of P(yes). The model's first answers
-        decide it once and for all."""
+        """Return the source of P(yes). The model's first answers settle, once and for all, whether it thinks and, if
+        ``p_yes`` is ``auto``, the source. Raises ModelError, which is fatal, if expected scores are wanted and the
+        endpoint gives no log-probabilities; other errors are those of :meth:`judge`."""
         asked = self._p_yes
         expected = self.judging.score_scale is not None
         if asked != "auto" and not expected:
@@ -183,8 +184,9 @@ class Evaluator:
         return answer
 
     async def _of_first_answers(self, examples: Sequence[Example]) -> Provenance:
-        """Settle the source of P(yes) of a model that thinks: log-probabilities, unless they tell nothing in the first
-        verdicts. These answers also have stated probabilities, so they can be used in both cases."""
+        """Find the source of P(yes) of a model that thinks: log-probabilities, unless they tell nothing in the first
+        verdicts, in the order of the data. The answers also have stated probabilities, so they can be used in both
+        cases."""
         asking, first, due = self._asking("logprob"), list[Ask](), 0
         for ask in self._all_asks(asking, examples, 1):
             first.append(ask)

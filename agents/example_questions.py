@@ -89,7 +89,7 @@ class ExampleQuestions(Agent):
             check=_ask_something,
         )
         drafts: list[_Draft] = reply.questions  # type: ignore[attr-defined]
-        # Compare wordings, not embeddings: two requirements that differ in one number are nearer than most paraphrases.
+        # Not by embedding: requirements that differ in one word or number are nearer than most paraphrases are.
         different = {wording(draft.text): draft for draft in reversed(drafts)}
         kept = [draft for draft in drafts if different[wording(draft.text)] is draft]
         questions = tuple(

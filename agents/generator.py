@@ -50,7 +50,7 @@ class Generated:
     cost_usd: float | None = None
     """US dollars; None if the price is not known."""
     seconds: float | None = field(default=None, compare=False)
-    """Duration of the call; None if the answer was in the store."""
+    """Seconds that the call took; None if the answer was in the store."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,13 @@ class Generator:
     schema: Mapping[str, Any] | None = None
     """JSON schema that is sent with each request, if the endpoint accepts one."""
     writing: PromptSettings = AS_THE_RUN
-    """The prompt's own settings, which override those above. The caller chooses a model for its ``thinking``."""
+    """The prompt's own settings, which override those above. Its ``thinking`` is not applied here: the caller passes a
+    model with this setting."""
 
     @property
     def refused(self) -> list[str]:
-        """Sentences for the user about a schema or grammar that the endpoint does not accept."""
+        """Sentences for the user about a schema or grammar that the endpoint does not accept. It is then not sent, and
+        outputs can only be checked against it."""
         left_out, sent = getattr(self.model, "left_out", ()), self._parameters
         names = {"response_format": sent.schema and "schema", "grammar": sent.grammar and "grammar"}
         return [

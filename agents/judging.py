@@ -49,8 +49,8 @@ class Judging:
     score_scale: tuple[int, int] | None = None
     """Lowest and highest number, from 0 to 10, if P(yes) is an expected score; None: judges say yes or no."""
     reads: Reads | None = None
-    """Rule for reading the reply of a judge in people's own words, to which only its prompt is sent; None: the judge
-    answers the questions of a checklist."""
+    """Rule for reading the reply of a judge in people's own words, whose prompt is sent with the example and nothing
+    else; None: the judge answers the questions of a checklist."""
     reply_tokens: int = REPLY_TOKENS
     """Most tokens of a reply of such a judge."""
 

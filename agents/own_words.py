@@ -1,4 +1,5 @@
-"""A judge in people's own words: only its prompt is sent, and its reply is read in the form that the prompt orders.
+"""A judge in people's own words: its prompt is sent with the example and nothing else, and its reply is read in the
+form that the prompt orders.
 
 Such a judge is a checklist of one question. The verdict holds the score; P(yes) is the score's place on the judge's own
 scale, in [0, 1].

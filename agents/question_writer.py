@@ -265,8 +265,8 @@ class QuestionProposer(Agent):
         self._most = most
 
     async def propose(self, examples: Sequence[Example], known: Sequence[str]) -> list[ProposedQuestion]:
-        """Propose questions for some examples, without those that give orders that are forbidden for lessons too.
-        Raises ParseError if the replies cannot be used."""
+        """Propose questions after a look at some examples. ``known`` are the questions that exist already. Questions
+        with an order that is forbidden in lessons are left out. Raises ParseError if the replies cannot be used."""
         fields = '"text", "violation"'
         if len(self._dimensions) != 1:
             fields += ', "dimension" (the side of quality that it is about'

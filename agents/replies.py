@@ -59,7 +59,7 @@ class YesNoForm:
     temperature: float
     seed: int | None
     answers: Answers | None = None
-    """Words that are asked for; None: yes and no are asked for, and the prompt's language is read too."""
+    """Words that are asked for. None: yes and no are asked for, and words of the prompt's language are read too."""
     stated: bool = False
     """Whether a probability is asked for with the answer."""
     by_number: bool = False
@@ -82,7 +82,8 @@ def words_read(prompt: Prompt, questions: Sequence[Question], answers: Answers |
 
 
 def read_word(answer: Answer, form: YesNoForm) -> Reading:
-    """Read a reply of one word. Raises ValueError if it is neither yes nor no."""
+    """Read a reply of one word. Raises ValueError if it is neither yes nor no, or if P(yes) is wanted and cannot be
+    told. Without log-probabilities an abstention is a reading, too."""
     ended = answer.finish != "length"
     if not form.logprobs:
         said = read_yes_no(answer.text, form.words, ended=ended)

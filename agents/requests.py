@@ -214,7 +214,7 @@ class OneByOne(ABC):
 class EachAsking(YesNoForm, OneByOne):
     """One call per question, answered with one word, or in JSON if an explanation or a probability is wanted too.
 
-    A question that is answered with a quote needs no JSON.
+    A question that is answered with a quote needs no JSON, because a quote explains itself.
     """
 
     @cached_property

@@ -173,8 +173,9 @@ class Updater(EditAgent):
 def split_parts(prompt: Prompt) -> list[tuple[int, int]]:
     """Return the spans (start, end) of a prompt's editable parts: lines, and the sentences of long lines.
 
-    Left out are blank lines, protected lines, lines that are only a variable with the label above them, loops of Jinja,
-    lines between messages, messages that show a case, and everything from the question on: the question stays last.
+    Left out are blank lines, protected lines, lines that are only a variable, a label line above such a line, loops of
+    Jinja, lines between messages, messages that show a case, and everything from the question on, so that the question
+    stays last.
     """
     text, spans, protected, position = prompt.text, list[tuple[int, int]](), False, 0
     stop = len(text) + 1 if prompt.around_question is None else len(prompt.around_question[0])

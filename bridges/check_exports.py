@@ -169,7 +169,7 @@ def _is_alike(schema: Any) -> bool:
 
 
 MAX_LOSS = 0.05
-"""Allowed drop in the share of outputs that keep a check, if there is no certificate."""
+"""Allowed drop in the share of outputs that keep a requirement, if there is no certificate."""
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,8 @@ def migration_root(path: str | Path | KeptJudge) -> Path | None:
 
 
 def migration_tests(path: Path, root: Path) -> MigrationTests:
-    """Return a migration's requirements with a weight, as tests. For a target's directory its own figures are used.
-    Raises InputError if a file is missing or damaged, or if the questions have no judge."""
+    """Return a migration's requirements whose weight is above 0, as tests. A target's directory is tested by that
+    target's figures. Raises InputError if a file is missing or damaged, or if the questions have no judge."""
     checklist = load_checklist(root / REQUIREMENTS_FILE, remarks=False)
     counted = [question for question in checklist.questions if question.weight > 0]
     checklist = checklist.model_copy(update={"questions": counted, "section_weights": {}})

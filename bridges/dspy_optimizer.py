@@ -66,7 +66,8 @@ class AskanceTune(dspy.teleprompt.Teleprompter):  # type: ignore[misc]
                 code are not noticed: choose another directory then.
             judge: Model in askance (``provider/model``) that answers the questions, takes notes and writes the edits.
             checklist: Questions about every output.
-            metric: A DSPy metric, with three arguments or, to give feedback, with GEPA's five. It passes or fails.
+            metric: A DSPy metric, with three arguments or, to give feedback, with GEPA's five. Its result
+                counts as pass or fail.
             metric_threshold: Lowest score that passes.
             predictor: Name of the predictor, as in ``named_predictors()``; not needed if there is only one. To improve
                 several predictors, compile the returned program again with another name and run.

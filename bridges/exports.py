@@ -177,7 +177,7 @@ def _file(kept: KeptJudge, asked: Checklist | None, to: str, *, apart: bool = Fa
 
 
 def _check(kept: KeptJudge, asked: Checklist, to: str) -> None:
-    """Raise InputError if the file cannot ask in the judge's way, or not read the answers. In pytest askance asks."""
+    """Raise InputError if the file cannot ask as the judge does, or cannot read the answers. In pytest askance asks."""
     check_calibration(kept, "This judge")
     if to == "pytest":
         return

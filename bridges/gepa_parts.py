@@ -191,7 +191,7 @@ class Search:
     reflections: int = 0
     """Number of reflections asked for."""
     error: BaseException | None = None
-    """Error after which the search must end. GEPA itself logs an exception and goes on."""
+    """Error after which the search must end; None so far. GEPA itself would log the exception and go on."""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class AskanceAlignmentOptimizer(mlflow_judges.AlignmentOptimizer):  # type: igno
         _check_variables(judge)
         earlier, earlier_form = (judge.directory, judge.form) if isinstance(judge, AskanceJudge) else (None, None)
         options = {name: value for name, value in self._options.items() if name != "labels"}
-        options.setdefault("measures", "none")  # MLflow's judge has only its instructions
+        options.setdefault("measures", "none")  # MLflow's judge has only instructions: no measure is added
         model = self._model
         if model is None:
             model, options = _model_of(judge, options)

@@ -85,12 +85,12 @@ class ValueForm:
             given: Labels or numbers, not both. The commonest label of each side is used.
             kind: The judge's ``feedback_value_type``.
             labels: Further words, as for :func:`~askance.prompts.human_feedback.parse_labels`.
-            scale: Lowest and highest number; default: the lowest and highest in ``given``.
+            scale: Lowest and highest number; None takes the lowest and highest in ``given``.
             before: Form of the values in an earlier run. It provides the label of a side that nobody gave this time,
-                and the scale covers its range too.
+                and a scale from ``given`` covers its range too. It is returned if ``given`` is empty.
 
         Raises:
-            InputError: All labels are on one side, or all numbers are the same.
+            InputError: A label is unknown, all labels are on one side, or all numbers are the same.
         """
         if before is not None and not given:
             return before

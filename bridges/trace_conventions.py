@@ -108,7 +108,8 @@ def _value(attributes: Row, side: str) -> Any:
 
 
 def _of_parts(message: Any) -> Any:
-    """Convert a message of the GenAI conventions, which have ``parts`` instead of ``content``."""
+    """Convert a message of the GenAI conventions, which have ``parts`` instead of ``content``. Any other value is
+    returned unchanged."""
     if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
         return message
     content = [{**each, "text": each.get("content", each.get("text"))} for each in entries(message["parts"])]

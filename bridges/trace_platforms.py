@@ -98,11 +98,11 @@ def _in_json(value: Any) -> tuple[Any] | None:
 
 def _langfuse_observation(fields: Row) -> Iterator[Part]:
     trace, name = str(fields["traceId"]), str(fields["id"])
-    parent, label = text_or_none(fields.get("parentObservationId")) or trace, fields.get("name") or fields.get("type")
+    parent, title = text_or_none(fields.get("parentObservationId")) or trace, fields.get("name") or fields.get("type")
     model = fields.get("model") or fields.get("providedModelName")
     metadata = short({**mapping(fields.get("metadata")), "model": model})
     problem = str(fields.get("statusMessage") or "error") if fields.get("level") == "ERROR" else None
-    yield TracedSpan(name, trace, parent, str(label or ""), *_langfuse_texts(fields), metadata, problem)
+    yield TracedSpan(name, trace, parent, str(title or ""), *_langfuse_texts(fields), metadata, problem)
     for each in entries(fields.get("scores")):
         yield _langfuse_score({"traceId": trace, "observationId": name, **_in_camel_case(each)})
     yield from _score_columns(fields, trace, name)

@@ -138,13 +138,13 @@ def entries(value: Any) -> list[Mapping[str, Any]]:
 
 
 def counted(number: int, what: str) -> str:
-    """Return ``1 trace``, ``2 traces``; the plural is put to the first word."""
+    """Return ``1 trace``, ``2 traces``. Of several words, the first gets the plural."""
     first, blank, rest = what.partition(" ")
     return f"{count(number, first)}{blank}{rest}"
 
 
 def each_once(items: Iterable[Item], key: Callable[[Item], object]) -> list[Item]:
-    """Return the items, only the first of those with the same key."""
+    """Return the first item of each key, in order."""
     by_key: dict[object, Item] = {}
     for item in items:
         by_key.setdefault(key(item), item)
@@ -243,7 +243,8 @@ class TraceSet:
 
 
 def _itself(score: GivenScore) -> object:
-    """Return a key of a score that finds repetitions: a score with an id may be in two files; any other is unique."""
+    """Return the key by which repeated scores are found. Only a score with an id can be a repetition: it may be in two
+    files."""
     return object() if score.id is None else score
 
 

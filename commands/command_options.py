@@ -225,7 +225,8 @@ def settings(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Merge the file and the command line into (settings of the record, other arguments). None or () means that a value
     was not given. One file can serve a whole project: settings of other commands are ignored, and so are settings that
-    have no effect beside the command's others. Raises InputError if the file has a name that no command knows."""
+    have no effect beside the command's others. Raises InputError if the file has a name that no command knows, if a
+    value cannot be used, or if the output would replace a file that is read."""
     values = load_config(config) if config else {}
     known = {*INPUTS, *(name for each in RECORDS for name in each.model_fields)}
     for name in values:

@@ -97,10 +97,10 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
     """Print what was removed, what went with it, and which runs keep text that they wrote because of it."""
     wordings = [*gone.wordings]
     notes = sum(len(run.evidence) for run in gone.runs if isinstance(run, LessonInRun))
-    places = [row for row in map(_stays, gone.runs) if row]
+    kept_texts = [row for row in map(_stays, gone.runs) if row]
     if as_json:
-        removed_counts = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
-        echo_json({"removed": _row(gone), "went_with_it": removed_counts, "unchanged": places})
+        details = {"wordings": wordings, "runs": len(gone.runs), "disagreements": notes}
+        echo_json({"removed": _row(gone), "went_with_it": details, "unchanged": kept_texts})
         return
     echo(f"Removed {_said(gone)}")
     removed_parts = [
@@ -109,24 +109,24 @@ def _tell_removed(directory: str, gone: Entry, *, as_json: bool) -> None:
     ]
     seen = f", {count(notes, 'disagreement')} in all" if notes else ""
     echo(f"With it went {' and '.join(removed_parts)} of it{seen}.")
-    for row in places:
+    for row in kept_texts:
         echo(f"Unchanged: {row['run']} ({row['made_with']}): {row['what']}")
-    if places:
+    if kept_texts:
         echo("The files of a run stay as they are: correct them by hand, or run it again with the memory.")
     echo(f"No run learns it again, until you say: askance lessons {as_typed(directory)} --forget-removal {gone.id}")
 
 
 def _stays(run: InRun) -> dict[str, Any] | None:
     """Return the text that a run wrote because of an entry; None if there is none."""
-    place = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
+    source = {"run": run.run, "fingerprint": run.fingerprint, "made_with": _made_with(run)}
     if isinstance(run, LessonInRun):
         edits = [{"old": each.old, "new": each.new} for each in run.edits]
         added = "; ".join(
             each.new.replace(each.old, "").strip() or each.new or f"no longer {each.old.strip()}" for each in run.edits
         )
-        return place | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
+        return source | {"what": f"its prompt says: {added}", "edits": edits} if edits else None
     joined = getattr(run, "joined", False)
-    return place | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None
+    return source | {"what": f"its judge asks it, as '{run.name}'", "question": run.name} if joined else None
 
 
 def _listed(held: MemoryContents) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Ask one question at a time, and stop when the others cannot change the score by more than is allowed.
+"""Ask one question at a time, and stop when the remaining ones cannot change the score by more than is allowed.
 
-A score is S = Σ w f / Σ w with every f in [0, 1]. After some answers it lies between low (all others speak against the
-output) and high (all others speak for it). The questions about an example end with the first of two rules that holds:
+A score is S = Σ w f / Σ w with every f in [0, 1]. After some answers it lies between low (all remaining answers speak
+against the output) and high (they all speak for it). The questions about an example end with the first of two rules
+that holds:
 
 * ``tolerance``: high - low is at most twice the tolerance. That depends on the weights alone, so every example takes
   the same number of questions.
@@ -80,7 +81,7 @@ class AdaptiveEvaluation:
         return max(errors) if errors else None
 
     def known(self, scores: Sequence[ExampleScore], checklist: Checklist) -> list[ExampleScore]:
-        """Return scores from the verdicts, one per example, without scores that left-out questions would have decided.
+        """Return one score per example from the verdicts. Dimensions that depend on left-out questions have no score.
 
         The overall score is that of :attr:`scores`, exact within its ``error``. A dimension has a score if all its
         questions were asked about every example without a missing answer; the only dimension of a checklist has the
@@ -100,7 +101,7 @@ class AdaptiveEvaluation:
             dimensions = {
                 name: value if name in whole else None
                 for name, value in score.dimensions.items()
-                if name in whole or WHOLE in score.dimensions  # a missing ``overall`` would be read as the whole
+                if name in whole or WHOLE in score.dimensions  # without a key ``overall`` the whole is read
             }
             if len(score.dimensions) == 1:
                 dimensions = dict.fromkeys(score.dimensions, adaptive_score.score)

@@ -33,11 +33,12 @@ Codes = NDArray[np.intp]
 FEWEST = 8
 """Fewest examples on which a threshold, Platt scaling or a lean is fitted."""
 SMALLER_SIDE = 3
-"""Fewest examples, each of another document, on each side of a threshold. On UniEval's scores against people's (five
+"""Fewest examples, all of different documents, on each side of a threshold. On UniEval's scores against people's (five
 questions, 12 development examples, 60 splits) held-out Spearman was .436, .444 and .452 with 1, 2 and 3."""
 CHANCE = 0.1
 """Largest share of shuffled scores that may be separated as well as the real ones. So often the threshold of an
-uninformative question moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all gave the same."""
+uninformative question moves. In the same trial 0.2 gave .461 and 1 gave .469; from 30 examples on all levels gave the
+same."""
 SHUFFLES = 200
 _SEED = 42
 RIDGE = 1.0
@@ -137,9 +138,9 @@ def _threshold(column: _Column) -> QuestionCalibration:
     """Fit the threshold on P(good) whose answers correlate best with the wanted scores.
 
     It stays at 0.5, with a reason, if no threshold is better than a coin. That is so if P(good) or the wanted scores
-    are constant, there are too few examples (in all, or on one side), every threshold runs against the wanted scores,
-    or shuffled scores are separated as well in more than one of ten trials. These trials do not take examples of one
-    document for independent.
+    are constant, there are fewer than 8 examples, or fewer than 3 on one side, every threshold runs against the wanted
+    scores, or shuffled scores are separated as well in more than one of ten trials. These trials do not take examples
+    of one document for independent.
     """
     p_good, wanted, dimension = column.p_good, column.wanted, column.dimension
     n = len(p_good)
@@ -226,7 +227,8 @@ fit_thresholds, fit_platt, fit_accepted = FITS.values()
 
 
 def least_accepted(usual: float) -> float:
-    """Return the wanted score from which an output is accepted: the mean one, less its rounding where all are equal."""
+    """Return the lowest wanted score of an accepted output: the mean, less a rounding error that would matter if all
+    scores are equal."""
     return usual - _ROUNDING
 
 

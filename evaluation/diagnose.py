@@ -92,7 +92,7 @@ def _questions(
     human_tests = [
         _with_people(examples, rated, turned, scores, human_scale) for scores in (soft, table.scores(soft=False))
     ]
-    p_values = holm([tested.p_against for tested in human_tests[0]])
+    adjusted = holm([tested.p_against for tested in human_tests[0]])
     answered = table.answered
     answers, yes = answered.sum(axis=0), np.nansum(table.answers, axis=(0, 1))
     spreads = _spreads(soft)
@@ -110,7 +110,7 @@ def _questions(
                 human_dimension=rated[place],
                 human_p_yes=human_tests[0][place].statistic,
                 human_answer=human_tests[1][place].statistic,
-                p_against_people=p_values[place],
+                p_against_people=adjusted[place],
                 flips=flips[place],
                 retested_examples=int(np.count_nonzero(answered[:, place] > 1)),
                 good=question.good,

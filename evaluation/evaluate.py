@@ -205,7 +205,7 @@ class EvaluationJob:
         return bool(rated) and fits
 
     def asking(self, models: Models, gateway: Gateway) -> Evaluator:
-        """Return the evaluator, ready to be asked. Raises InputError if the calibration belongs to another judge."""
+        """Return the evaluator, before any call. Raises InputError if the calibration does not fit the judge."""
         model = models.get(self.model) if self.model is not None else Nobody()
         if self.p_yes_from is not None and self.settings.p_yes == "auto":
             gateway.thinkers[model.identity] = True
@@ -305,7 +305,8 @@ class EvaluationJob:
         return verdicts
 
     def pass_threshold(self, targets: Targets | None = None, labels: PassLabels | None = None) -> PassThreshold | None:
-        """Return the threshold from which an output passes; None if nobody set one and no labels need one."""
+        """Return the threshold from which an output passes. None if nobody set one and no labels need one, or if
+        ``stop_within`` makes scores inexact."""
         given, mark = self.settings.pass_threshold, self.settings.pass_mark
         rated = () if targets is None else targets.dimensions
         if given is not None:

@@ -82,7 +82,7 @@ class _File(BaseModel):
     checklist: dict[str, Any] | None = None
     """Content as in a checklist file; None if the settings say how replies to the judge's own prompt are read."""
     answers: AnswerPair | None = None
-    """Answers of the checklist, if they are written outside of it."""
+    """The checklist's words for yes and no, if they are written outside of it."""
     examples: ShownExamples | None = None
     origins: dict[str, QuestionOrigin] = {}
     settings: dict[str, Any] = {}
@@ -427,8 +427,8 @@ def _calibration(texts: Mapping[str, Any], name: str) -> Calibration:
 def check_calibration(judge: KeptJudge, name: str) -> None:
     """Raise InputError if the judge's calibration does not fit the judge, before a call is bought.
 
-    It does not fit if it was fitted for another judge, lacks a question, if a good answer has changed, or if a question
-    that others lean on is not asked any more. ``name`` is the judge's name in errors.
+    It does not fit if it was fitted for another judge, if it lacks a question, if a good answer has changed since, or
+    if a question that others lean on is not asked any more. ``name`` is the judge's name in errors.
     """
     found = judge.calibration
     if found is None:

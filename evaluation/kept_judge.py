@@ -1,8 +1,8 @@
 """A judge as one object: its parts, its use, and the file that it is written to.
 
-A judge holds its model, the whole prompt, the checklist, and the settings that turn answers into scores. It may also
-hold a calibration, the figures on which it was accepted, and the origin of each question. It never holds a key, and a
-server's address only in the settings of a named model. ``judge_file.py`` reads the file.
+A judge holds its model, the whole prompt, the checklist, and the settings by which the model is asked and its answers
+become scores. It may also hold a calibration, the figures on which it was accepted, and the origin of each question. It
+never holds a key. Only the settings of a named model may hold a server's address. ``judge_file.py`` reads the file.
 """
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class QuestionOrigin(Origin):
     text: str | None = None
     """Wording before the question was reworded."""
     good: GoodAnswer | None = None
-    """Good answer before the rewording. People's answers to the question refer to this earlier form."""
+    """Good answer before the question was reworded or flipped. People's answers to the question refer to that form."""
     sees: Sees | None = None
     """Part of an example that the judge saw before the rewording; None if it has not changed."""
     agreement: float | None = None
-    """Rank correlation of the new wording with the judge that it was fitted to, on ``n`` development examples."""
+    """Rank correlation of the new wording with the judge that it is to imitate, on ``n`` development examples."""
     agreement_before: float | None = None
     """Rank correlation of the old wording with the same judge, on the same examples."""
     n: int | None = None

@@ -139,7 +139,7 @@ def _key(verdict: Verdict) -> tuple[str, str]:
 
 
 def _missing(checklist: Checklist, verdicts: Iterable[Verdict]) -> str:
-    """Say which verdict on an output is missing first, and why."""
+    """Name the first missing verdict on an output, and say why it is missing."""
     failed = next(each for each in verdicts if each.status != "ok")
     question = checklist.question(failed.question).text
     return (

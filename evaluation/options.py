@@ -47,7 +47,7 @@ class Where(BaseModel):
     def open_store(self, *, to_estimate: bool = False, beside: Path | None = None) -> SharedStore:
         """Open the store, also with the answers of the store ``beside``; with ``to_estimate`` no file is made.
 
-        Raises InputError if the file is no store, or that of a newer askance, if the address is none, or if the
+        Raises InputError if the file is no store or is from a newer askance, if the address is not valid, or if the
         database refuses. Raises AskanceError if the disk is full, the folder cannot be written, or the database is not
         there.
         """
@@ -235,7 +235,7 @@ class WriterOptions(OwnForm, GatewayOptions):
 
 
 def _written_by(*, a_program: bool) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a condition: the writer of the outputs is known, and is a program, or is none."""
+    """Return a condition: the writer of the outputs is known, and is a program (or, without ``a_program``, a model)."""
 
     def holds(settings: Mapping[str, Any]) -> bool:
         writer = settings.get("generator")

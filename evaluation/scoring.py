@@ -217,7 +217,8 @@ def to_scale(score: float | None, low: float, high: float) -> float | None:
 
 
 def whole_name(dimensions: Iterable[str]) -> str:
-    """Return the name of the score over all questions: ``overall``, unless one of several dimensions has this name."""
+    """Return the name of the score over all questions: ``overall``, or ``all questions`` if one of several dimensions
+    is called ``overall``."""
     names = set(dimensions)
     return ALL if WHOLE in names and len(names) > 1 else WHOLE
 
@@ -425,7 +426,7 @@ def human_targets(
     bounds = {dimension: _scale(examples, dimension, scale) for dimension in dimensions}
     wanted: dict[str, Mapping[str, float | None]] = {}
     replacements = combined or {}
-    # a few grades make few different ones
+    # shared by examples: a few grades make few different rows
     distinct_rows: dict[tuple[float | None, ...], Mapping[str, float | None]] = {}
     for name, human in zip(column(examples, "id"), column(examples, "human"), strict=True):
         scores = tuple(

@@ -88,20 +88,20 @@ class Desk:
 
     def next(self) -> tuple[Example, Why] | None:
         """Return the next output to label, and why; None if this rater has labelled all outputs. An output whose label
-        was taken back comes first, then outputs that nobody has labelled, then those of other raters, then skipped
-        ones."""
-        entries = self._done()
+        was taken back comes first, then outputs without any label, then outputs that only other raters have labelled,
+        then skipped ones."""
+        done = self._done()
         if self._back is not None:
             draft = self.draft(self._back)
             return self.asked[self._places[self._back]], draft.why if draft else "file"
-        here = np.array([each.id not in entries for each in self.asked], dtype=np.bool_)
+        here = np.array([each.id not in done for each in self.asked], dtype=np.bool_)
         labelled = self.labelled
         fresh = np.flatnonzero(here & ~labelled)
         open_places = fresh if len(fresh) else np.flatnonzero(here)
         if not len(open_places):
-            skipped = next((name for name, each in entries.items() if each.kind == "skip"), None)
+            skipped = next((name for name, each in done.items() if each.kind == "skip"), None)
             return None if skipped is None else (self.asked[self._places[skipped]], "skipped")
-        place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in entries.values()))
+        place, why = self._queue.pick(open_places, labelled, Counter(each.why for each in done.values()))
         return self.asked[place], why
 
     def _done(self) -> dict[str, Entry]:
@@ -158,7 +158,7 @@ class Desk:
         return np.array([each.id in drawn for each in self.asked], dtype=np.bool_)
 
     def said_first(self) -> list[str]:
-        """Return the ids of the outputs that were labelled here, in the order of their first labels."""
+        """Return the ids of the outputs that were labelled here, in the order of their earliest standing labels."""
         times = {name: min(each.time for each in theirs) for name, theirs in self._labels().items()}
         return sorted(times, key=lambda name: times[name])
 
@@ -286,8 +286,8 @@ def majority(ratings: Sequence[float]) -> bool | None:
 
 
 def labelled_example(example: Example, entries: Sequence[Entry], *, named: bool = False) -> Example:
-    """Add raters' entries, one per rater, to the example; ``named`` keeps their names. With names, an entry replaces
-    the ratings that the same rater has in the data."""
+    """Return the example with raters' entries, one per rater; ``named`` keeps their names. With names, an entry
+    replaces what the same rater has in the data, name by name; the other ratings stay."""
     if not entries:
         return example
     if not named:

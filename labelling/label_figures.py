@@ -97,14 +97,14 @@ def _share(desk: Desk, hits: Column, among: NDArray[np.bool_]) -> Statistic:
 
 
 def _curve(desk: Desk, hits: Column) -> list[list[float | None]]:
-    """Return ``[labels, share, low, high]`` as the labels were given here, at :data:`MOST_POINTS` points at most."""
+    """Return ``[labels, share, low, high]`` as the labels were given here, with at most :data:`MOST_POINTS` points."""
     places = {each.id: place for place, each in enumerate(desk.asked)}
-    labelled = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
-    known, groups = [hits[place] for place in labelled], documents(desk.asked)
-    labelled_groups = None if groups is None else [groups[place] for place in labelled]
-    step = max(1, -(-len(labelled) // MOST_POINTS))
+    labelled_places = [places[name] for name in desk.said_first() if hits[places[name]] is not None]
+    known, groups = [hits[place] for place in labelled_places], documents(desk.asked)
+    labelled_groups = None if groups is None else [groups[place] for place in labelled_places]
+    step = max(1, -(-len(labelled_places) // MOST_POINTS))
     points = []
-    for n in range(len(labelled), 0, -step):
+    for n in range(len(labelled_places), 0, -step):
         found = rate(known[:n], Resampling(None if labelled_groups is None else labelled_groups[:n]))
         points.append([n, found.value, found.low, found.high])
     return points[::-1]
@@ -205,7 +205,7 @@ def enough(labelled: int, passed: int, *, gain: float, start: float | None = Non
     """
     rate = passed / labelled if labelled >= FEWEST_KNOWN else 0.5
     rate = min(max(rate, BALANCE[0]), BALANCE[1])
-    # the Spearman of a judge that separates all passed from all failed
+    # a share of the Spearman of a judge that separates all passed from all failed
     ceiling = BEST * math.sqrt(3 * rate * (1 - rate))
     before = max(0.0, START if start is None else round(start, 2))
     if before + gain > ceiling:

@@ -14,7 +14,7 @@ from ..settings import Heading
 
 Order = Literal["auto", "informative", "disagreement", "uncertain", "untested", "spread", "random", "file"]
 MOST_STEPS = 10
-"""Most steps of a label, because each step needs a key."""
+"""Maximum number of steps of a label, because each step needs a key."""
 
 
 class LabelOptions(BaseModel):

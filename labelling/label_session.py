@@ -140,7 +140,7 @@ def open_session(
 ) -> LabelSession:
     """Open the labels file beside ``target`` and begin a session; the caller closes the session's ``file``. Raises
     InputError if the labels do not fit the data, or labelling did not make ``target``, and AskanceError if another
-    process has the labels file."""
+    process has the labels file, or it cannot be written."""
     steps = label_steps(examples, settings)
     if checklist is not None:
         _check_dimension(examples, checklist, settings.dimension)
@@ -185,7 +185,8 @@ def outputs_of_run(run: Path) -> list[Example]:
 
 
 def label_steps(examples: Sequence[Example], settings: LabelOptions) -> LabelSteps | None:
-    """Return the steps of the label; None for pass or fail. Raises InputError if the data's ratings do not fit them."""
+    """Return the steps of the label; None for pass or fail. Raises InputError if a rating in the data is none of the
+    steps, or is a score on a scale although the label is pass or fail."""
     steps = LabelSteps.of(settings.human_scale, settings.label_scale)
     rated = [(example, known_ratings(example.human.get(settings.dimension, ()))) for example in examples]
     labels = are_labels(rating for _, ratings in rated for rating in ratings)
@@ -222,7 +223,7 @@ def _check_entries(path: Path, entries: Sequence[Entry], dimension: str, steps: 
 
 
 def _check_dimension(examples: Sequence[Example], checklist: Checklist, dimension: str) -> None:
-    """Raise InputError if people already rated a dimension of the checklist and ``dimension`` is not one of them: other
+    """Raise InputError if people rated dimensions of the checklist and the checklist lacks ``dimension``: other
     commands would not read the new labels."""
     rated = [each for each in human_dimensions(examples, checklist) if each in checklist.dimensions]
     if rated and dimension not in checklist.dimensions:

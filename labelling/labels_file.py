@@ -33,7 +33,7 @@ Why = Literal["disagreement", "uncertain", "untested", "random", "spread", "file
 BEGINNING = b'{"example": "'
 """The beginning of every line that askance writes into the file."""
 MOST_COMMENT = 100_000
-"""Most characters of one comment."""
+"""Maximum number of characters of one comment."""
 
 
 class Entry(BaseModel):
@@ -44,7 +44,7 @@ class Entry(BaseModel):
     example: str = Field(min_length=1)
     rater: str = Field(min_length=1)
     texts: str
-    """Hash of the texts that the rater saw (:func:`texts_of`); the label holds for these texts only."""
+    """Hash of the input, context and output that the rater saw (:func:`texts_of`); the label holds for these only."""
     time: str
     why: Why
     kind: Literal["label", "skip", "draft", "undo"] = "label"
@@ -60,7 +60,7 @@ class Entry(BaseModel):
 
 
 def texts_of(example: Example) -> str:
-    """Hash the texts that a rater sees: input, context and output."""
+    """Hash the input, context and output of an example. Returns 16 hexadecimal digits; the reference does not count."""
     return sha256(json.dumps([example.input, example.context, example.output]).encode()).hexdigest()[:16]
 
 

@@ -212,9 +212,9 @@ SHARE_AT_RANDOM = 1 / 3
 SEEN_OFTEN = 3
 """An answer to a question counts as tested if the judge gave it on this many labelled outputs."""
 MOST_SPREAD = 200
-"""Most outputs that are spread out; the outputs after them come at random."""
+"""Maximum number of outputs that are spread out; the outputs after them come at random."""
 MOST_COMPARED = 5_000
-"""Most outputs that are compared with each other to spread them out."""
+"""Maximum number of outputs that are compared with each other to spread them out."""
 SIGNALS: dict[Why, str] = {
     "disagreement": "the judges disagree",
     "uncertain": "the judge is unsure",
@@ -227,7 +227,7 @@ WORDS: dict[Why, str] = {
     "file": "next in the file",
     "skipped": "skipped before",
 }
-"""Reason why an output is shown to its words on the page."""
+"""Each reason for showing an output, in the words of the page."""
 
 Places = NDArray[np.intp]
 
@@ -235,8 +235,8 @@ Places = NDArray[np.intp]
 class Queue:
     """Chooses the next output to label; the same labels always lead to the same output.
 
-    A fixed share of the outputs, drawn by a hash of seed and id, is only ever shown in random order. These outputs are
-    a random sample of all, whichever others are chosen.
+    In an order by judges, a fixed share of the outputs, drawn by a hash of seed and id, is only ever shown in random
+    order. These outputs are a random sample of all, whichever others are chosen.
     """
 
     def __init__(self, order: Order, examples: Sequence[Example], opinions: Opinions | None, seed: int) -> None:

@@ -35,7 +35,7 @@ class ShareRecord(_Kept):
 
 
 class SidesRecord(_Kept):
-    """The same figure of three sides on test."""
+    """One figure on test for three sides: the old outputs, and the target with the old and with the new prompt."""
 
     old: ShareRecord
     """Figure of the old outputs."""
@@ -121,7 +121,7 @@ class TargetRecord(_Kept):
     gains: tuple[str, ...] = ()
     """Test examples whose new output keeps a requirement that the old one fails."""
     second: ShareRecord | None = None
-    """The same difference, by the verdicts of the second judge."""
+    """Difference by the verdicts of the second judge."""
     preferred: ShareRecord | None = None
     """Share of the test inputs whose new output is preferred to the old one, ties counted as half."""
     content: tuple[ContentRecord, ...] = ()

@@ -22,7 +22,7 @@ TOO_FEW = 10
 ENOUGH = 0.5
 """Smallest share of the test examples with a score from both prompts for which the test decides."""
 FULL = 0.95
-"""Smallest coverage at which a headline does not warn of missing verdicts."""
+"""Coverage below which a headline warns of missing verdicts, and a page about verdicts has the tone ``undecided``."""
 UNDECIDED_ADVICE = "Until more test examples settle it, the starting {} is the safer choice."
 
 
@@ -102,11 +102,11 @@ def _choose(result: RunRecord, test_size: int | None) -> tuple[Choice, str, str]
             f"{sample}, the difference in {figure} is undefined ({gain.reason or 'no interval'}). {advice}",
         )
     if gain.n < max(TOO_FEW, ENOUGH * (test_size or 0)):
-        population = f"of {count(test_size, 'test example')}" if test_size else "test examples"
+        noun_phrase = f"of {count(test_size, 'test example')}" if test_size else "test examples"
         return (
             "undecided",
             "Undecided: too few test examples",
-            f"Only {gain.n} {population} have a score from both {thing}s. The difference on them is "
+            f"Only {gain.n} {noun_phrase} have a score from both {thing}s. The difference on them is "
             f"{signed(gain.value)}, but so few say little about the rest. {advice}",
         )
     size = f"{sample}, its {figure} is {number(abs(gain.value))}"

@@ -148,8 +148,8 @@ class SentenceTransformerEmbedder:
 class SharedWordsEmbedder:
     """Embedder without a model: words and word pairs, hashed into 1,024 signed dimensions.
 
-    Similar are texts with the same words, not texts with the same meaning. A text without words, e.g. ``---`` or
-    ``???``, is split at blanks instead.
+    Texts with the same words are near each other, and texts with the same meaning need not be. A text without words,
+    e.g. ``---`` or ``???``, is split at blanks instead.
     """
 
     name = "words"

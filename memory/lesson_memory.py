@@ -65,7 +65,8 @@ class LessonMemory:
         """Return up to ``k`` lessons that may say the same: near in meaning, of the same dimension and direction.
 
         A stricter rule and a more lenient rule are never the same lesson, even with similar words: measured, opposites
-        have higher cosines than paraphrases. Stated requirements that gained nothing are left out.
+        have higher cosines than paraphrases. Stated requirements that gained nothing are left out, unless people
+        removed them.
         """
 
         # A note-taker's words for a requirement are another lesson than the requirement's own words, which gained
@@ -76,12 +77,13 @@ class LessonMemory:
         return self._near(lesson, lesson.direction, k, may_be_it)
 
     def opposed(self, lesson: Lesson) -> list[Lesson]:
-        """Return lessons that may order the opposite: near in meaning, same dimension, other direction."""
+        """Return up to ``MOST_OPPOSED`` lessons that may order the opposite: near in meaning, same dimension, other
+        direction."""
         other = "more lenient" if lesson.direction == "stricter" else "stricter"
         return self._near(lesson, other, MOST_OPPOSED, lambda known: known.status != "removed")
 
     def like(self, lesson: Lesson, texts: Sequence[str]) -> list[int]:
-        """Return the positions, from 0, of the texts that are near a lesson in meaning, the nearest first."""
+        """Return the positions, from 0, of up to ``MOST_OPPOSED`` texts near a lesson in meaning, the nearest first."""
         if not texts:
             return []
         near = self._embedder.embed(texts) @ self._vector(lesson.text)

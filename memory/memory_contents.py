@@ -184,7 +184,7 @@ def remembered_lesson(
         edits: All edits that the run accepted.
         refused: Refused edits of this lesson.
     """
-    sources = {
+    asked_ids = {
         # The longest id that fits: the key of "style/names" also ends with "/names".
         max((question for question in questions if key.endswith(f"/{question}")), key=len, default=None)
         for key in lesson.evidence
@@ -197,7 +197,7 @@ def remembered_lesson(
         status=lesson.status,
         reason=lesson.reason,
         evidence=lesson.evidence,
-        asked={question: text for question, text in questions.items() if question in sources},
+        asked={question: text for question, text in questions.items() if question in asked_ids},
         edits=tuple(edit for edit in edits if lesson.id in edit.lessons),
         refused=tuple(refused),
     )

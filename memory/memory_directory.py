@@ -127,7 +127,7 @@ class MemoryDirectory:
         return before, after
 
     def remove(self, entry_id: str) -> Entry:
-        """Remove an entry, mark it as removed, and return it. Raises InputError if no entry has this id."""
+        """Remove an entry, keep runs from adding it again, and return it. Raises InputError if no entry has this id."""
         with self._locked():
             after, gone = self.read().without(entry_id)
             write_whole(self.file, after.to_text())
@@ -162,7 +162,8 @@ def load_memory(path: str | Path) -> MemoryDirectory:
 
 
 def facts_of_run(directory: RunDirectory) -> dict[str, Any]:
-    """Return the :class:`InRun` fields that all entries of a run share. Raises InputError if there is no run."""
+    """Return the :class:`InRun` fields that all entries of a run share, from its ``config.yaml``. Raises InputError if
+    there is no run."""
     header = directory.read_config()
     config = header["config"]
     models = {name: config[name] for name in ("source", "target", "model", "generator", "judge") if config.get(name)}

@@ -139,9 +139,10 @@ class PostgresStore:
         """Connect. The store ``beside`` is asked for answers that this one lacks, and closed with this one.
 
         Raises:
-            InputError: The address is not valid, the database refuses the user, or it does not exist.
+            InputError: The address is not valid, the database refuses the user or does not exist, or a newer askance
+                made its tables.
             MissingExtraError: psycopg is not installed.
-            AskanceError: The server does not answer, or has tables of a newer askance.
+            AskanceError: The server does not answer.
         """
         self.address = address
         self._parts = _SESSION | address.parts
@@ -267,7 +268,8 @@ class PostgresStore:
         self.close()
 
     def _open(self) -> bool:
-        """Connect, and return whether the tables exist. Raises InputError if the server refuses the connection."""
+        """Connect, and return whether the tables exist. Raises InputError if the server refuses the connection, and
+        AskanceError if it does not answer for :data:`_OPENING` seconds."""
         deadline = monotonic() + _OPENING
         while True:
             try:

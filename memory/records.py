@@ -75,7 +75,7 @@ class MeasureRecord(ResultPart):
 
 
 class ErrorsRecord(ResultPart):
-    """Distance of the judge's scores from people's scores."""
+    """Distance of the judge's scores from the wanted scores, by people or by the source."""
 
     mean_absolute: float | None
     drift: float | None
@@ -92,7 +92,7 @@ class CalibratedRecord(MeasureRecord):
 
 
 class BiasRecord(ResultPart):
-    """Mean score minus people's mean by dimension, and share of yes by question."""
+    """Mean score minus the wanted mean (by people or by the source) by dimension, and share of yes by question."""
 
     mean_errors: dict[str, float | None]
     yes_rates: dict[str, float] = {}
@@ -402,7 +402,7 @@ class ShowingRecord(ResultPart):
 
 
 class AddedLineRecord(ResultPart):
-    """A tried line after the input, form or setting, with its requirement and the failures behind it."""
+    """A tried addition (line after the input, form or setting), with its requirement and the failures behind it."""
 
     text: str
     requirement: str

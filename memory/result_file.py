@@ -216,7 +216,7 @@ class RunRecord(ResultPart):
 
     @property
     def shown(self) -> ShownExamples | None:
-        """The judged examples that the accepted judge is shown; None if they are those of the first judge."""
+        """The judged examples that the accepted judge is shown; None if there are none, or those of the first judge."""
         return None if self.best.examples == self.baseline.examples else self.best.examples
 
     @property

@@ -83,8 +83,8 @@ class RunDirectory:
         """Begin a run here, or continue the same run. Returns whether the run was already here.
 
         The inputs are copied, so that the run can be resumed after the user's files were moved or changed. Raises
-        InputError if the directory holds a run with other inputs or settings, or a file that the run would overwrite.
-        Raises AskanceError if another process is working on this run, or if the disk is full.
+        InputError if the directory cannot be made, or if it holds a run with other inputs or settings, or a file that
+        the run would overwrite. Raises AskanceError if a file cannot be written, e.g. because the disk is full.
 
         Args:
             checklist: None if every example has its own questions.
@@ -166,8 +166,8 @@ class RunDirectory:
         return self.path / "config.yaml"
 
     def read_config(self) -> dict[str, Any]:
-        """Read the settings, the fingerprint and the format of the run. Raises InputError if there is no run, or if a
-        newer askance, or one with an older format, wrote it."""
+        """Read the settings, the fingerprint and the format of the run. Raises InputError if there is no run, its
+        file is damaged, or a newer askance, or one with an older format, wrote it."""
         if self.path.is_file():
             raise InputError(f"{self.path}: this is a file; the directory of a run is needed.")
         if (self.path / JUDGE_FOLDER / self.config_file.name).is_file() and not self.config_file.is_file():
@@ -241,7 +241,8 @@ class RunDirectory:
 
     def lock(self) -> AbstractContextManager[object]:
         """Lock this run for this process until the context ends, and remove partial files of a killed process. Raises
-        AskanceError if another process has the lock, or if the directory cannot be written."""
+        AskanceError if another process has the lock, or if the directory cannot be written, and InputError if the
+        directory cannot be made."""
         self._make()
         try:
             taken = self._lock.acquire()

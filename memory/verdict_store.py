@@ -143,7 +143,7 @@ class VerdictStore:
 
     def _open(self, again: int = 20) -> tuple[sqlite3.Connection, set[bytes]]:
         """Open the file and create its tables. Returns the connection and the keys of the copied answers."""
-        # If several processes create the same file at once, SQLite fails at once and does not wait, so we try again.
+        # If several processes create the same file together, SQLite fails immediately and does not wait: we try again.
         # If SQLite did wait, the file is really in use, and another try would not help.
         began = time.monotonic()
         db = None

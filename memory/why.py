@@ -414,8 +414,9 @@ class QuestionStory:
 
 
 def find_question(graph: nx.DiGraph, asked: str) -> str | None:
-    """Return the id of the question that ``asked`` means; None if no question fits. It may be the id, or for a question
-    that the run proposed, the id's beginning or neighbouring words of the text. Raises InputError if several fit."""
+    """Return the id of the question that ``asked`` means; None if no question fits. ``asked`` is the id. For a question
+    that the run proposed, it may also be the beginning of the id, or neighbouring words of the text. Raises InputError
+    if several fit."""
     if f"question:{asked}" in graph:
         return asked
     known, wanted = _proposed(graph), " ".join(words_of(asked))

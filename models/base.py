@@ -160,7 +160,7 @@ class Answer(NamedTuple):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
-    """US dollars; None where the price is not known."""
+    """US dollars; None if the price is not known."""
     finish: str = "stop"
     """Why the reply ended; ``length`` means that it was cut off."""
     reasoning_tokens: int = 0

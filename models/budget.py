@@ -62,7 +62,8 @@ BEGIN_AGAIN = "Raise the cap to go on; with --no-cache no answer was kept, so th
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of a text, 1 or more: one for four characters, or for one in Chinese, Japanese, Korean."""
+    """Estimate the tokens of a text, 1 or more: each Chinese, Japanese or Korean character is a token, and every four
+    other characters are one."""
     return max(1, letters(text) // 4)
 
 

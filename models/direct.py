@@ -1,4 +1,5 @@
-"""Models at OpenAI-compatible endpoints, called directly over aiohttp: a client is most of a judged question's cost."""
+"""Models at OpenAI-compatible endpoints, called directly over aiohttp: a client library costs most of the time that the
+machine spends on a judged question."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from ..prompts.errors import AskanceError, InputError, did_you_mean
 
 
 def find_function(source: str, option: str, began_in: Path = Path()) -> Any:
-    """Import the function ``package.module:function`` or ``path/to/file.py:function``. ``option`` is for error
-    messages. ``began_in``, then the current directory or the file's folder, come first on the import path, and stay
-    there, because the function may import later. Raises InputError if there is no such function, or importing it
-    fails."""
+    """Import the function ``package.module:function`` or ``path/to/file.py:function``, which is looked for in
+    ``began_in`` first. ``option`` is for error messages. For a module, ``began_in`` and the current directory are put
+    on the import path; for a file, its folder. They stay there, because the function may import later. Raises
+    InputError if there is no such function, or importing it fails."""
     place = f"{option} {source}"
     module_name, colon, path = source.rpartition(":")
     if not colon or not module_name or not all(part.isidentifier() for part in path.split(".")):

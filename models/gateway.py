@@ -438,8 +438,9 @@ class StoredAnswers(Gateway):
 
 def _given_up(line: _Line, model: Model, error: ModelError, silent: float | None) -> ModelError:
     """Return the error to raise; it ends the run if the endpoint is down. An endpoint is down after ``HOPELESS``
-    failures in a row, or if two calls in a row, or its first call ever, waited too long. An endpoint that has answered
-    before and now sends an empty answer is not down: a prompt can silence a model."""
+    failures in a row. It is also down if a call waited too long (``silent`` seconds) and another call failed just
+    before, or no call was ever answered. An endpoint that has answered before and now sends an empty answer is not
+    down: a prompt can silence a model."""
     if error.fatal or isinstance(error, LeftOutError) or (isinstance(error, EmptyAnswerError) and line.answered):
         return error
     line.failed_in_a_row += 1

@@ -106,7 +106,8 @@ class LiteLLMModel(EndpointModel):
         )
 
     def _may_take_images(self) -> bool:
-        """Whether the model may take images: LiteLLM's table says so, or does not tell."""
+        """Whether the model may take images: LiteLLM's table says so, or does not tell. For providers in ``_MARKED``
+        only the first counts, unless the table lacks the model."""
         try:
             said = self._litellm.get_model_info(model=self._model).get("supports_vision")
         except Exception:  # LiteLLM raises a bare one for a model that its table does not have

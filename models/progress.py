@@ -43,8 +43,9 @@ class Watcher(Protocol):
 
 @contextmanager
 def watching(watcher: Watcher | None, progress: bool | None) -> Iterator[Watcher]:
-    """Yield the receiver of progress reports: ``watcher``, or askance's own display if ``progress`` is true. Without
-    either, progress is shown in notebooks only. Raises InputError if both are given."""
+    """Yield the receiver of progress reports: ``watcher``, or askance's own display if ``progress`` is true. If
+    ``progress`` is None, it is shown in notebooks only. Raises InputError if both are given, or if ``watcher`` lacks a
+    method."""
     if watcher is not None:
         if progress:
             raise InputError("The given watcher shows the progress: leave out watcher=, or progress=True.")

@@ -72,7 +72,7 @@ EXAMPLES = 10_000  # number of examples whose worker is remembered
 REACHED_WITHIN = 10.0  # seconds for a cluster to take a connection
 OPENS_WITHIN = 180.0  # seconds that a worker may take to start
 CLOSES_WITHIN = 10.0  # seconds that it may take to end
-LOSSES = 3  # the run stops after this many losses per worker, without any answer in between
+LOSSES = 3  # the run stops after more losses than this per worker, without any answer in between
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".*"}
 """Environment of Ray: no usage reports to its makers, and no log lines among the results on standard output."""
 LOGS = "/tmp/ray/session_latest/logs"  # folder of the logs of Ray's own processes

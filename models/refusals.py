@@ -218,10 +218,10 @@ def quota_used_up(status: int, said: str) -> str | None:
 def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
     """Return the seconds that an endpoint asks to wait, by its headers or else its words; None if it does not ask."""
     lowered = {name.lower(): value for name, value in headers.items()}
-    date = _date(lowered.get("date"))
+    server_time = _date(lowered.get("date"))
     if (milliseconds := read_wait(lowered.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
-    if (asked := read_wait(lowered.get("retry-after"), date)) is not None:
+    if (asked := read_wait(lowered.get("retry-after"), server_time)) is not None:
         return asked
     text = said.lower()
     if found := _IN_WORDS.search(text):
@@ -229,13 +229,13 @@ def wait_asked_for(headers: Mapping[str, str], said: str = "") -> float | None:
     # OpenAI sends the time until each of its limits is whole again. A limit that was met has nothing left.
     resets, met = [], []
     for name, value in lowered.items():
-        if "ratelimit" in name and "reset" in name and (until := read_wait(value, date)) is not None:
+        if "ratelimit" in name and "reset" in name and (until := read_wait(value, server_time)) is not None:
             resets.append(until)
             if lowered.get(name.replace("reset", "remaining"), "").strip() in ("0", "0.0"):
                 met.append(until)
     if resets:
         return max(met) if met else min(resets)
-    return read_wait(inside[1], date) if (inside := _RESET_INSIDE.search(text)) else None
+    return read_wait(inside[1], server_time) if (inside := _RESET_INSIDE.search(text)) else None
 
 
 def read_wait(value: str | None, now: float | None = None) -> float | None:

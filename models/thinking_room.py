@@ -61,7 +61,8 @@ class ThinkingRoom:
         return facts is not None and facts.room > 0
 
     def average(self, model: Model) -> int | None:
-        """Return the average tokens of thinking for an answer; None for a model that was never asked."""
+        """Return the average tokens of thinking for an answer: 0 for a model that cannot think, None for another model
+        that was never asked."""
         facts = self.facts(model)
         if facts is None:
             return None if _steps(model) and getattr(model, "template_may_think", True) else 0
@@ -87,7 +88,8 @@ class ThinkingRoom:
     ) -> Answer:
         """Ask again with room after a reply that was cut off; return the same reply if the model does not think. The
         first such reply of a model is a trial: only if the model then thinks, its other cut replies are asked again.
-        ``is_booked`` says whether the reply is already booked as paid."""
+        The returned answer holds the tokens of all calls. ``is_booked`` says whether the first reply is already booked
+        as paid."""
         async with self._trials.setdefault(model.identity, asyncio.Lock()):
             if not self.thinks(model):
                 if model.identity in self._tried:
@@ -246,7 +248,7 @@ ROOM = (2_000, 8_000, 32_000)
 TAKES = {"low": 1_024, "medium": 2_048, "high": 4_096}
 """Tokens of thinking for an effort with Anthropic and Gemini, by LiteLLM's table; a call needs more room."""
 SLOWEST = 20  # slowest rate of a server, in tokens a second; a call's timeout grows by the time for its room
-MOST_TOKENS = 10**9  # more than any call takes; a larger number cannot be a number of tokens
+MOST_TOKENS = 10**9  # more than any call takes: this or a larger number cannot be a number of tokens
 
 
 def tokens_of(said: Any) -> int:

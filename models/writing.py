@@ -74,7 +74,8 @@ CAN_VARY = ("thinking", "temperature", "system_as", "max_output_tokens")
 
 
 def parse_vary(given: Any) -> Any:
-    """Parse the values to try of each setting, e.g. ``["thinking=low,off"]``. Raises ValueError."""
+    """Parse the values to try of each setting, e.g. ``["thinking=low,off"]``. Raises ValueError for other forms or
+    values."""
     if isinstance(given, Mapping):
         pairs = list(given.items())
     else:

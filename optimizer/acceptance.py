@@ -62,7 +62,8 @@ class Yardstick(Protocol):
 
 @dataclass(frozen=True)
 class CorrelationYardstick:
-    """Agreement with the wanted scores. In differences a judge with constant scores has correlation 0."""
+    """Agreement with the wanted scores. In differences a judge with constant scores has correlation 0, or the lowest
+    agreement for ``auc`` and ``kappa``."""
 
     targets: Targets
     """Wanted scores of every example that is measured."""
@@ -89,7 +90,8 @@ class CorrelationYardstick:
         return (kendall if self.metric == "kendall" else spearman)(judge_scores, self._wanted(scores)).value
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """Return Spearman, Kendall and Pearson overall and by dimension, with intervals; another metric is added."""
+        """Return Spearman, Kendall and Pearson overall and by dimension, with intervals. A metric other than
+        ``spearman`` is added as ``optimised``, overall."""
         row = measure(scores, self.targets, examples, resamples=self.resamples, seed=self.seed).to_dict()
         if self.metric == "spearman":
             return row

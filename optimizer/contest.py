@@ -278,8 +278,8 @@ class Contest:
         return self.conclude(best, raced, edits, iteration, shows)
 
     def give_up(self, draft: Draft, crossed: Crossed) -> Race | None:
-        """Reject early if the first folds show a loss of at least one standard error. Returns None when the remaining
-        folds must be judged: a missing gain on a part alone is too noisy to reject."""
+        """Reject early if the gain on the first folds is undefined, or a loss of at least one standard error. Returns
+        None when the remaining folds must be judged: a missing gain on a part alone is too noisy to reject."""
         decision = self.acceptance.decide_crossed(crossed)
         if _at_best(decision) > 0:
             return None

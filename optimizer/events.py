@@ -80,14 +80,15 @@ class QuestionWorded(Event):
 
 @dataclass(frozen=True)
 class DisagreementsFound(Event):
-    """The development examples were judged, and disagreements were searched."""
+    """The development examples were judged and compared with the reference."""
 
     kind = "disagreements"
     iteration: int
     found: int
     verdicts: int
     read: Sequence[Disagreement]
-    """Disagreements that the note-taker reads, unless plain lines gain something before."""
+    """Disagreements that the note-taker reads, unless failing requirements, added to the prompt in their own words,
+    gain something first."""
 
 
 @dataclass(frozen=True)
@@ -382,7 +383,7 @@ class EventWatcher(Protocol):
 
 
 def as_callbacks(given: Iterable[Callback]) -> list[Callback]:
-    """Return the given callbacks as a list. Raises InputError where one is no function."""
+    """Return the given callbacks as a list. Raises InputError if they are no list, or one of them is no function."""
     found = [*given] if isinstance(given, Iterable) else None
     wrong = given if found is None else next((each for each in found if not callable(each)), None)
     if found is None or wrong is not None:

@@ -70,7 +70,7 @@ class Job:
 
     @property
     def may_share(self) -> bool:
-        """Whether the run may share its models' answers with other commands."""
+        """Whether the run and other commands may use each other's stored answers."""
         return not any(getattr(model, "answers_stay_in_the_run", False) for model in self.models.values())
 
     @property

@@ -90,8 +90,11 @@ class RunContext:
     def keep_lessons(
         self, best: Version, questions: Sequence[CriterionRecord], iteration: int, *, ended: bool = False
     ) -> None:
-        """Write the lessons so far to the run and to its lesson memory. With ``ended`` they are written even while the
-        run repeats an earlier process."""
+        """Write the lessons so far to the run, and lessons and ``questions`` to its lesson memory.
+
+        Nothing is written while the run only repeats an earlier process, except with ``ended``: then the ``questions``
+        are those of the result.
+        """
         write = ended or not self.events.journal.replaying
         lessons = self.memory.learned
         if write:
@@ -157,9 +160,9 @@ class SetUp:
     steps: tuple[Step, ...] = ()
     """Steps of every round, in this order. A round ends with the first step that gains something."""
     first: tuple[Step, ...] = ()
-    """Steps before the first round."""
+    """Steps that are taken once, before the first round."""
     last: tuple[Step, ...] = ()
-    """Steps after the last round."""
+    """Steps that are taken once, after the last round."""
     agreed: FinishReason = "converged"
     """Finish reason if the signal finds that both sides agree."""
     without_rounds: FinishReason = "max_iterations"

@@ -106,14 +106,14 @@ class Remembering:
                     old.text in removal.texts and (old.direction, old.dimension) == removal.key[2:]
                 ):
                     memory.forget(earlier.pop(old.id).id)
-            target_fields = {
+            common_fields = {
                 "direction": removal.key[2],
                 "dimension": removal.key[3],
                 "requirement": self._requirement(removal),
             }
             for number, text in enumerate(removal.texts, 1):
                 name = removal.id if number == 1 else f"{removal.id}/{number}"
-                row = {"id": name, "text": text, "status": "removed", "evidence": (), **target_fields}
+                row = {"id": name, "text": text, "status": "removed", "evidence": (), **common_fields}
                 memory.recall(Lesson.model_validate(row))
 
     def to_try(self, memory: LessonMemory, prompt: str) -> list[Lesson]:

@@ -120,7 +120,8 @@ def run_round(
 
 
 def _labelled(directory: RunDirectory, job: Job) -> list[Example]:
-    """Return a run's outputs with a label or comment. Each gets an id with its version, and the id of its input."""
+    """Return a run's outputs with a label or comment. Each gets an id with its version, and the id and the document of
+    its input. Raises InputError if there is no such output, or an output of no example of the run."""
     file = directory.path / LABELLED_FILE
     if not file.is_file():
         raise InputError(

@@ -110,7 +110,7 @@ class CrossModelSignal:
     yes is 1, but a sure yes may be .7.
 
     The order of reading takes out each judge's leniency. If the source says no to nearly everything, its no comes early
-    only on examples that it likes less than most.
+    only on examples that it likes less than its average.
 
     A draft may ask a question the other way round (same id, other ``good``). The source's verdicts belong to its own
     checklist, so they are turned to the draft's question before they are compared.
@@ -260,7 +260,8 @@ class HumanSignal:
     """Makes the judge that is being improved; None where no explanations are bought."""
     threshold: float
     by_score: bool = False
-    """The papers' way: questions are disputed only on disputed examples, where their answer errs like the score."""
+    """The papers' way: on a disputed example, and only there, all questions whose answer errs like the score are
+    disputed."""
     of_scores: bool = False
     """Whether the judge states a score, which may be off in either half of the scale, whatever the answer."""
     whose: str = "people's mean score"

@@ -93,7 +93,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class WritingCost:
-    """Cost of writing some outputs."""
+    """Cost of writing some outputs, or of judging them."""
 
     outputs: int
     tokens: int

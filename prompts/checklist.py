@@ -290,8 +290,9 @@ SCHEMA_CHECK = "schema"
 
 
 def with_schema(checklist: Checklist | None, schema: str | Path | Mapping[str, Any] | None) -> Checklist | None:
-    """Add a check that outputs follow a JSON schema, given as a file or an object. Raises InputError if the file does
-    not exist, it is not a JSON schema, or the checklist has a criterion with the id :data:`SCHEMA_CHECK`."""
+    """Return the checklist with a check that outputs follow a JSON schema, given as a file or an object; unchanged
+    without a schema. Raises InputError if the file does not exist, it is not a JSON schema, or the checklist has a
+    criterion with the id :data:`SCHEMA_CHECK`."""
     if schema is None:
         return checklist
     is_file = isinstance(schema, (str, Path))

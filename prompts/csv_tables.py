@@ -13,7 +13,7 @@ from .errors import InputError
 
 Row = dict[str, Any]
 LONGEST_CELL = 2**31 - 1
-"""Most characters in a CSV cell; the csv module's own limit is shorter than many documents."""
+"""Maximum number of characters in a CSV cell; the csv module's own limit is shorter than many documents."""
 HEADER_CHARS = 2**16
 """Characters at the beginning of a CSV file that are read to find its separator."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}

@@ -238,12 +238,12 @@ class ExampleTable(Sequence[Example]):
             self._given.append(given)
         self._ids.append(example.id)
         fields = vars(example)
-        encoded = packed(_texts(fields))
-        self.has_structure |= type(encoded) is list
+        packed_texts = packed(_texts(fields))
+        self.has_structure |= type(packed_texts) is list
         try:
             if example.comment or type(example) is not Example:
                 raise ValueError  # kept as an object, as is one that marshal refuses
-            other_fields, texts = marshal.dumps(_others(fields)), marshal.dumps(encoded)
+            other_fields, texts = marshal.dumps(_others(fields)), marshal.dumps(packed_texts)
         except ValueError:
             self._whole.append(example)
             self._starts.append(-len(self._whole))
@@ -321,9 +321,9 @@ def load_examples(
 ) -> ExampleTable:
     """Load examples from a file, the Hugging Face hub, a data frame or any iterable of mappings.
 
-    Rows without an output are left out, and a warning says how many, unless ``need_output`` is False. A row without an
-    id gets a hash of its texts as its id. If there is a column ``rater`` beside ``id``, each row holds the ratings of
-    one rater, and the rows with the same id form one example.
+    Rows with an empty output are left out, and a warning says how many, unless ``need_output`` is False; a row without
+    the field is an error. A row without an id gets a hash of its texts as its id. If there is a column ``rater`` beside
+    ``id``, each row holds the ratings and comments of one rater, and the rows with the same id form one example.
 
     Args:
         source: A path (JSONL, CSV, a JSON list, Excel, Parquet), ``hf:OWNER/NAME[/CONFIG]:SPLIT`` for the Hugging Face

@@ -40,8 +40,8 @@ FieldMap = Mapping[str, Columns]
 
 def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
     """Turn ``["output=summary", ...]`` into a field map; a field of human scores or comments may be named several
-    times. Raises InputError if a pair is not of the form ``ours=column``, or a field with a single column is named
-    twice."""
+    times. Raises InputError if a pair is not of the form ``ours=column``, or a field that can have only one column is
+    named twice."""
     mapping: dict[str, str | tuple[str, ...]] = {}
     for pair in pairs:
         match = re.fullmatch(r"([^=]+)=(.+)", pair)
@@ -59,7 +59,8 @@ def parse_field_map(pairs: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def check_field_map(fields: FieldMap, known: Sequence[str] = FIELDS) -> None:
-    """Raise InputError if a map names a field that is not ours, or several columns for a field with a single column."""
+    """Raise InputError if a map names a field that is not ours, no column for a field, or several columns for a field
+    that can have only one."""
     for field_name, given in fields.items():
         name, dot, part = field_name.partition(".")
         if name not in known:
@@ -98,9 +99,9 @@ def _listed(given: Columns) -> tuple[str, ...]:
 def renamed(row: Mapping[str, Any], fields: FieldMap, human: HumanValues, where: str) -> dict[str, Any]:
     """Rename the columns of a row to our fields, and turn its values into those of an example; null counts as missing.
 
-    A column called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. If the row lacks a
-    column with the exact name ``id`` or ``input``, columns are found in upper or lower case. Raises InputError if a
-    value cannot be turned into the text of its field, or as :meth:`HumanValues.read`.
+    A column called ``human.NAME``, ``comment.NAME`` or ``metadata.NAME`` needs no entry in the map. If neither the map
+    nor the row has the exact name ``id``, or ``input``, columns are found in upper or lower case. Raises InputError if
+    a value cannot be turned into the text of its field, or as :meth:`HumanValues.read`.
     """
     dotted = {name: name for name in row if name not in fields and _is_ours_with_a_dot(name)}
     loose = any(name not in row and name not in fields for name in ("id", "input"))

@@ -32,8 +32,8 @@ class Figure:
 
     @classmethod
     def of(cls, found: Any, form: str = ".3f", key: str = "value") -> Figure:
-        """Make the figure of a record or of a row of a result file; both have ``low``, ``high``, ``reason`` and
-        ``key``."""
+        """Make the figure of a record, or of a row of a result file. ``key`` names the field of the number; the other
+        fields are ``low``, ``high`` and ``reason``, which a row may lack."""
         row = found if isinstance(found, Mapping) else {name: getattr(found, name) for name in (key, *_BESIDE)}
         return cls(row[key], row.get("low"), row.get("high"), form, row.get("reason"), measured=True)
 
@@ -98,7 +98,7 @@ def interval(low: float | None, high: float | None, *, sign: bool = True) -> str
 
 
 def money(dollars: float) -> str:
-    """Write US dollars; sums below 1 keep four digits."""
+    """Write US dollars with two decimals; sums between 0 and 1 have four."""
     return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
 
 
@@ -134,7 +134,8 @@ def count(value: int, what: str) -> str:
 
 
 MOST_NAMES, MOST_LISTED = 3, 8
-"""Most names in the middle of a sentence, and in a list that is the point of it; a terminal's line holds no more."""
+"""Maximum numbers of names: in the middle of a sentence, and in a list that is its point. A line of a terminal holds
+no more."""
 
 
 def names_text(names: Sequence[str], most: int = MOST_NAMES) -> str:

@@ -41,7 +41,8 @@ Ratings = Mapping[str, Sequence[float | None]]
 
 def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
     """Parse more words for labels, from ``good=WORD,bad=WORD``, several such texts, or a mapping from side to word or
-    words. Raises InputError if the form is wrong, a word is a number other than 0 and 1, or a word is on two sides."""
+    words. Raises InputError if the form is wrong, a word for good or bad is a number other than 0 and 1, or a word is
+    on two sides."""
     found: dict[str, tuple[str, ...]] = {}
     for side, word in _pairs(given):
         if side not in (*SIDES, *PAIR_SIDES):
@@ -66,8 +67,8 @@ def parse_labels(given: Any) -> dict[str, tuple[str, ...]]:
 
 
 def parse_label_scale(given: Any) -> tuple[str, ...] | None:
-    """Parse the words of a scale, from worst to best, from a list or a text with commas. Raises InputError if there are
-    fewer than two words, or a word is there twice."""
+    """Parse the words of a scale, from worst to best, from a list or a text with commas; None if none are given. Raises
+    InputError if there are fewer than two words, or a word is there twice."""
     words = given.split(",") if isinstance(given, str) else given
     if words is None or words == ():
         return None
@@ -310,7 +311,7 @@ def contradictions_said(rated: Sequence[tuple[str, Hashable, Ratings]]) -> str |
 LONG = 4_000
 """Characters from which a comment is called long."""
 MOST_TOLD = 600
-"""Most characters of the comments on one question that a model is shown."""
+"""Maximum number of characters of the comments on one question that a model is shown."""
 WHOLE = "overall"
 """The name for the output as a whole, unless it is a dimension of the checklist."""
 

@@ -180,7 +180,7 @@ def inner_of(value: Mapping[str, Any]) -> Any:
     choices = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         return choices[0].get("message", choices[0].get("text"))
-    generations = value.get("generations")  # LangChain: one list a prompt, of which the first is used
+    generations = value.get("generations")  # LangChain: one list per prompt; the first is used
     if isinstance(generations, list) and generations:
         first = generations[0][0] if isinstance(generations[0], list) and generations[0] else generations[0]
         if isinstance(first, Mapping):
@@ -200,7 +200,7 @@ def told(value: Any, *, passages: bool = False) -> Any:
 
 
 def as_text(value: Any, *, passages: bool = False) -> Any:
-    """Turn any value into text; None if the value is empty.
+    """Turn a value of JSON into text; None if the value is empty. Values of other types are returned unchanged.
 
     A text stays as it is; a number or truth value becomes JSON. Messages become a transcript. Texts in a list become
     paragraphs, numbered if they are ``passages``. An object around one text that matters becomes that text, and any

@@ -217,8 +217,8 @@ class Prompt:
 
     def apply(self, edit: Edit) -> Prompt:
         """Replace ``edit.old`` by ``edit.new``. Raises EditRefusedError if ``old`` does not occur exactly once, nothing
-        would change or be left, a placeholder would be added or lost, or a protected part or the answer format would be
-        changed."""
+        would change or be left, a placeholder would be added or lost, a protected part or the answer format would be
+        changed, or the file would lose its form (a line between messages, its syntax)."""
         start = self.text.find(edit.old)
         if start == -1:
             raise EditRefusedError("the text to replace does not occur in the prompt")

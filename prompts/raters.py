@@ -104,17 +104,17 @@ def rater_columns(examples: Iterable[Any], dimension: str) -> dict[str, list[flo
     the same person.
     """
     found: dict[str, list[float | None]] = {}
-    place = 0
+    examples_seen = 0
     for human, raters in zip(column(examples, "human"), column(examples, "raters"), strict=True):
         ratings = human.get(dimension, ())
         unnamed = itertools.count(1)
         for name, rating in zip(raters or [UNNAMED] * len(ratings), ratings, strict=bool(ratings)):
             scores = found.setdefault(name or f"rater {next(unnamed)}", [])
-            scores.extend([None] * (place - len(scores)))
+            scores.extend([None] * (examples_seen - len(scores)))
             scores.append(rating)
-        place += 1
+        examples_seen += 1
     for scores in found.values():
-        scores.extend([None] * (place - len(scores)))
+        scores.extend([None] * (examples_seen - len(scores)))
     return {name: scores for name, scores in found.items() if len(scores) > scores.count(None)}
 
 

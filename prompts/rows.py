@@ -19,7 +19,7 @@ from .tables import frame_rows, is_numbered_by_row, plain, read_rows, source_nam
 Record = TypeVar("Record", bound=BaseModel)
 
 MOST_TOLD = 6
-"""Most problems of a record that an error names; a file of another kind has dozens."""
+"""Maximum number of problems of a record that an error names; a file of another kind has dozens."""
 PREFIX = "hf:"
 _NAME = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)?)(?:/(?P<name>[\w.-]+))?:(?P<split>[\w.%\[\]:+-]+)")
 

@@ -19,11 +19,12 @@ from .templates import FencedText, render, template
 from .text import excerpt, fence, shorten
 
 MOST_TEXT = 500
-"""Most characters of a case's input, and of its context; the sentences that share words with its output are kept."""
+"""Maximum number of characters of a case's input, and of its context. The sentences that share most words with its
+output are kept."""
 MOST_OUTPUT = 800
-"""Most characters of a case's output."""
+"""Maximum number of characters of a case's output."""
 MOST_REASON = 160
-"""Most characters of people's reason for their verdict."""
+"""Maximum number of characters of people's reason for their verdict."""
 
 Said = Literal["accepted", "rejected"]
 Texts = tuple[str, str, str]
@@ -67,7 +68,7 @@ class ShownExamples(BaseModel):
 
     mode: Literal["fixed", "retrieved"]
     at_once: int = Field(ge=1)
-    """Most cases that are shown with one output."""
+    """Maximum number of cases that are shown with one output."""
     embedder: str | None = None
     """Name of the embedder that finds the nearest cases; for ``retrieved`` only."""
     cases: tuple[RememberedCase, ...] = Field(min_length=1)

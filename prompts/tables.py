@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 Row = dict[str, Any]
 Say = Callable[[str], None] | None
 LARGEST_BOOK = 2**30
-"""Most bytes of an Excel workbook, or of another zip, after unpacking."""
+"""Maximum size, in bytes, of an Excel workbook or another zip after unpacking."""
 EXCEL_SUFFIXES = (".xlsx", ".xlsm")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 INSPECT = ".eval"
@@ -390,7 +390,7 @@ def _is_whole(file: TextIOWrapper) -> bool:
 
 
 def _is_cut(file: TextIOWrapper, beginning: str) -> bool:
-    """Whether the first line is not valid JSON alone, because an object goes on or another follows, but the file is."""
+    """Whether the first line alone is not valid JSON (an object goes on, or another follows), but the whole file is."""
     if not beginning.startswith("{"):
         return False
     first = next((line for line in file if line.strip()), "")

@@ -153,7 +153,7 @@ def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- YAML -----------------------------------------------------------------------------------------------------------
 
 MOST_NODES = 1_000_000
-"""Most values in a YAML file, each counted as often as an alias repeats it."""
+"""Maximum number of values in a YAML file, each counted as often as an alias repeats it."""
 
 _TRUTH = re.compile("^(?:true|True|TRUE|false|False|FALSE)$")
 

@@ -412,7 +412,7 @@ def _unknown(where: str, field: str, name: str, place: str, known: Collection[st
 
 
 def _repeated(verdicts: VerdictColumns) -> tuple[int, int] | None:
-    """Return the place of the first repeat in the file, after the place of the verdict it repeats; None without one."""
+    """Return the places of a verdict and of its repeat, for the first repeat in the file; None without any."""
     columns = [verdicts.numbers(field) for field in ("example", "question", "model", "prompt", "replicate")]
     order = np.lexsort(columns)  # stable: equal verdicts stay in the order of the file
     again = np.flatnonzero(np.all([np.diff(column[order]) == 0 for column in columns], axis=0))

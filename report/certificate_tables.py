@@ -128,7 +128,8 @@ def _price(dollars: float | None) -> Figure | None:
 
 
 def _worst(record: TargetRecord) -> str | None:
-    """Name the requirement that lost most, and say whether the loss is proved."""
+    """Name the requirement that lost most, with its change and whether the loss is proved; ``none lost`` if none did.
+    None if no rates are known and no loss is proved."""
     changes = {
         each.requirement: each.after - each.old
         for each in record.by_requirement
@@ -143,13 +144,13 @@ def _worst(record: TargetRecord) -> str | None:
 
 
 def _targets_note(found: CertificateRecord) -> str:
-    name = "mean share of the requirements that an output keeps"
+    measure = "mean share of the requirements that an output keeps"
     if found.kind == "judge":
-        name = f"agreement ({found.measure})" if found.measure else "agreement"
+        measure = f"agreement ({found.measure})" if found.measure else "agreement"
     known = any(each.price_per_output is not None for each in found.targets.values())
     price = "Price: US dollars for 1,000 outputs; s" if known else "No price is known for these models. S"
     return (
-        f"Old, before and after: {name}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
+        f"Old, before and after: {measure}, on test, with 95\N{NO-BREAK SPACE}% intervals; before is the target with the old "
         f"prompt, after with the new one. {price}econds and tokens: of one {'output' if found.kind == 'generator' else 'example'}."
     )
 

@@ -46,7 +46,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Iterable[float]) -> Scale:
-        """Return an axis around one or more values, which need not contain zero."""
+        """Return an axis around one or more values. The axis need not contain zero."""
         known = list(values)
         step = _step(max(known) - min(known), 5)
         low, high = floor(min(known) / step - 0.1) * step, ceil(max(known) / step + 0.1) * step

@@ -90,12 +90,12 @@ def replaced(
     """Replace words at an offset of the present text by the change ``number``. Return the new stretches, and the
     numbers of the earlier changes whose words it replaces or stands among."""
     before, rest = _cut(stretches, offset)
-    span, after = _cut(rest, len(removed))
-    needs = {each.by for each in span if not each.gone}
+    covered, after = _cut(rest, len(removed))
+    needs = {each.by for each in covered if not each.gone}
     around = {_by([*reversed(before)]), _by(after)}
     if not removed and len(around) == 1:  # within the words of one change
         needs |= around
-    went = [each if each.gone else replace(each, gone=number) for each in span]
+    went = [each if each.gone else replace(each, gone=number) for each in covered]
     came = [Stretch(added, number)] if added else []
     return [*before, *went, *came, *after], needs - {0}
 
@@ -115,7 +115,7 @@ def _cut(stretches: Sequence[Stretch], length: int) -> tuple[list[Stretch], list
 
 
 def _by(stretches: Sequence[Stretch]) -> int:
-    """Return the number of the change that added the first words still there; 0 if there is none."""
+    """Return the number of the change that added the first words still there; 0 for words of the start, or no words."""
     return next((each.by for each in stretches if not each.gone), 0)
 
 

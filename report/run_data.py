@@ -42,7 +42,7 @@ class RunData:
     result: RunRecord
     events: Sequence[Event]
     checklist: Checklist | None
-    """None if each example has questions of its own, or questions of a checker."""
+    """None if each example has questions of its own, or if only a checker checks the outputs."""
     examples: Mapping[str, Mapping[str, Any]]
     """Input, output and other fields of the examples that may be shown, by id."""
     kept: Kept
@@ -56,7 +56,8 @@ class RunData:
         return [event for event in self.events if event.get("event") == kind]
 
     def split_size(self, split: str) -> int | None:
-        """Return the number of examples in a split; ``crossed`` counts development and validation together."""
+        """Return the number of examples in ``development``, ``validation`` or ``test``; ``crossed`` means the first two
+        together. None if the journal has no split."""
         found = self.of("split")
         parts = ("development", "validation") if split == "crossed" else (split,)
         return sum(len(found[-1][part]) for part in parts) if found else None

@@ -210,7 +210,8 @@ def together(data: RunData) -> Together | None:
 
 
 def _split_with_wanted(data: RunData) -> str:
-    """Return ``test``, or ``development`` if the wanted answers are known only there."""
+    """Return the split on which the wanted answers of at least half of the verdicts are known, ``test`` before
+    ``development``. If there is none: ``test`` if it has verdicts, else ``development``."""
     for split in ("test", "development"):
         verdicts = data.kept.of(data.kept.first, split)
         known = sum((each.example, each.question) in data.kept.wanted for each in verdicts)

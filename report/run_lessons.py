@@ -144,7 +144,7 @@ class ShownDisagreement:
     note: str | None
     """Text of this disagreement's own note, if the lesson was kept in other words."""
     output: str | None = None
-    """The generator's output at that time; None if the run improves a judge."""
+    """The generator's output at that time; None if it was not kept, or if the run improves a judge."""
 
     @property
     def apart(self) -> float | None:

@@ -259,8 +259,8 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
     """Return sentences on missing data and the reasons. A report leaves nothing out silently."""
     result = data.result
     sentences = []
-    term = "correlation" if data.is_judge else "mean score"
-    gone = [count(result.missing[name], term) for name, term in UNANSWERED.items() if result.missing.get(name)]
+    noun = "correlation" if data.is_judge else "mean score"
+    gone = [count(result.missing[name], noun) for name, noun in UNANSWERED.items() if result.missing.get(name)]
     if gone:
         sentences.append(f"Verdicts: {', '.join(gone)}. None of them was counted as a yes or a no.")
     for split, before, after, _ in reversed(result.splits):
@@ -275,7 +275,7 @@ def missing(data: RunData, rounds: Sequence[Iteration]) -> list[str]:
                 sides = " on both sides" if data.is_judge else ""
                 sentences.append(f"{subject}: {size - measure.n} of {count(size, 'example')} have no score{sides}.")
             sentences += [
-                f"{subject}, {name}: the {term} is undefined ({values.reason or 'no reason given'})."
+                f"{subject}, {name}: the {noun} is undefined ({values.reason or 'no reason given'})."
                 for name, values in {"all dimensions": measure, **measure.dimensions}.items()
                 if values.value is None
             ]

@@ -133,16 +133,16 @@ def _curve(curve: Mapping[str, Any]) -> Section:
     ends = [0] + [
         sum(each["epoch"] <= epoch for each in curve["training"]) for epoch in range(1, len(curve["validation"]))
     ]
-    point_steps = max(1, -(-ends[-1] // MOST_STEPS))
+    steps_per_point = max(1, -(-ends[-1] // MOST_STEPS))
     points = [
-        Point(end // point_steps, row["loss"], f"validation after epoch {row['epoch']}: {row['loss']:.3f}")
+        Point(end // steps_per_point, row["loss"], f"validation after epoch {row['epoch']}: {row['loss']:.3f}")
         for end, row in zip(ends, curve["validation"], strict=True)
     ]
     steps = [each["loss"] for each in curve["training"]]
     means = [
         (place, sum(some) / len(some))
-        for place, begin in enumerate(range(0, len(steps), point_steps))
-        for some in [steps[begin : begin + point_steps]]
+        for place, begin in enumerate(range(0, len(steps), steps_per_point))
+        for some in [steps[begin : begin + steps_per_point]]
     ]
     picture = line_chart(
         points,

@@ -46,7 +46,7 @@ Codes = NDArray[np.intp]
 MOST_LABELS = 101
 """Most different labels; more are measurements, not labels. 0 to 100 is the longest scale."""
 FEWEST_TOGETHER = 10
-"""Fewest items with ratings from both of two raters, to compare the two raters."""
+"""Fewest items that two raters must both have rated, so that they are compared."""
 _ROUNDING = 1e-9
 
 
@@ -172,11 +172,11 @@ def kappa_kernel(a: Codes, b: Codes, weights: KappaWeights) -> Kernel:
 
         return quadratic
     labels = np.arange(max(a.max(), b.max()) + 1)[:, np.newaxis]
-    labels_a, labels_b, differ = (each.astype(np.float64) for each in (a == labels, b == labels, a != b))
+    one_hot_a, one_hot_b, differ = (each.astype(np.float64) for each in (a == labels, b == labels, a != b))
 
     def plain(drawn: Weights) -> Vector:
         n = drawn.sum(axis=0)
-        counts_a, counts_b = labels_a @ drawn, labels_b @ drawn
+        counts_a, counts_b = one_hot_a @ drawn, one_hot_b @ drawn
         varies = (counts_a.max(axis=0) < n) & (counts_b.max(axis=0) < n)
         return _share(n * (differ @ drawn), n**2 - np.einsum("kr,kr->r", counts_a, counts_b), varies)
 
@@ -212,9 +212,9 @@ def as_table(raters: Sequence[Column]) -> Weights:
 def krippendorff_alpha(raters: Sequence[Column], level: Level, resampling: Resampling = USUAL) -> Statistic:
     """Krippendorff's alpha of the raters' values, at most 1. Each rater has one column; a missing rating is None.
 
-    The level treats values as names (``nominal``), ranks (``ordinal``) or numbers (``interval``). ``n`` is the number
-    of items with two ratings or more. Alpha is undefined if all ratings are the same. Raises InputError where the
-    columns do not match.
+    ``level`` says whether values are names (``nominal``), ranks (``ordinal``) or numbers (``interval``). ``n`` is the
+    number of items with two ratings or more. Alpha is undefined if all ratings are the same. Raises InputError where
+    the columns do not match.
     """
     table = as_table(raters)
     keep = np.count_nonzero(~np.isnan(table), axis=1) > 1
@@ -297,7 +297,8 @@ def fleiss_kappa(raters: Sequence[Column], resampling: Resampling = USUAL) -> St
 
 
 def others_mean(raters: Sequence[Column], place: int) -> list[float | None]:
-    """Return the other raters' mean for each item that this rater rated; None where this one or all others did not."""
+    """Return the other raters' mean for each item that this rater rated; None if this rater, or everybody else, gave no
+    rating."""
     table = as_table(raters)
     other_ratings = np.delete(table, place, axis=1)
     rated = ~np.isnan(other_ratings)

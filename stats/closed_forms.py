@@ -163,7 +163,7 @@ def _tested(found: Influenced, groups: Groups, level: float) -> TestedSpearman:
         return TestedSpearman(Statistic(found.value, found.n, reason=reason), None)
     room = 1 - found.value**2
     if room < _ROUNDING or error < _ROUNDING:
-        # an upper limit: the chance that one order falls out, of all orders
+        # an upper limit: the chance of this one order among all orders
         by_chance = 1 / math.comb(units, min(found.minority, units // 2))
         return TestedSpearman(Statistic(found.value, found.n, reason=PERFECT), by_chance if found.value < 0 else 1.0)
     normal, centre, error = NormalDist(), math.atanh(found.value), error / room

@@ -126,7 +126,7 @@ def _kendall(a: Vector, b: Vector) -> Kernel:
         return pairs
 
     def kernel(weights: Weights) -> Vector:
-        # all counts of pairs are doubled, and include each item with itself
+        # total and tied pairs are counted twice, and each item with itself is counted in
         total = weights.sum(axis=0) ** 2
         tied_a, tied_b, tied_both = (tied_pairs(ties, weights) for ties in (ties_a, ties_b, ties_both))
         untied = (total - tied_a - tied_b + tied_both) / 2
@@ -164,7 +164,10 @@ def _rounds(values: NDArray[np.intp]) -> list[_Round]:
 
 
 def _discordant(rounds: Sequence[_Round], weights: Weights) -> Vector:
-    """Weighted number of pairs whose earlier value is larger. ``weights``, shape (n, resamples), are in item order."""
+    """Weighted number of pairs whose earlier value is larger.
+
+    ``weights``, shape (n, resamples), are in the order of the values that :func:`_rounds` was given.
+    """
     pairs = np.zeros(weights.shape[1])
     for bit_round in rounds:
         up_to = np.zeros((len(bit_round.larger) + 1, weights.shape[1]))
@@ -197,7 +200,7 @@ def _standardised(values: Vector) -> Vector:
 
 
 def _settled(variance: Vector, values: Vector, weights: Weights) -> Vector:
-    """Set a variance that is only rounding error to exactly 0. It is, if the values with weight do not vary."""
+    """Set a variance to exactly 0 if it is only rounding error, which means that the values with weight do not vary."""
     for column in np.flatnonzero(variance < 1e-9 * weights.sum(axis=0)):
         if np.ptp(values[weights[:, column] > 0]) == 0.0:
             variance[column] = 0.0

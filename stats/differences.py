@@ -132,9 +132,9 @@ def label_difference(
     """Difference of two versions' agreement with the same pass/fail labels (1, 0, or None where there is none).
 
     Agreement is the area under the curve, or Cohen's kappa at each version's best threshold, so a version's leniency
-    does not matter. A version with constant scores has the lowest agreement. The swap test exchanges the versions'
-    ranks example by example, or document by document, and chooses thresholds anew. Raises InputError where the columns
-    do not match.
+    does not matter. A version with constant scores has an area of 0.5, or a kappa of 0. The swap test exchanges the
+    versions' ranks example by example, or document by document, and chooses thresholds anew. Raises InputError where
+    the columns do not match.
     """
     (left, right, passed), keep = complete(a, b, labels)
     n = len(passed)

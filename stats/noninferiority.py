@@ -23,7 +23,7 @@ from .resampling import MINIMUM_ITEMS, Vector, complete, group_codes
 
 @cache
 def _distributions() -> Any:
-    """Import the distributions of SciPy."""
+    """Import and return the distributions of SciPy."""
     # not at the top of the file: the import takes a second, which ``--help`` can do without
     from scipy import stats
 

@@ -67,20 +67,20 @@ def pass_fail_figures(
     """
     (known, wanted), keep = complete(scores, labels)
     check_labels(wanted)
-    passed = passes(known, threshold)
+    judge_passed = passes(known, threshold)
     within = resampling.only(keep)
-    right = (passed == (wanted == 1)).astype(float)
+    right = (judge_passed == (wanted == 1)).astype(float)
 
     def share_of(side: NDArray[np.bool_], label: str) -> Statistic:
         share = rate(right[side], within.only(side))
         return share if share.n else replace(share, reason=f"people {label} none of the examples")
 
-    counts = [int(np.sum((passed == judge) & (wanted == people))) for judge, people in _CELLS]
+    counts = [int(np.sum((judge_passed == judge) & (wanted == people))) for judge, people in _CELLS]
     return PassFailFigures(
         accuracy=rate(right, within),
         true_positive_rate=share_of(wanted == 1, "passed"),
         true_negative_rate=share_of(wanted == 0, "failed"),
-        kappa=cohen_kappa(passed.astype(float), wanted, within),
+        kappa=cohen_kappa(judge_passed.astype(float), wanted, within),
         auc=area_under_curve(known, wanted, within),
         confusion=(counts[0], counts[1], counts[2], counts[3]),
     )
@@ -167,9 +167,9 @@ def auc_kernel(scores: Vector, labels: Vector) -> Kernel:
 
     def kernel(weights: Weights) -> Vector:
         passed_share = ties.shares(weights * passed)
-        share = ties.shares(weights * (1 - passed))
-        failed = np.cumsum(share, axis=0)
-        failed_below = failed - share / 2
+        failed_share = ties.shares(weights * (1 - passed))
+        failed = np.cumsum(failed_share, axis=0)
+        failed_below = failed - failed_share / 2
         pairs = passed_share.sum(axis=0) * failed[-1]
         area = np.full(weights.shape[1], np.nan)
         defined = pairs > 0

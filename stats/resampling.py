@@ -174,7 +174,7 @@ def average_ranks(values: Vector) -> Vector:
 
 
 def constant_reason(values: Vector, name: str) -> str | None:
-    """Return a reason that a column is constant, with its value; None if the column varies."""
+    """Say in words that a column is constant, and at which value; None if the column varies, or is empty."""
     if len(values) == 0 or np.ptp(tied(values)) > 0:
         return None
     return f"the {name} are constant (all {float(values[0]):.6g})"

@@ -66,7 +66,8 @@ class ScriptedModel:
 
 
 def as_answer(reply: str | float | Answer, request: Request) -> Answer:
-    """Turn a reply into an answer. Its tokens are a quarter of the characters."""
+    """Turn a reply into an answer; an :class:`Answer` stays as it is. The count of a text's tokens is a quarter of its
+    characters."""
     if isinstance(reply, Answer):
         return reply
     prompt_tokens = sum(len(content) for _, content in request.messages) // 4

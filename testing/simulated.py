@@ -111,7 +111,8 @@ class SimulatedWorld:
     questions about one thing."""
 
     def __post_init__(self) -> None:
-        """Check the parameters. Raises ValueError for a value out of range, e.g. too many kinds of faults."""
+        """Check the parameters. Raises ValueError if ``kinds``, ``misguided``, ``blind``, ``punished`` or
+        ``shared_noise`` is out of range."""
         if not 1 <= self.kinds <= max(len(topic.of(faults=True)) for topic in TOPICS):
             raise ValueError(f"kinds must be from 1 to 3; they are {self.kinds}")
         if not 0 <= self.misguided <= self.blind:

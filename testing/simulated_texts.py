@@ -95,7 +95,7 @@ LENIENCY = "is imperfect in some respect"
 TRUISMS = {True: "is not right in what was asked", False: "is right in what was asked"}
 """Rules without content: True for a rule that orders no, False for yes."""
 TAILS = ("", ", wherever it stands", ", whatever the rest of it is like")
-"""Endings of a rule without a meaning."""
+"""Endings of a rule that do not change its meaning."""
 
 KINDS = tuple(kind for topic in TOPICS for kind in topic.kinds)
 """All kinds of faults and of harmless things."""

@@ -44,7 +44,7 @@ GRADES = (
     "answers yes, though one small part of it speaks for no.",
     "must answer yes, without any doubt.",
 )
-"""The meaning of each grade, from worst to best: how a reader of the output answers the question."""
+"""The meaning of each grade, from no to yes: how a reader of the output answers the question."""
 CHOSEN = {2: (0, 4), 3: (0, 2, 4), 4: (0, 1, 3, 4), 5: (0, 1, 2, 3, 4)}  # number of grades: places in GRADES
 APART = 0.1  # least lead in the judge's P(yes) of the output that is meant to be better
 SHORTEST = 1 / 3  # least length as a share of the shown output: a shorter text is an answer to the question, no output
@@ -70,7 +70,7 @@ class Contrasts:
 
 @dataclass(frozen=True)
 class ContrastWriter:
-    """A model that rewrites outputs so that they pass a question by degrees: one call an output, in plain text."""
+    """A model that rewrites outputs so that they answer a question by degrees: one call an output, in plain text."""
 
     gateway: Gateway
     model: Model
@@ -207,8 +207,8 @@ def _ordered(
 def _not_there(
     cases: Sequence[ContrastCase], written: Sequence[Sequence[str | None]], examples: Sequence[Example]
 ) -> tuple[list[list[Example]], int]:
-    """Return the new outputs of each case as examples, worst first; and how many outputs already existed for their
-    input."""
+    """Return the new outputs of each case as examples, from no to yes; and how many outputs already existed for
+    their input."""
     known_keys = {(each.input, each.context, _wording(each.output or "")) for each in examples}
     kept, repeated = [], 0
     for number, (case, texts) in enumerate(zip(cases, written, strict=True)):

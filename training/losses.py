@@ -74,7 +74,7 @@ def item_losses(
 ) -> dict[str, Any]:
     """Return the losses of an item by name, as torch numbers.
 
-    A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, for the score token alone; P counts all tokens that the
+    A wanted score has cross-entropy -Σ t(k) log P(k) (eq. 3, for the score token alone; P is among all tokens that the
     network could say) and squared error (y - ŷ)² (eq. 4). A preference has -log sigmoid(S₁ - S₂) with the better output
     first (eq. 5); S is the sum of the questions' weighted ŷ. A tie has the squared difference of the mean ŷ. A
     rationale has the mean of -log P over its own tokens (eq. 3); ``written`` has the mean of log P, by text."""

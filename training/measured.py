@@ -76,7 +76,8 @@ class ScorerReader:
         return [self._known[text] for text in texts]
 
     def side(self, side: Sequence[Probe], file: ScorerFile) -> float:
-        """Return the score of an output, in [0, 1]: the weighted mean of its questions' calibrated P(yes)."""
+        """Return the score of an output, in [0, 1]: the weighted mean of its questions' calibrated P(yes), or of
+        1 - P(yes) for a question about a fault."""
         said = [file.calibrated(p) for p in self.raw([each.text for each in side])]
         worth = [1.0 - p if each.is_fault else p for p, each in zip(said, side, strict=True)]
         return sum(each.weight * p for each, p in zip(side, worth, strict=True)) / sum(each.weight for each in side)

@@ -84,7 +84,7 @@ class NewWording(BaseModel):
 
 
 def asked_questions(run: Path) -> list[AskedQuestion]:
-    """Read the questions that people worded for a run, by number. Raises InputError if a file is damaged."""
+    """Read the questions that people worded for a run, in order of number. Raises InputError if a file is damaged."""
     files = sorted((run / ASKED_FOLDER).glob("[0-9]*-question.jsonl"), key=lambda file: int(file.name.split("-")[0]))
     return [validate_row(AskedQuestion, row, str(file)) for file in files for _, row in read_rows(file)]
 

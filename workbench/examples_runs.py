@@ -54,7 +54,7 @@ class RunExamples:
 
     def __init__(self, by: str, folder: Callable[[str], Path], bench: Callable[[str, str], JudgeBench]) -> None:
         """``by`` is the person's name. ``folder`` returns a run's directory by the run's name; ``bench`` returns the
-        judge in a file of that directory, by the names of run and file."""
+        bench of the judge in a file of that directory, by the names of run and file."""
         self._by, self._folder, self._bench, self._lock = by, folder, bench, RLock()
         self._tables: dict[Path, ExamplesTable] = {}
         self._columns: dict[tuple[Path, str, str], tuple[JudgeBench, JudgeColumns]] = {}

@@ -1,8 +1,8 @@
 """The examples of a run, or of a labelled file, for the page Examples: filters, rows, and one example in full.
 
-Raters are blind to each other. A rater sees another rater's answers on an output, and filters count these answers, only
-after labelling the output. A judge's verdicts on test examples are never shown, because the run took the only look at
-them. Verdicts on validation are shown once a look at validation was counted.
+Raters are blind to each other. The answers that another rater gives on this page are shown, and counted by a filter,
+only after one's own label of the output. A judge's verdicts on test examples are never shown, because the run took the
+only look at them. Verdicts on validation are shown once a look at validation was counted.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class FoundRuns:
 
 
 def run_folders(root: Path) -> Iterator[Path]:
-    """List the directories of runs, and of judges without a run, under a directory, itself included."""
+    """Yield the directories of runs, and of judges without a run, under a directory, itself included."""
     return (here for here, names, is_run in shown_folders(root) if is_run or JUDGE_FILE in names)
 
 

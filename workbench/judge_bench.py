@@ -82,7 +82,7 @@ class BenchPart:
     reason: str | None = None
     """Why there are no scores by people; None if there are some."""
     targets: Targets | None = None
-    """People's scores by dimension; None if ``reason`` says why there are none."""
+    """People's scores by dimension; None if there are no verdicts, or if the scores cannot be read (see ``reason``)."""
     asked_worth: Cells | None = None
     """Worth of the answers to the questions that a person worded; shape (examples, asked)."""
 

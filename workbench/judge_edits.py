@@ -47,7 +47,9 @@ def edited_judge(
 
     ``asked`` are questions that a person worded; those that are on join the judge. The edited judge has no figures,
     no decision and no thresholds between steps, because these belong to the judge before the edit. Raises InputError
-    if the table has other questions than the judge, no question is left, or the judge does not allow an edit.
+    if the table has other questions than the judge, no question with a weight is left, or no question of the
+    threshold's dimensions is left. Also if a question of a calibrated judge is turned round, or the weight of a
+    question with weights by section is changed.
     """
     known = {each.id: each for each in judge.checklist.questions}
     asked_by_id = {each.question.id: each for each in asked}
@@ -126,7 +128,7 @@ def _said_of(known: Mapping[str, Question], rows: Mapping[str, EditedQuestion]) 
 
 
 def _order(checklist: Checklist, edit: JudgeEdit) -> list[str]:
-    """Say whether the order of the questions changed."""
+    """Return the change of the questions' order in words; empty if the order is the same."""
     # The kinds of criteria stay apart, so only the order within each kind counts.
     on = [each.id for each in edit.questions if each.on]
     for kind in (checklist.asked, checklist.checks, checklist.measures):

@@ -108,7 +108,7 @@ class MeasuredGain:
         return None
 
     def measure(self, scores: Scores, examples: Sequence[Example]) -> dict[str, Any]:
-        """Return nothing: there are no figures for one judge alone."""
+        """Return an empty dict: there are no figures for one judge alone."""
         return {}
 
     def difference(self, before: Scores, after: Scores, examples: Sequence[Example]) -> Difference:

@@ -129,7 +129,7 @@ class Workbench:
         return self._runs.folder(run)
 
     def bench(self, run: str, file: str) -> JudgeBench:
-        """Return a run's judge, with labels only from the run's data. Raises InputError if there is no such judge."""
+        """Return the bench of a run's judge, with labels only from the run's data. InputError if there is none."""
         return self.judge_of(run, file, labelled=False)[0]
 
     def judge(self, run: str, file: str) -> dict[str, Any]:

@@ -133,7 +133,8 @@ def requirements_signature() -> Any:
 
 
 def questions_signature() -> Any:
-    """Make the signature of step 2 of :class:`~askance.agents.question_writer.QuestionWriter`: to questions."""
+    """Make the signature of step 2 of :class:`~askance.agents.question_writer.QuestionWriter`: from a requirement to
+    its questions."""
     dimension = ", and with the dimension of quality that it belongs to, one of the given ones where there are some"
     return signature(
         "WriteQuestions",

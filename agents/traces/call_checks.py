@@ -123,7 +123,8 @@ class SharedArguments(NamedTuple):
 
     equal: int
     of: int
-    """Number of arguments on either side; a call without arguments counts as one argument."""
+    """Number of arguments that either side has; an argument that both have counts once, and so does a call without
+    arguments."""
     different: tuple[str, ...]
     """Differing arguments, in words."""
 

@@ -155,7 +155,7 @@ class ReplayTurn:
     """A recorded turn during its replay."""
 
     def __init__(self, first: Request, identity: str, example: Example) -> None:
-        """``first`` is the request without tools; ``example`` comes from :func:`with_record`."""
+        """``first`` is the request without tools, ``identity`` the model's; ``example`` is from :func:`with_record`."""
         self._first, self._identity = first, identity
         self._parameters = replace(first.parameters, tools=tools_of(example))
         recorded = told(example.metadata[RECORDED])

@@ -193,11 +193,11 @@ def make_server(allowed: Allowance) -> MCPServer:
         if not buy:
             ready = job({})
             found = estimate_run(ready)
-            call_limit = found.most(ready.options.max_iterations)
+            upper_limit = found.most(ready.options.max_iterations)
             return {
                 "estimate": asdict(found.fixed),
                 **typical_record(found.typical),
-                "calls_at_most": call_limit,
+                "calls_at_most": upper_limit,
                 "bought": 0,
             }
         place = allowed.run(run)
@@ -226,8 +226,8 @@ def make_server(allowed: Allowance) -> MCPServer:
         """
         options = allowed.of(WriterOptions)
         if not buy:
-            call_limit = WriterOptions.model_validate(options).max_requirements
-            return {"calls_at_most": 1 + call_limit * (1 + MOST_PARTS), "bought": 0}
+            upper_limit = WriterOptions.model_validate(options).max_requirements
+            return {"calls_at_most": 1 + upper_limit * (1 + MOST_PARTS), "bought": 0}
         with allowed.buying() as (caps, spent):
             found = write_questions(task, model=model, dimensions=dimensions or (), watcher=spent, **options | caps)
         return {"checklist": found.model_dump(mode="json"), "bought": spent.calls}

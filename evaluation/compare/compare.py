@@ -82,7 +82,7 @@ def compare(
 
     Args:
         data: JSONL or CSV file, or rows.
-        model: ``provider/model``, or an object that can be asked; every judge takes part with each of several.
+        model: ``provider/model``, or an object that can be asked. With several, every judge takes part with each.
         judges: Names from :data:`~askance.evaluation.compare.judges.KNOWN`; the first one, with the first model and
             the first prompt, is what the others are compared with.
         checklist: For the judges that ask its questions; its task is told to the others.
@@ -145,14 +145,14 @@ def prepare(
     entrants = line_up(names, models_of(model), prompts, panel)
     pool = None if candidates is None else load_checklist(candidates)
     layout = layout_of(prompts[0].prompt, examples)
-    judge_prompt = None
+    own_judge_prompt = None
     if "own" in names:
         if (asked := settings.own_prompt) is None:
             raise InputError("The judge 'own' is asked in your own words: give its prompt with --own-prompt judge.md.")
         if settings.reads is None:
             settings = settings.model_copy(update={"reads": found_reads(asked)})
-        judge_prompt = load_prompt(asked, replace(binding_of(examples, settings), asks=False))
-    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings, judge_prompt)
+        own_judge_prompt = load_prompt(asked, replace(binding_of(examples, settings), asks=False))
+    return ComparisonJob(examples, entrants, questions, pool, layout, task, words, targets, settings, own_judge_prompt)
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class _Built:
 
 
 def _dimensions(examples: Sequence[Example], checklist: Checklist | None, wanted: Sequence[str]) -> list[str]:
-    """Return the dimensions to compare on: those asked for, else those that people rated and the checklist has."""
+    """Return the dimensions to compare on: those asked for, else those that people rated and the checklist scores."""
     rated = human_dimensions(examples, checklist)
     if wanted:
         for each in wanted:

@@ -121,7 +121,7 @@ class JudgeRow:
 
 @dataclass(frozen=True)
 class AgainstFirst:
-    """How much better than the first judge a judge ranks the examples, on one dimension."""
+    """How much better a judge ranks the examples than the first judge does, on one dimension."""
 
     judge: str
     dimension: str
@@ -435,7 +435,8 @@ def _own(data: Mapping[str, Any], judge: str, dimension: str) -> Figure:
 
 
 def _dearer(data: Mapping[str, Any], names: Sequence[str], first: Mapping[str, Any]) -> str:
-    """Return a reservation about the better judges: they take at least 10 % more tokens. Empty if they do not."""
+    """Return a reservation about the better judges: they take at least 10 % more tokens. Empty if they do not, or if
+    costs are unknown."""
     rows = [first, *(row for row in data["judges"] if row["judge"] in names)]
     cost, *others = (row["cost"]["amortised_tokens"] for row in rows)
     if not cost or not all(is_costed(row["coverage"]) for row in rows):

@@ -175,8 +175,8 @@ def all_candidates(setup: Setup) -> Questionnaire:
 def auto_rubric(setup: Setup) -> Questionnaire:
     """``auto_rubric``: candidates from pairs, taken by how much each raises the coding rate of their embeddings.
 
-    The choice ends if no other candidate raises the rate (Auto-Rubric, Xie et al. 2025). What people preferred plays no
-    part in the choice, and all questions count the same.
+    The choice ends if no other candidate raises the rate by :data:`LEAST_GAIN` (Auto-Rubric, Xie et al. 2025). What
+    people preferred plays no part in the choice, and all questions count the same.
     """
     pool = candidate_pool(setup, "auto_rubric")
     asked = [each for each in pool.asked if each.weight > 0]
@@ -293,7 +293,7 @@ JUDGES: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
 KNOWN: Mapping[str, Callable[[Setup], Judge]] = MappingProxyType(
     {**JUDGES, OWN: own, MeasuresAlone.name: MeasuresAlone}
 )
-"""All judges by name: also ``own``, with a prompt of its own, and ``measures``, which needs people's scores alone."""
+"""All judges by name: also ``own``, with a prompt of its own, and ``measures``, which asks no model."""
 
 POOLED = ("random_k", "all_candidates", "auto_rubric")
 """Judges that ask the candidate questions."""

@@ -270,7 +270,7 @@ class Entrant:
     """One judge of the table."""
 
     label: str
-    """Names of the judge, then of its model and its prompt if several take part; unique."""
+    """Name of the judge, with its model and its prompt if several of these take part; unique."""
     judge: str
     """A name in :data:`~askance.evaluation.compare.judges.KNOWN`."""
     model: str | Model

@@ -1,6 +1,7 @@
 """Judges that ask the evaluator questions, and score a dimension by the answers: yes or no, or a number.
 
-The judge says the number at once or after thinking. Or it is the expected number, if there are log-probabilities.
+The judge says the number at once or after thinking. Or the number is the expected one: from log-probabilities, or from
+samples if there are none.
 """
 
 from __future__ import annotations
@@ -143,14 +144,16 @@ def own_words(setup: Setup) -> Questionnaire:
 
 
 def needed_checklist(setup: Setup, judge: str) -> Checklist:
-    """Return the checklist's questions on the compared dimensions. Raises InputError if a dimension has none."""
+    """Return the checklist's questions on the compared dimensions. Raises InputError if there is no checklist, or a
+    dimension has no question."""
     if setup.checklist is None:
         raise InputError(f"The judge '{judge}' asks a checklist's questions: name one with --checklist.")
     return covering(setup.checklist, setup, judge)
 
 
 def candidate_pool(setup: Setup, judge: str) -> Checklist:
-    """Return the candidate questions on the compared dimensions. Raises InputError if a dimension has none."""
+    """Return the candidate questions on the compared dimensions. Raises InputError if there are no candidates, or a
+    dimension has none."""
     pool = setup.candidates or setup.checklist
     if pool is None:
         raise InputError(f"The judge '{judge}' needs candidate questions: name them with --candidates or --checklist.")
@@ -311,7 +314,7 @@ class ExpectedNumbers(NothingToPrepare):
         try:
             return await self._expected().rate(examples)
         except ModelError:
-            if not self._without:  # missing log-probabilities are not the cause
+            if not self._without:  # the error has another cause than missing log-probabilities
                 raise
         return await self._said().rate(examples)
 

@@ -95,7 +95,7 @@ class RunDifference(Shown):
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the difference as JSON."""
+        """Return the difference for ``--json``."""
         return fields_dict(self)
 
     def _view(self) -> View:
@@ -183,7 +183,7 @@ def run_difference(before: str | Path, after: str | Path | None = None, *, by: s
 
 
 def side_of_run(run: RunDirectory, *, accepted: bool) -> Side:
-    """Return a run's start, or what it ``accepted``. Raises InputError if it is not finished, or a file is damaged."""
+    """Return a run's start, or what it accepted. Raises InputError if the run is not finished, or a file is damaged."""
     config = run.read_config()["config"]
     result = run.read_result()
     examples, checklist, _ = run.read_inputs()

@@ -122,8 +122,8 @@ async def _share_kept(
 Columns = Mapping[str, Sequence[Sequence[float]]]
 """Scores by dimension: one column per repeat, on the common examples."""
 SWAPS = 4
-"""Least number of swaps for each comparison, over the corrected level. So the smallest p-value is half of this level,
-however many judges and dimensions there are."""
+"""Each comparison gets at least this number of swaps, divided by the corrected level. So the smallest p-value is half
+of that level, however many judges and dimensions there are."""
 
 
 @dataclass(frozen=True)

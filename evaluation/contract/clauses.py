@@ -251,13 +251,15 @@ def _form_rules(clause: str) -> Iterator[_Read]:
     if (found := _SECTIONS.search(clause)) and not re.search(rf"\b{NOT}\b", clause[: found.start()], re.IGNORECASE):
         names = [quoted_words(each).lstrip("# ") for each in QUOTED.finditer(clause, found.end())]
         lines = [rf"^\W*{re.escape(each)}\W*$" for each in names]
-        headings = r"[\s\S]*?".join(lines) if "order" in clause else "".join(rf"(?=[\s\S]*{each})" for each in lines)
+        headings_pattern = (
+            r"[\s\S]*?".join(lines) if "order" in clause else "".join(rf"(?=[\s\S]*{each})" for each in lines)
+        )
         if len(names) > 1:
             text = f"Does the output have the headings {', '.join(names)}?"
             yield _Read(
                 "sections",
                 "matches",
-                rf"(?m)\A[\s\S]*?{headings}" if "order" in clause else rf"(?m)\A{headings}",
+                rf"(?m)\A[\s\S]*?{headings_pattern}" if "order" in clause else rf"(?m)\A{headings_pattern}",
                 clause[found.start() :],
                 text=text,
             )

@@ -203,7 +203,7 @@ def _line(inner: str, clause: str) -> FormLine | None:
 
 
 def _holds(clause: str) -> str:
-    """Return a clause's words for what a line holds: from ``The second line is one sentence in bold`` one sentence."""
+    """Return a clause's words for what a line holds: ``one sentence`` for ``The last line is one sentence in bold``."""
     said = re.sub(r"^.*?\b(?:line|zeile)\b\s*(?:is|must be|should be|ist)?:?\s*", "", clause, flags=re.IGNORECASE)
     said = re.sub(r"\([^)]*\)", " ", said)
     said = re.sub(r"\b(?:all )?in bold(?: type| text)?\b", " ", said, flags=re.IGNORECASE)

@@ -92,7 +92,8 @@ def _of_texts(texts: Sequence[str]) -> list[ComputedCheck]:
 
 
 def never_rules(outputs: Sequence[str]) -> list[ComputedCheck]:
-    """Return the rules on traits that 95 % of outputs lack; most mean nothing: no prompt names all it does not want."""
+    """Return the rules on traits that at least 95 % of the outputs lack. Most of these mean nothing, because no prompt
+    names all that it does not want."""
     texts = [reply for text in outputs if (reply := reply_text(text)).strip()]
     found = [supported(trait.check(wanted=False), texts) for trait in TRAITS] if len(texts) >= FEWEST else []
     return [each for each in found if (each.support or 0) >= SUPPORT]
@@ -206,7 +207,10 @@ def _of_calls(outputs: Sequence[str]) -> list[ComputedCheck]:
 
 
 def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mapping[str, int]]) -> list[ComputedCheck]:
-    """Return rules on tools that are called one before the other in 95 % of the outputs that call both."""
+    """Return rules on tools that are called one before the other in at least 95 % of the outputs that call both.
+
+    Pairs that fewer than five outputs call are left out, and so are rules that follow from two others.
+    """
     positions = {
         (a, b): [(firsts[a], firsts[b]) for firsts in places if a in firsts and b in firsts]
         for a, b in permutations(names, 2)
@@ -218,12 +222,12 @@ def _orders(names: Sequence[str], outputs: Sequence[str], places: Sequence[Mappi
     }
     found = []
     for a, b in (pair for pair in positions if pair in fixed):
-        callers = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
+        common_places = [place for place, firsts in enumerate(places) if a in firsts and b in firsts]
         between = [name for name in names if (a, name) in fixed and (name, b) in fixed]
-        if any(all(name in places[place] for place in callers) for name in between):
+        if any(all(name in places[place] for place in common_places) for name in between):
             continue  # follows from two others
-        theirs = [outputs[place] for place in callers]
-        found.append(rule(f"{a}_before_{b}", "order", f"{a} before {b}", theirs))
+        common_outputs = [outputs[place] for place in common_places]
+        found.append(rule(f"{a}_before_{b}", "order", f"{a} before {b}", common_outputs))
     return found
 
 

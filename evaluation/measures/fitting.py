@@ -319,12 +319,12 @@ def usual_measures(examples: Sequence[Example], take: Take, *, embeds: bool) -> 
 def measure_named(name: str) -> ComputedMeasure:
     """Return a measure by its name, which also gives its id, without a curve. Raises InputError if there is none."""
     try:
-        kind, reference = parse_measure(name)
+        kind, compared_text = parse_measure(name)
     except ValueError as error:
         raise InputError(
             f"--measure {name}: {str(error).removeprefix('field ').removeprefix(repr('measure') + ': ')}"
         ) from None
-    id = kind.rpartition(":")[2] if reference is None else f"{kind}-{reference}"
+    id = kind.rpartition(":")[2] if compared_text is None else f"{kind}-{compared_text}"
     return ComputedMeasure.model_validate({"id": id, "measure": name, "range": (0.0, 1.0)})
 
 

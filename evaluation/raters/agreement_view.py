@@ -167,7 +167,7 @@ def ceiling_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def labels_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence per dimension with labels: how far two people agree, beside a judge's agreement with them."""
+    """Yield one sentence per dimension with labels: how far two people agree, to compare a judge with."""
     for name, row in found.items():
         pairs = (
             [each for each in row["pairs"] if each["agreed"]["value"] is not None] if row["kind"] == "labels" else []

@@ -74,7 +74,7 @@ def _are_labels(columns: Ratings) -> bool:
 
 
 def _beside(said: Column, rater: str, columns: Ratings, resampling: Resampling) -> dict[str, Any]:
-    """Return the judge's correlation with a rater, the other raters' mean one, and the difference on the same outputs.
+    """Return a rater's correlation with the judge, its mean correlation with other raters, and their difference.
 
     An output counts if the judge, this rater and another one rated it.
     """

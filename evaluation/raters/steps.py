@@ -1,5 +1,5 @@
-"""People's ordinal labels: their steps, and a judge's thresholds between them. A score from a threshold on reaches the
-upper step.
+"""People's ordinal labels: their steps, and a judge's thresholds between them. A score that reaches a threshold is
+on the step above it.
 
 A threshold between two steps is fitted like the threshold of pass and fail
 (:func:`~askance.stats.pass_fail.fit_threshold`): the label is whether people's rating is nearer to the upper step, or

@@ -295,13 +295,13 @@ def weights_table(
     a row is about the held-out pairs of all halves. Raises InputError for an unknown learner, and for too few pairs to
     hold out half of them.
     """
-    differences = prefs.differences()
-    halves = [each for number in range(splits) for each in single_split(differences.groups, 0.5, seed + number)]
-    tested = np.concatenate([half.test[~differences.is_tie[half.test]] for half in halves])
+    pairs = prefs.differences()
+    halves = [each for number in range(splits) for each in single_split(pairs.groups, 0.5, seed + number)]
+    tested = np.concatenate([half.test[~pairs.is_tie[half.test]] for half in halves])
     groups = [prefs.groups[row] for row in tested]
     sections = [prefs.sections[row] or "all" for row in tested]
-    single = margins_to_credits(differences.differences[tested, prefs.tests.index(first_test)])
-    uniform = try_learner(find_learner("uniform"), differences, halves, pooling="none", seed=seed).credits
+    single = margins_to_credits(pairs.differences[tested, prefs.tests.index(first_test)])
+    uniform = try_learner(find_learner("uniform"), pairs, halves, pooling="none", seed=seed).credits
     assert uniform is not None, "equal weights need no pairs"
     rows = [
         _row(f"single test ({first_test})", single, sections, groups, seed),
@@ -309,7 +309,7 @@ def weights_table(
     ]
     parts = len(set(prefs.sections))
     for name in learners:
-        whole = try_learner(find_learner(name), differences, halves, pooling="none", seed=seed)
+        whole = try_learner(find_learner(name), pairs, halves, pooling="none", seed=seed)
         rows.append(_learned(f"learned weights, {name}", whole, sections, groups, seed))
         if parts > 1:
             rows += _by_section(prefs, name, halves, sections, groups, seed)

@@ -3,10 +3,10 @@
     python -m askance.experiments.reproduce.lmunit_rationales --folder DIR -o rationales.json
 
 The data are made up: orders of three to five goods, and answers that confirm them. Half of the answers leave one thing
-out; half have one thing that was not ordered. The question is whether everything is confirmed. A clerk without mistakes
-answers it, with a reason that lists for each thing whether it is there. One scorer learns from the clerk's answers,
-another also from the reasons. The second scorer answers at once, or after its own rationale, before and after DPO on
-its own sampled rationales (about two hours on one core).
+out. By a second draw, half of the answers add one thing that was not ordered. The question is whether everything is
+confirmed. A clerk without mistakes answers it, with a reason that lists for each thing whether it is there. One scorer
+learns from the clerk's answers, another also from the reasons. The second scorer answers at once, or after its own
+rationale, before and after DPO on its own sampled rationales (about two hours on one core).
 """
 
 from __future__ import annotations

@@ -266,10 +266,10 @@ def _beside_people(
     ]
     if ours is None:
         return {"rows": rows}
-    people, mine = (_column(each, columns[0], examples, names) for each in (wanted, said[ours]))
+    people_scores, mine = (_column(each, columns[0], examples, names) for each in (wanted, said[ours]))
     gains = {
         other: difference_dict(
-            paired_difference(_column(said[other], columns[0], examples, names), mine, people, resampling)
+            paired_difference(_column(said[other], columns[0], examples, names), mine, people_scores, resampling)
         )
         for other in said
         if other != ours
@@ -285,13 +285,13 @@ def _kept(
 ) -> dict[str, Any]:
     """Return each scorer's Spearman with people divided by the teacher's, and its correlations with the teacher."""
     resampling, whole = by_document(examples), WHOLE if len(names) > 1 else names[0]
-    people, teacher_scores = (
+    people_scores, teacher_scores = (
         np.array(_column(scores, whole, examples, names)) for scores in (_wanted(examples, names), said[THE_TEACHER])
     )
     by_scorer = {}
     for name in arms:
         scorer_scores = np.array(_column(said[name], whole, examples, names))
-        kernels = [correlation_kernel("spearman", values, people) for values in (scorer_scores, teacher_scores)]
+        kernels = [correlation_kernel("spearman", values, people_scores) for values in (scorer_scores, teacher_scores)]
         share = ratio_of(*kernels)
         by_scorer[name] = {
             "share_of_spearman": statistic_dict(bootstrapped(share, np.ones(len(examples), bool), resampling)),

@@ -405,7 +405,7 @@ class OpenBatches:
         self._gather(waiting)
 
     def _fail(self, batch: OpenBatch, error: Exception) -> None:
-        """Give an error to all waiting callers. The batch's record stays, so its answers are not lost."""
+        """Give an error to all waiting callers. This changes neither the batch's record nor its answers."""
         for waiting in batch.all_waiting:
             waiting.batch = None
             waiting.fail(error)

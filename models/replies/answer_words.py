@@ -215,15 +215,15 @@ def number_masses(logprobs: Sequence[TokenProbabilities], low: int, high: int) -
     masses = score_masses(alternatives, low, high)
     if high < 10 or masses[10 - low]:
         return masses
-    mass = masses[1 - low]
+    mass_of_one = masses[1 - low]
     if _DIGITS[token] == 1:
         after = logprobs[place + 1][1] if place + 1 < len(logprobs) else ()
         zero = sum(exp(logprob) for following, logprob in after if following[:1] == "0" and _DIGITS[following] == 0)
-        masses[10 - low], masses[1 - low] = mass * zero, mass * (1 - min(zero, 1.0))
-    elif mass > UNTOLD * sum(masses):
+        masses[10 - low], masses[1 - low] = mass_of_one * zero, mass_of_one * (1 - min(zero, 1.0))
+    elif mass_of_one > UNTOLD * sum(masses):
         raise ValueError(
-            f"1 was likely too ({mass / sum(masses):.0%}), and whether it would have become 10 cannot be told; take a "
-            "scale up to 9"
+            f"1 was likely too ({mass_of_one / sum(masses):.0%}), and whether it would have become 10 cannot be told; "
+            "take a scale up to 9"
         )
     return masses
 

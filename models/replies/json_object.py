@@ -22,8 +22,8 @@ def json_in(text: str) -> Any:
 def object_in(text: str, wanted: Collection[str], *, cut: bool = False) -> Any:
     """Return the JSON object in a reply (:func:`json_in`). It may be the only item of a list, or the only field of
     another object if it has one of the ``wanted`` fields. If the reply may be ``cut``, the members before the break are
-    returned. Nothing is made up; libraries that repair JSON read ``"answer": "no`` from "not sure". Raises ValueError
-    if there is no object."""
+    returned. Nothing is made up: a string that breaks off is left out, while libraries that repair JSON would read a
+    "not sure" that breaks off as "no". Raises ValueError if there is no JSON value, or more than one."""
     try:
         value = json_in(text)
     except ValueError:

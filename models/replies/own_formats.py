@@ -1,4 +1,4 @@
-"""Forms of replies for judges with a user's own prompt: given by the user, or found in the judge's prompt."""
+"""Forms of replies for judges in people's own words: given by the user, or found in the judge's prompt."""
 
 from __future__ import annotations
 

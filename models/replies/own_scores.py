@@ -1,4 +1,4 @@
-"""Scores of judges with a user's own prompt: how a score is read from a reply. Nothing is guessed.
+"""Scores of judges in people's own words: how a score is read from a reply. Nothing is guessed.
 
 An exported judge contains a copy of this file, so it imports only the standard library and :mod:`.json_object`.
 """
@@ -198,7 +198,8 @@ _OTHER = re.compile(r"[\"'`*_)\]>”’]*\s*(?:/|\||\bor\b|\band\b)", re.IGNOREC
 
 
 def path_parts(path: str) -> list[str | int]:
-    """Split a JSON path, ``$.verdict.scores[0]`` or ``verdict["overall score"]``, into its keys. Raises ValueError."""
+    """Split a JSON path, e.g. ``$.verdict.scores[0]`` or ``verdict["overall score"]``, into keys and places in lists.
+    Raises ValueError if it is no path, or begins or ends with a place."""
     tail, parts = path.strip().removeprefix("$").removeprefix("."), list[str | int]()
     step = re.compile(r"\.?([^.\[\]\"'$]+)|\[(\d+)\]|\[\"([^\"]+)\"\]|\['([^']+)'\]")
     while tail:
@@ -222,7 +223,7 @@ def _label_pattern(label: str) -> str:
 
 
 def _objects(text: str, key: str) -> Iterator[dict[str, Any]]:
-    """Find the JSON objects with a key in a reply: the whole reply, or objects between its sentences."""
+    """Find the JSON objects with a key in a reply: the whole reply, or objects within its text."""
     try:
         fields = object_in(text, [key], cut=True)
         if isinstance(fields, dict) and key in fields:

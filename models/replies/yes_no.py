@@ -73,8 +73,8 @@ class AnswerWords(NamedTuple):
     is no answer)."""
 
     def beside(self, word: str) -> Mapping[str, bool]:
-        """Return the words that count for P(yes) if ``word`` is said; other languages count only for an unknown
-        word."""
+        """Return the words that count for P(yes) if ``word`` is said. Words of other languages count only if ``word``
+        is none of :attr:`known`."""
         return self.known if word in self.known else {**self.known, **self.others}
 
 

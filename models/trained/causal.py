@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4  # texts that go through the network together; a training step's memory grows with their number
 WRITTEN_AT_ONCE = 16  # rationales that are written together
-HEAD = 4  # a text that is too long keeps this part (1/4) of the tokens from its beginning, the others from its end
+HEAD = 4  # of the tokens kept of a text that is too long, one in four is from its beginning, the others from its end
 SCALING = 2.0  # LoRA's alpha over its rank
 
 
@@ -82,7 +82,7 @@ class CausalNetwork:
         return [len(each) for each in self._encoded([asked_for_level(each, self._levels) for each in texts])]
 
     def levels(self, texts: Sequence[ScoredText]) -> Any:
-        """Return each level's log-probability among all tokens, (texts, levels); checkpointed in training."""
+        """Return each level's log-probability among all tokens, shape (texts, levels); checkpointed in training."""
         asked = self._encoded([asked_for_level(each, self._levels) for each in texts])
         encoded = [self._cut(tokens, self.longest) for tokens in asked]
         return self._read(encoded, lambda places: self._said(*self._padded([encoded[place] for place in places])))
@@ -111,8 +111,8 @@ class CausalNetwork:
         return self._generated([encoded], most, do_sample=True, temperature=1.0, num_return_sequences=count)
 
     def likelihood(self, written: Sequence[tuple[Sequence[Message], str]]) -> Any:
-        """Return each rationale's log-probability and tokens, end of turn included; (rationales, 2), on the
-        processor."""
+        """Return the log-probability and the number of tokens of each rationale, with the end of its turn; shape
+        (rationales, 2), on the processor."""
         prompts = self._encoded([asked for asked, _ in written])
         replies = self._tokenizer([text for _, text in written], add_special_tokens=False, verbose=False)["input_ids"]
         replies = [[*each[: self.longest // 2], *self._ends[:1]] for each in replies]
@@ -246,7 +246,8 @@ class CausalNetwork:
 
 
 def _turn_ends(tokenizer: Any) -> list[int]:
-    """Return the tokens that end the model's turn: the chat template's first token, then the end of a text."""
+    """Return the tokens that end the model's turn: the first token that the chat template puts after the model's text,
+    then the end of a text."""
     shown = tokenizer.apply_chat_template(
         [{"role": "user", "content": "no"}, {"role": "assistant", "content": "yes"}], tokenize=False
     )
@@ -276,7 +277,8 @@ def _peft() -> Any:
 
 
 def _load(base: Base, precision: Precision) -> tuple[Any, Any]:
-    """Load the base's model, on one GPU, all GPUs or the processor, and its tokenizer. Raises InputError."""
+    """Load the base's model in ``precision``, on one GPU, all GPUs or the processor, and its tokenizer. Raises
+    InputError."""
     torch = torch_library()
     if base.file is not None:
         import_optional("gguf", "train", "gguf")

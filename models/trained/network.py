@@ -167,7 +167,8 @@ class SharedEncoder(CrossEncoder):
         return model.classifier(model.dropout(shares @ read))
 
     def as_onnx(self) -> bytes:
-        """Return :meth:`logits` as an ONNX graph with weights, for inputs of any sizes. Raises MissingExtraError."""
+        """Return :meth:`logits` as an ONNX graph with weights, for inputs of any sizes. Raises MissingExtraError
+        without onnx."""
         import_optional("onnx", "train", "onnx")
         torch = self._torch
         graph = torch.nn.Module()

@@ -184,7 +184,7 @@ def lengths_of(pairs: Sequence[tuple[str, str]], encode: Callable[..., Sequence[
 
 
 def of_like_length(lengths: Sequence[int], at_once: int) -> Iterator[list[int]]:
-    """Yield batches of ``at_once`` places of texts with similar lengths, so that there is little padding."""
+    """Return batches of up to ``at_once`` places of texts with similar lengths, so that there is little padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     return (order[begin : begin + at_once] for begin in range(0, len(order), at_once))
 

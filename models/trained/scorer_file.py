@@ -90,7 +90,7 @@ class ScorerFile(BaseModel):
         return place if self.kind == "shared-encoder" and place.is_file() else None
 
     def write(self, folder: Path) -> None:
-        """Write ``scorer.json`` into the scorer's folder, whole or not at all. Raises AskanceError."""
+        """Write ``scorer.json`` into the scorer's folder, whole or not at all. Raises AskanceError if it cannot."""
         write_whole(folder / SCORER_FILE, self.model_dump_json(indent=1) + "\n")
 
 

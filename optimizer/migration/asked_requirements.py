@@ -311,6 +311,7 @@ def without_idle_contrast(
 
     A question stays if chance is ruled out by a one-sided sign test. The test counts the outputs on which the verdicts
     of old and new differ, and how often the old one passes. All contrast questions and targets share the level .05.
+    The checklist is returned unchanged if no requirement that counts would be left.
     """
     ids = [each.id for each in development]
     contrast = [each.id for each in checklist.questions if each.origin == "contrast"]

@@ -256,10 +256,10 @@ def _record(
     old, new = ([None if isinstance(value, str) else value for value in side] for side in (before, after))
     changes = [None if a is None or b is None else b - a for a, b in zip(old, new, strict=True)]
     found = [mean_with_interval(each, sampling, "no output has it") for each in (old, new, changes)]
-    told, against = MEASURES[measure.name].told, measure.against
+    template, against = MEASURES[measure.name].told, measure.against
     return ContentRecord(
         measure=measure.measure,
-        text=told.format(against).removesuffix(":"),
+        text=template.format(against).removesuffix(":"),
         higher_is_better=measure.good == "yes",
         old=share_record(found[0]),
         after=share_record(found[1]),
@@ -359,21 +359,21 @@ def target_rows(certificate: CertificateRecord) -> Iterator[dict[str, Any]]:
 def _next_steps(certificate: CertificateRecord, run: Path | None) -> Iterator[str]:
     """Yield what a reader does next, by decision."""
     folder = Path() if run is None else run
-    names: dict[str, list[str]] = {}
+    names_by_decision: dict[str, list[str]] = {}
     for name, each in certificate.targets.items():
-        names.setdefault(each.decision, []).append(name)
-    for name in names.get("adopt", ()):
+        names_by_decision.setdefault(each.decision, []).append(name)
+    for name in names_by_decision.get("adopt", ()):
         yield (
             f"Next for {name}: use {folder / certificate.targets[name].prompt}, with the settings in certificate.json."
         )
-    if "not_yet" in names:
+    if "not_yet" in names_by_decision:
         yield (
-            f"Next for {', '.join(names['not_yet'])}: read what is still worse, case by case, "
+            f"Next for {', '.join(names_by_decision['not_yet'])}: read what is still worse, case by case, "
             f"in {folder / 'report.html'}."
         )
-    for name in names.get("undecided", ()):
+    for name in names_by_decision.get("undecided", ()):
         needed = certificate.targets[name].needed
         more = "more test rows" if needed is None else f"about {count(needed, 'test row')}"
         yield f"Next for {name}: migrate again with {more} and another --run; until then the old model is the safer choice."
-    if "adopt" in names and certificate.kind == "generator":
+    if "adopt" in names_by_decision and certificate.kind == "generator":
         yield f"Look again later: askance migrate --verify {as_typed(folder)}"

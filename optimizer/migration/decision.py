@@ -124,7 +124,7 @@ class MigrationDecision:
     worse: tuple[str, ...]
     """Requirements that are proved worse by more than the margin, the worst first."""
     needed: int | None = None
-    """Outputs that would decide; None where the answer is clear, or more outputs would not help."""
+    """Outputs that would decide. None if the answer is clear, the mean too near -max_loss, or too few were judged."""
 
 
 def decide(found: PassChange, max_loss: float, level: float, groups: Sequence[str] | None = None) -> MigrationDecision:

@@ -111,7 +111,8 @@ class SecondOpinions:
         return tested.decide(migration.options)
 
     async def preferred(self, examples: Sequence[Example], new: Sequence[Example]) -> ShareRecord | None:
-        """Return the share of inputs whose new output the judge prefers, in both orders; None without a judge."""
+        """Return the share of inputs whose new output the judge prefers; None without a judge. Each pair is shown
+        in both orders, and counts one half where the orders disagree."""
         migration = self.migration
         if migration.judge is None:
             return None

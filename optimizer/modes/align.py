@@ -148,7 +148,8 @@ def _of_the_judge(
     prompt: str | Path | Prompt | None,
     options: Mapping[str, Any],
 ) -> tuple[Checklist, str | Model, Prompt, dict[str, Any]]:
-    """Return the earlier judge's checklist, model, prompt and settings. Uses other than the measured one are logged."""
+    """Return the earlier judge's checklist, model, prompt and settings. Uses other than the measured one are logged.
+    Raises InputError if a checklist or prompt is given, too."""
     judge = earlier.judge
     # the earlier run has found out the mode
     options = {name: value for name, value in options.items() if (name, value) != ("mode", "auto")}
@@ -198,13 +199,13 @@ class Align:
         signal = HumanSignal(
             targets, context.splits.development, judge, threshold=options.disagreement_threshold, **how
         )
-        rewriter = None
+        questions_again = None
         pairs = decided_pairs(job.examples) if are_pairs(job.examples) else None
         if options.regenerate_questions:
             writes = context.helper("writer", model)
             writer = QuestionWriter(context.gateway, writes, context.embedder, seed=options.seed)
-            rewriter = QuestionsAgain(writer, job.questions.dimensions, context.events)
-        set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, rewriter)
+            questions_again = QuestionsAgain(writer, job.questions.dimensions, context.events)
+        set_up = judge_set_up(context, subject, signal, targets, model, options.optimise_for, questions_again)
         set_up = replace(set_up, known_facts={**set_up.known_facts, **raters})
         if pairs is not None:
             told = PairYardstick(pairs, options.resamples, options.seed)

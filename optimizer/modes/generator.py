@@ -212,8 +212,8 @@ class GeneratorSubject:
             await self._write_questions([each.example for each in generated])
             asked = [each for each in written if each.id in self._own]
             if asked:
-                told = await judge_by_own(self._evaluator(self.judge, OWN), asked, self._own)
-                verdicts += [replace(each, asked=None) for each in told]
+                own_verdicts = await judge_by_own(self._evaluator(self.judge, OWN), asked, self._own)
+                verdicts += [replace(each, asked=None) for each in own_verdicts]
         for each in generated:
             checklist = self._asked_of(each.example.id)
             if each.example.output is None and checklist is not None:

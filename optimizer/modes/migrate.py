@@ -214,7 +214,8 @@ def _wants_source_targets(job: Job) -> bool:
 
 
 def _signal(context: RunContext, old: OldJudge, seen: Observation, subject: JudgeSubject) -> Signal:
-    """Return the signal: by question against the source's verdicts, or by its scores where it left no verdicts."""
+    """Return the signal that compares with the source: by its verdicts on each question, or by its scores if it left no
+    verdicts."""
     options, development = context.job.options_as(MigrateOptions), context.splits.development
     explained = subject.evaluator if options.explain != "never" else None
     if seen.checklist is None:

@@ -27,10 +27,10 @@ HALF_BAD, SLOPE = 1.75, 1.5
 a score, because an effect is a mean over many outputs. With the score's slope effects chose worse (63 % of the possible
 gain in place of 66, 15 worlds)."""
 CONTRAST_NOISE = 1.5
-"""Least effect, in standard errors, of a question that came from no comment."""
+"""Least effect, in standard errors, of a question without sources, or whose sources do not tell its good answer."""
 SAID_NOISE = 1.0
 """Least effect on all examples, in standard errors, of a question that came from a comment. Lower than for other
-questions, because a person asked for it; not 0, because the words of one comment may find nothing else."""
+questions, because a person asked for it; not 0, because a question from one comment may find no other output."""
 TURNED_NOISE = 3.0
 """Least effect, in standard errors, of a question of the start once it is turned round. High, because its author said
 which answer is good, and every question of the start is tested."""
@@ -128,7 +128,8 @@ class Standing:
 
     @property
     def is_chance(self) -> bool:
-        """Whether the effect on rejected outputs other than the first source is within noise."""
+        """Whether the effect on rejected outputs other than the first source is within noise. An unknown effect counts
+        as noise only if the sources do not tell the good answer."""
         return not self.was_said if self.effect is None else self.effect < SAID_NOISE * self.noise
 
     @property
@@ -304,7 +305,7 @@ def weighed(found: Mapping[str, Standing], mean: float) -> dict[str, float]:
 
     This is Fisher's linear discriminant ("The use of multiple measurements in taxonomic problems", Annals of Eugenics
     7, 1936) for independent questions. Without it, a question that stands out on many accepted outputs would drown the
-    others. A question without an effect has the ``mean`` weight.
+    others. A question whose effect is unknown or not above 0 has the ``mean`` weight.
     """
     raw = {
         name: fisher_weight(each.effect, each.noise)

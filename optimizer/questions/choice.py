@@ -321,7 +321,8 @@ class Chooser:
         return Widened(whole, without("dropped", "idle") if idle else whole, idle)
 
     async def read(self, best: Draft, *drafts: Draft) -> list[Draft]:
-        """Calibrate drafts on accepted examples. Only the first is judged; the others ask some of its questions."""
+        """Calibrate drafts on accepted examples. Only the first is judged; the others ask some of its questions. They
+        are returned unchanged if ``best`` is not calibrated and the first asks no new question."""
         known = {each.id for each in best.questions.questions}
         asks_more = any(each.id not in known for each in drafts[0].questions.asked)
         if best.calibration is None and not asks_more:

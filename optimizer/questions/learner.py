@@ -150,9 +150,9 @@ class QuestionLearner:
     ) -> Race | None:
         """Test the way of learning on the folds, and let the acceptance test decide about the judge learned from all.
 
-        The folds of validation come first. Where they show a loss, the folds of development are not judged. The judge
-        with all its old questions is tested first, because what both judges share is no noise in their difference.
-        Idle questions are then left out if that is no loss on the same folds.
+        The folds of validation come first. If they show a loss of a standard error, the folds of development are not
+        judged. The judge with all its old questions is tested first, because what both judges share is no noise in
+        their difference. Idle questions are then left out if that is no loss on the same folds.
         """
         finder_named = await self.finder.propose(start.draft, iteration)
         mirror_named = await self.mirror.propose(start.draft, iteration)
@@ -248,7 +248,8 @@ class QuestionLearner:
 
 
 def parts_of(examples: Sequence[Example], wanted: Callable[[str], float | None]) -> list[list[Example]]:
-    """Divide examples into at most :data:`FOLDS` folds, liked alike. Outputs of one document stay together."""
+    """Divide examples into at most :data:`FOLDS` folds that people like about equally on average. The outputs of one
+    document stay together."""
     liked: defaultdict[str, list[float]] = defaultdict(list)
     for each in examples:
         liked[document_of(each)].append(wanted(each.id) or 0.0)
@@ -348,8 +349,8 @@ def learned_questions(
 ) -> list[CriterionRecord]:
     """Return all candidates with their fate: first those that joined, then those that the acceptance test refused.
 
-    ``worth`` is the gain of the accepted judge over the same judge without the question, on validation and on test. It
-    uses the same verdicts, scored once with and once without the question.
+    ``worth`` is the gain of the accepted judge over the same judge without the question, on test, and on validation
+    unless validation taught the questions. It uses the same verdicts, scored once with and once without the question.
     """
     best = outcome.best
     seen: dict[str, tuple[Sequence[Example], Sequence[Verdict]]] = {}

@@ -37,7 +37,7 @@ PAIR_OF = "preference_pair"
 PREFERRED = "overall"
 """Name of the score that people's choice gives an output: 1 for the chosen output, 0 for the rejected one."""
 _FEWEST_WEIGHED = 8
-"""Fewest pairs from which weights are learned; with fewer the weights are not learned from pairs."""
+"""Fewest pairs from which weights are learned; with fewer pairs the draft keeps its weights."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,8 @@ class PairChooser(Chooser):
     def _standing(
         self, name: str, candidate: CriterionRecord, logits: Mapping[str, Mapping[str, float]], sides: Sides
     ) -> Standing | None:
-        """Return the evidence from all pairs except the one whose comment led to the question."""
+        """Return the evidence from all pairs except the one whose comment led to the question; None with fewer than
+        :data:`~.candidates.FEWEST_OTHERS` pairs."""
         told = next(iter(candidate.sources), None)
         others = [each for each in decided_pairs(self.examples) if told not in (each.chosen, each.rejected)]
         found, prompts = self._differences(logits.get(name, {}), others)
@@ -247,7 +248,8 @@ class PairChooser(Chooser):
         return Widened(whole, whole if found.lean is found.whole else self._weighed(found.lean, tables), found.idle)
 
     def _weighed(self, draft: Draft, tables: Mapping[str, Mapping[str, float]]) -> Draft:
-        """Return the draft with weights of mean 1, learned from the pairs that have all answers."""
+        """Return the draft with weights of mean 1, learned from the pairs that have all answers. It is unchanged if
+        there are fewer than 2 criteria or :data:`_FEWEST_WEIGHED` such pairs, or nothing can be learned from these."""
         asked = [each for each in draft.questions.questions if each.id in tables]
         pairs = [
             each

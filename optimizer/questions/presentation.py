@@ -86,8 +86,9 @@ class Compared:
 def ways_left(found: Mapping[Sees, Mapping[str, Standing | None]]) -> Sequence[Sees]:
     """Return the ways to ask that a second look may still choose, after a first one on half of the outputs.
 
-    To show everything needs a clearly higher effect than the output alone, so it is out if it is not higher at all. A
-    quote is out if it is worse by a standard error. A way that is clearly better already is the only one left.
+    To show everything needs a clearly higher effect than the output alone, so it is out if it is not higher at all. If
+    it is clearly higher already, the output alone is out. A quote is then compared with the other way that is left: it
+    is out if it is worse by a standard error, and the only way left if it is clearly better.
     """
     effects, ways = _effects(found), [*found]
     if "all" in effects and "output" in effects:
@@ -141,7 +142,8 @@ same: any other wording turns such answers too."""
 
 
 async def ask_both_ways(answers: Callable[[Mode], Awaitable[Verdicts]], events: Teller) -> BothWaysRecord:
-    """Ask questions alone, then together, and compare the answers. An endpoint that refuses such calls gives none."""
+    """Ask questions alone, then together, and compare the answers. If the endpoint refuses several questions in a call,
+    no answer counts as the same, so the mode is ``each``."""
     single_answers = await answers("each")
     try:
         joint_answers = await answers("batched")
@@ -178,9 +180,10 @@ def _is_same(alone: float, together: float) -> bool:
 def mode_for(options: AlignOptions, model: Model, gateway: Gateway) -> Literal["auto", "each", "batched"]:
     """Return how learned questions are asked of a model; ``auto``: to be found out.
 
-    The mode is ``batched`` for a model that thinks, because all questions then share its thinking. The mode is
-    ``each`` for other models whose calls cost only time, because one call for several questions takes as much time. It
-    is also ``each`` for a judge that is asked for a number, or that is only to be calibrated.
+    A mode in the settings is taken. With the setting ``auto``, a judge that is asked for a number gets ``each``. A
+    model that thinks gets ``batched``, because all questions then share its thinking. Another model gets ``each`` if
+    its calls cost only time, because one call for several questions takes as much time, or if it is only to be
+    calibrated.
     """
     if options.mode != "auto" or options.judging.score_scale is not None:
         return "batched" if options.mode == "batched" else "each"

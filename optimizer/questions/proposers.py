@@ -1,4 +1,4 @@
-"""Where candidates come from: reviewers' comments on outputs that they like less than most, and these outputs.
+"""The sources of candidates: reviewers' comments on outputs that they like less than on average, and these outputs.
 
 A finder asks one proposer after the other and gives each question one id.
 """
@@ -51,7 +51,7 @@ class Proposer(Protocol):
         self, best: Draft, rejected: Mapping[str, Sequence[str]], iteration: int
     ) -> list[CriterionRecord]:
         """Return new candidates; evidence is read once. ``rejected`` maps each dimension to the examples that people
-        like less than most, the least liked first."""
+        like less than on average, the least liked first."""
 
     def read(self) -> dict[str, Any]:
         """Return the evidence read so far, here and in earlier runs, as under ``read`` in ``result.json``."""
@@ -88,7 +88,8 @@ class Finder:
     """Dimensions on which a later proposer was not needed."""
 
     async def propose(self, best: Draft, iteration: int) -> Mapping[str, CriterionRecord]:
-        """Return the candidates found so far, by id, without those that ``best`` asks. No verdict is asked for."""
+        """Return the candidates found so far, by id, without those that ``best`` asks; empty where no output counts as
+        rejected. No verdict is asked for."""
         rejected = {name: both[1] for name, both in self.chooser.sides().items()}
         if not rejected:
             return {}

@@ -124,14 +124,14 @@ def _words(text: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two words are forms of one: they share the shorter word without its last letter, and their lengths differ
-    by at most :data:`SHORTEST` letters."""
+    """Whether two words are forms of one: they share the shorter word without its last letter, at least
+    :data:`SHORTEST` letters, and their lengths differ by at most :data:`SHORTEST` letters."""
     shared = max(SHORTEST, min(len(one), len(other)) - 1)
     return one[:shared] == other[:shared] and abs(len(one) - len(other)) <= SHORTEST
 
 
 def sides_by_dimension(examples: Sequence[Example], targets: Targets) -> dict[str, tuple[list[str], list[str]]]:
-    """Return accepted examples, at least as liked as most, and rejected ones, by dimension; the extremes first.
+    """Return the accepted and the rejected examples by dimension, as :func:`sides_of` divides them; the extremes first.
 
     A dimension with too few accepted examples, or without a rejected one, is left out: nothing can be learned there.
     """
@@ -149,8 +149,8 @@ def sides_on(dimension: str, examples: Sequence[Example], targets: Targets) -> t
 
 
 def sides_of(wanted: Mapping[str, float | None]) -> tuple[list[str], list[str]]:
-    """Return the ids of examples at least as liked as most, and of the others, the extremes first. Unrated examples are
-    in neither."""
+    """Return the ids of accepted examples, whose wanted score is at least the mean, and of rejected ones, which are
+    below. The extremes come first. Unrated examples are in neither."""
     known = {name: value for name, value in wanted.items() if value is not None}
     least = least_accepted(mean_score(known.values()) or 0.0)
     fine = sorted((each for each in known if known[each] >= least), key=lambda each: -known[each])

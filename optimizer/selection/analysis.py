@@ -301,14 +301,14 @@ def compare_sets(curves: dict[Method, Curve], k: int) -> str:
     joint, top = curves["joint"], curves["top"]
     if set(joint.order[:k]) == set(top.order[:k]):
         return f"the {k} best one by one are the {k} that tell most together"
-    held_out = [curve.held_out[k - 1] for curve in (joint, top)]
+    held_out_bits = [curve.held_out[k - 1] for curve in (joint, top)]
     comparison = (
         f"together they tell {joint.information[k - 1]:.3f} bits on the sample, the {k} best one by one "
         f"{top.information[k - 1]:.3f}"
     )
-    if np.isnan(held_out).any():
+    if np.isnan(held_out_bits).any():
         return f"{comparison} (it is too small to be halved)"
-    return f"{comparison} (on held-out halves {held_out[0]:.3f} and {held_out[1]:.3f})"
+    return f"{comparison} (on held-out halves {held_out_bits[0]:.3f} and {held_out_bits[1]:.3f})"
 
 
 def question_orders(

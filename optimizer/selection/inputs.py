@@ -77,7 +77,8 @@ async def propose_pool(
     settings: SelectOptions,
     on_progress: Callable[[str], None] | None = None,
 ) -> Pool:
-    """Have questions proposed from a few examples per round, until two rounds in a row bring hardly any new one.
+    """Have questions proposed from a few examples per round, until two rounds in a row bring hardly any new one, or
+    ``max_rounds`` or ``max_candidates`` is reached.
 
     The model sees no scores. A question counts as a repeat if its cosine with a kept question reaches
     ``same_question``; this finds similar wording and close paraphrase. Raises AskanceError where no round brought a

@@ -7,9 +7,10 @@ five yes/no questions and five rating levels this is a table of 160 cells, so it
 the plug-in information inside every combination of earlier answers, minus its exact mean over all shuffles of the
 ratings inside that combination. So a question that adds nothing adds 0 on average, and a combination seen once adds 0.
 
-*The next question* (:func:`greedy_order`) is chosen by pairs. Each question has its least conditional information given
-one chosen question, min_s I(y; a_q | a_s), mixed with a little of its information alone. The question with the largest
-value comes next (Fleuret 2004). The whole table chooses worse below some 300 examples: its cells are too thin.
+*The next question* (:func:`greedy_order`) is chosen by pairs. The value of a question is the least information that it
+adds to any one chosen question, min_s I(y; a_q | a_s), mixed with a little of its information alone. The question with
+the largest value comes next (Fleuret 2004). Choosing by the whole table is worse below some 300 examples, because its
+cells are too thin.
 
 *The k questions* (:func:`joint_order`) begin as the greedy set, or as the k best single questions if these tell more
 together. Then a question is exchanged for another if this gains more than its standard error. So on the examples that
@@ -130,8 +131,10 @@ def joint_order(
 
 
 def exchange(data: HardAnswers, start: Sequence[int], costs: Floats | None = None, least: float = 1.0) -> list[int]:
-    """Exchange questions of a set one by one, each for the best one outside, while the set gains by it. The gain in
-    :func:`pointwise_information` (per cost where there are costs) must exceed ``least`` of its standard errors.
+    """Exchange questions of a set one by one, each for the best one outside, while the set gains by it.
+
+    The gain is the difference in :func:`pointwise_information`, per cost where there are costs. It must exceed
+    ``least`` standard errors of this difference.
 
     A set with fewer than :data:`THIN` examples per combination of answers is left unchanged: its estimates cannot carry
     a search. A new question takes the place of the question that it replaces.

@@ -214,12 +214,12 @@ class Selection(Shown):
     def _warnings(self) -> list[str]:
         lines = []
         if not any(each.bits is not None and each.bits > 0 for each in self.questions):
-            joint_bits = self.curves[self.method][self.k - 1].held_out
+            held_out_bits = self.curves[self.method][self.k - 1].held_out
             lines.append(
                 "No candidate tells anything about the rating beyond chance; do not rely on this checklist."
-                if joint_bits is None or joint_bits <= 0
+                if held_out_bits is None or held_out_bits <= 0
                 else "No candidate by itself tells anything about the rating beyond chance, and what the kept ones "
-                f"tell together ({joint_bits:.3f} bits on held-out halves) may be chance; rate more examples before "
+                f"tell together ({held_out_bits:.3f} bits on held-out halves) may be chance; rate more examples before "
                 "you rely on this checklist."
             )
         flat = [
@@ -428,9 +428,10 @@ def _prefixes(
     order = list(curve.order)
     ordered = [candidates.questions[place] for place in order]
     views = [None if isinstance(each, Computed) else each.sees for each in ordered]
-    is_alone = settings.mode != "batched" and settings.filling == "apart"  # else one call asks all that see the same
+    # otherwise one call asks all questions that see the same
+    asks_one_by_one = settings.mode != "batched" and settings.filling == "apart"
     surrounding_tokens = [
-        shared[sees] if sees is not None and (is_alone or sees not in views[:place]) else 0.0
+        shared[sees] if sees is not None and (asks_one_by_one or sees not in views[:place]) else 0.0
         for place, sees in enumerate(views)
     ]
     cost = np.cumsum(tokens[order] + np.array(surrounding_tokens))

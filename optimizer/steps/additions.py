@@ -181,7 +181,8 @@ class AdditionWriter:
 
     def example(self, trials: Sequence[Observation]) -> Addition | None:
         """Return an output as an example: the one that fails the fewest requirements. Of equals, old outputs come
-        before those of trials, then the shortest. None if every output fails half of its requirements or more."""
+        before those of trials, then the shortest. None if every output fails half of its requirements or more, or
+        outputs are calls of tools."""
         if self.calls_tools:
             return None
         candidates = [

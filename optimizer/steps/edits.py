@@ -273,7 +273,8 @@ class Placing:
         return written
 
     async def _chosen(self, now: LoopRound, lesson: Lesson, places: Sequence[NamedPart]) -> NamedPart:
-        """Return the prompt in which a line mends most of the failed outputs that led to it; the last one of equals."""
+        """Return the prompt in which a line mends most of the failed outputs that led to it. Of equals, the one with
+        the higher mean score, then the last one."""
         failed = {key.rpartition("/")[0] for key in lesson.evidence}
         examples = [each for each in now.seen.examples if each.id in failed][:TRIED_ON]
         if not examples:
@@ -293,7 +294,8 @@ class Placing:
     async def _mended(
         self, now: LoopRound, lesson: Lesson, examples: Sequence[Example], place: NamedPart
     ) -> tuple[int, float]:
-        """Return how many outputs pass the requirement with the line in this prompt, and the mean score of all."""
+        """Return how many outputs pass the requirement with the line in this prompt, and the mean score of all; -1 and
+        0 if the line cannot be added there."""
         draft = now.best.draft
         tried = add_lines(draft.prompt, [lesson], self.max_chars, None, (place.start, place.end))
         if not tried.edits:

@@ -318,7 +318,7 @@ def log_odds(probability: float) -> float:
 
 
 def verdict_of_trial(turned: int, evidence: int, harmed: int, controls: int) -> TrialResult:
-    """Return a trial's result: passed if a disagreement turned and the share of harmed controls is smaller."""
+    """Return a trial's result: passed if the share of turned disagreements is above the share of harmed controls."""
     said = f"{turned} of {evidence} disagreements fixed, {harmed} of {controls} controls regressed"
     selective = turned * max(controls, 1) > harmed * evidence
     passed = turned > 0 and selective

@@ -31,7 +31,8 @@ from ..subject import Draft, Observation, Outcome, Subject
 CLEAR = 2 / 3
 """Least wanted score of an accepted output. Up to 1 minus this score an output is rejected; between, it is left out."""
 SCREENED = 16
-"""Most development examples of the first try, half accepted and half rejected. None of them is shown."""
+"""Most development examples of the first try, at most half of them accepted and half rejected. None of them is
+shown."""
 FEWEST_SCREENED = 8
 """Fewest such examples. With fewer nothing is shown, because nobody could tell whether it helps."""
 SHORTLIST = 3
@@ -140,7 +141,8 @@ class ShowExamples:
         return draft, None
 
     def _screened(self, shown: Sequence[RememberedCase]) -> list[Example]:
-        """Return at most :data:`SCREENED` development examples that are not shown, half accepted and half rejected."""
+        """Return at most :data:`SCREENED` development examples that are not shown: at most half of this number with a
+        wanted score of .5 or more, and half below. Empty if there is no example on one side."""
         hidden = {each.id for each in shown}
         candidates: dict[bool, list[str]] = {True: [], False: []}
         for each in self.development:

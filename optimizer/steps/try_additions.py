@@ -202,7 +202,8 @@ class TryAdditions:
         return trial
 
     async def _written(self, additions: tuple[Addition, ...], before: Trial) -> Trial:
-        """Return a set with its outputs. Without a second half if the first is clearly worse than ``before``."""
+        """Return a set with its outputs. The second half is not written if the endpoint refuses the settings, or the
+        first half is clearly worse than ``before``."""
         start = self._trials[0]
         empty = Trial(additions, start.draft, Observation((), (), ()))
         examples = start.seen.examples

@@ -106,7 +106,9 @@ class Trying:
     def choose(
         self, own: Answers, others: Mapping[Wording, Answers], tried: Sequence[WordingTried], resampling: Resampling
     ) -> QuestionWordings:
-        """Choose the best other wording, if its gain over the source's wording is above the selection bias.
+        """Choose the best other wording if its gain over the source's wording is above the selection bias.
+
+        Else the source's wording stays. The result gives the reason.
 
         Args:
             own: The target's answers to the source's wording, on all examples.

@@ -131,14 +131,14 @@ def position_bias(
 def _effect(comparisons: Iterable[Sequence[float | None]]) -> OrderEffect:
     """Return the effect over comparisons: P(first) with output a first and, if made, with output b first."""
     comparisons = list(comparisons)
-    swapped_pairs = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
-    depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in swapped_pairs)
+    both_orders = [(p[0], p[1]) for p in comparisons if len(p) == 2 and p[0] is not None and p[1] is not None]
+    depend = sum(_winner(as_it_is) != _winner(1.0 - swapped) for as_it_is, swapped in both_orders)
     mean = (
-        mean_score(p for pair in swapped_pairs for p in pair)
-        if swapped_pairs
+        mean_score(p for pair in both_orders for p in pair)
+        if both_orders
         else mean_score(p for each in comparisons for p in each)
     )
-    return OrderEffect(mean, len(swapped_pairs), depend)
+    return OrderEffect(mean, len(both_orders), depend)
 
 
 def _winner(p_a: float) -> str | None:

@@ -166,7 +166,8 @@ class Auto:
 
 
 def sampled_rows(groups: Codes, seed: int) -> NDArray[np.bool_]:
-    """Return a mask of a seeded sample of whole groups with about :data:`MOST_ROWS` rows, or of all rows if fewer."""
+    """Return a mask of a seeded sample of whole groups with about :data:`MOST_ROWS` rows; of all rows if there are no
+    more."""
     if len(groups) <= MOST_ROWS:
         return np.ones(len(groups), dtype=np.bool_)
     codes = compact(groups)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class LearningFailedError(AskanceError):
-    """A learner found no weights; the message says why. The comparison of learners shows the message in its place."""
+    """A learner found no weights; the message says why. The comparison of learners shows it in place of a figure."""
 
 
 @runtime_checkable

@@ -381,19 +381,19 @@ def load_ratings(
     rated: list[tuple[str, dict[str, list[float]]]] = []
     given_ratings: list[list[float | None]] = []
     groups = []
-    for row_place, identity, row in identified_rows(path, limit, "rated outputs"):
+    for place, identity, row in identified_rows(path, limit, "rated outputs"):
         ids.append(identity)
         metadata = row.get("metadata")
         given = metadata if "scores" not in row and isinstance(metadata, dict) and "scores" in metadata else row
-        columns.add(scores_of(given, "scores", row_place))
-        given_ratings.append(_ratings(row, dimension, row_place, human))
-        rated.append((row_place, {dimension or "rating": known_ratings(given_ratings[-1])}))
-        groups.append(group_of(row, identity, row_place))
+        columns.add(scores_of(given, "scores", place))
+        given_ratings.append(_ratings(row, dimension, place, human))
+        rated.append((place, {dimension or "rating": known_ratings(given_ratings[-1])}))
+        groups.append(group_of(row, identity, place))
     [scores] = columns.tables(f"{name_of(path)}: the scores are empty; 'scores' must hold a number for each test.")
     refuse_mixed_labels(rated, "" if dimension is None else "human.")
-    by_place = [(row_place, each) for row_place, by in rated for each in by.values()]
+    by_place = [(place, each) for place, by in rated for each in by.values()]
     ratings = on_scale([float(np.mean(each)) for _, each in by_place], by_place, human_scale)
-    raters = {f"rater {place}": list(each) for place, each in enumerate(zip_longest(*given_ratings), 1)}
+    raters = {f"rater {number}": list(each) for number, each in enumerate(zip_longest(*given_ratings), 1)}
     return rating_scores(ids, columns.tests, scores, ratings, groups=groups, raters=raters)
 
 
@@ -447,18 +447,18 @@ def _field(dimension: str | None) -> str:
 
 def _ratings(row: dict[str, Any], dimension: str | None, where: str, human: HumanValues) -> list[float | None]:
     """Return the ratings of one output, one per rater; None where a rater gave none."""
-    field, name = _field(dimension), dimension or "rating"
+    field_name, name = _field(dimension), dimension or "rating"
     given = row if dimension is None else row.get("human")
     known = list(given) if isinstance(given, dict) else []
     value = human.read({name: given.get(name)}, where).get(name) if isinstance(given, dict) else None
     if value is None:
-        raise InputError(f"{where}: the field '{field}' is missing.{did_you_mean(dimension or 'rating', known)}")
+        raise InputError(f"{where}: the field '{field_name}' is missing.{did_you_mean(dimension or 'rating', known)}")
     several = value if isinstance(value, list) else [value]
     try:
         ratings = [None if each is None else rating_of(each, name) for each in several]
     except ValueError as error:
-        raise InputError(f"{where}, field '{field}': {error}.") from None
+        raise InputError(f"{where}, field '{field_name}': {error}.") from None
     known_here = known_ratings(ratings)
     if not known_here or not all(isfinite(each) for each in known_here):
-        raise InputError(f"{where}, field '{field}': a number (or a list of numbers) is needed, not {value!r}.")
+        raise InputError(f"{where}, field '{field_name}': a number (or a list of numbers) is needed, not {value!r}.")
     return ratings

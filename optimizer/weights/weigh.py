@@ -168,7 +168,7 @@ class WeighingJob:
     scores: ScoreKind
 
     def check(self) -> None:
-        """Refuse data from which nothing can be learned, before anything is bought. Raises as :func:`weigh`."""
+        """Refuse data that teach nothing, before anything is bought. Raises InputError as :func:`weigh`."""
         pairs = self.pairs.unscored if isinstance(self.pairs, PairsJob) else self.pairs
         rated = self.rated.unscored if isinstance(self.rated, RatingsJob) else self.rated
         check(pairs, rated, level=self.settings.level)
@@ -300,13 +300,13 @@ def learn_weights(
     rated = ratings is not None
     chosen = find_learner(method, rated=rated)
     known = compare if compare is not None else tuple(learners(rated=True)) if rated else QUICK
-    baselines = [find_learner(each, rated=rated) for each in known]
-    baselines = [each for each in baselines if each.name not in (chosen.name, "uniform")]
+    other_learners = [find_learner(each, rated=rated) for each in known]
+    other_learners = [each for each in other_learners if each.name not in (chosen.name, "uniform")]
     data = check(pairs, ratings, level=level, pair_share=pair_share)
     names = () if rated or pairs is None else pairs.section_names(level)
-    splits = _splits(data, folds, all(each.quick for each in (chosen, *baselines)), seed)
+    splits = _splits(data, folds, all(each.quick for each in (chosen, *other_learners)), seed)
     scores, verdict, power, held_out = compare_held_out(
-        [chosen, *baselines], data, splits, sections=len(names), pooling=pooling, seed=seed
+        [chosen, *other_learners], data, splits, sections=len(names), pooling=pooling, seed=seed
     )
 
     recipe, reason = choose_recipe(data, chosen, sections=len(names), pooling=pooling, seed=seed)

@@ -201,7 +201,8 @@ def with_images(text: str, images: Sequence[Part]) -> str:
 
 
 def system_in_user(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Move the system message, if it is the first, to the beginning of the first user message."""
+    """Move the system message, if it is the first, to the beginning of the first user message; without one, it becomes
+    a user message."""
     if not messages or messages[0][0] != "system":
         return [*messages]
     system, sent = messages[0][1], [*messages[1:]]
@@ -251,7 +252,7 @@ def _fields_told(fields: ChatMessage) -> str:
 
 def image_of(part: Any) -> Part | None:
     """Return the image of a part as OpenAI's ``image_url``; None if the part is not an image, or only names a file.
-    Raises ValueError if its address is not a data URL or a web address."""
+    Raises ValueError if its address is not a data URL of an image, nor begins with http, https or gs."""
     if not isinstance(part, Mapping) or part.get("type") not in _IMAGES:
         return None
     given = part.get("image_url", part.get("source", part))
@@ -288,7 +289,7 @@ def _images(content: Any) -> Iterator[Part]:
 
 
 MOST_SHOWN = 2_000_000
-"""Most characters of an image's data that a page shows."""
+"""Maximum length, in characters, of the data URL of an image that a page shows."""
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|jpg|gif|webp);base64,[A-Za-z0-9+/=\s]+", re.IGNORECASE)
 
 
@@ -321,7 +322,8 @@ def seen_of(output: str, input: str, sees: Sees) -> str:
 
 
 def last_reply(output: str) -> str:
-    """Return the last message of the assistant that is not empty; a plain text is returned as it is."""
+    """Return the last message of the assistant that is not empty, or of anybody if the assistant has none; a plain
+    text is returned as it is."""
     raw = _made_of(output)
     replies = [each for each in raw if (read := message_of(each)) and read[0] == "assistant"] or raw
     said = [each for each in replies if (found := fields_of(each)) and content_text(found[1].get("content")).strip()]

@@ -73,7 +73,7 @@ class SpilledBytes:
         self._most = in_memory
 
     def append(self, more: bytes) -> int:
-        """Append bytes; returns their start."""
+        """Append bytes; returns the position at which they begin."""
         start = self._written + len(self._held)
         self._held += more
         if len(self._held) >= self._most:

@@ -208,7 +208,7 @@ def with_its_file(check: Any, name: str) -> Any:
 
 
 MOST_ERRORS = 3
-"""Most places that are named at which a value does not follow its schema."""
+"""Maximum number of places that a message names at which a value does not follow its schema."""
 
 
 def schema_problem(text: str) -> str | None:

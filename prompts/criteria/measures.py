@@ -194,7 +194,8 @@ class ComputedMeasure(Computed):
         return ":" in self._name
 
     def share(self, value: float) -> float:
-        """Map a value to [0, 1]. Raises ValueError for a user's function without range and curve if it is outside."""
+        """Map a value to [0, 1]. Raises ValueError if it is outside and comes from a user's function without range and
+        curve."""
         if self.curve is not None:
             return float(along(self.curve, np.array([value]))[0])
         if self.range is None and self.names_function and not 0 <= value <= 1:

@@ -55,7 +55,7 @@ class LengthBand(NamedTuple):
 PATIENCE = 5.0
 """Seconds after which a search is given up."""
 _AT_ONCE = 3e7
-"""Most steps of a search that runs in this process; Python does about 100 million a second."""
+"""Maximum number of steps of a search that runs in this process; Python does about 100 million a second."""
 _MANY = 50
 """A repeat with a higher limit counts as one without a limit."""
 _SEARCHER = (

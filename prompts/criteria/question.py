@@ -140,7 +140,7 @@ class Question(Polar):
     dimension: str = Field(default="overall", min_length=1)
     """The subject of the question; a file may call it ``criterion``."""
     violation: str | None = None
-    """A short example of an output that gets the answer against it."""
+    """A short example of an output for which the answer speaks against it (to the judge: "A violation would be")."""
     weight: Weight = 1.0
     rubric: str | None = None
     reference: str | None = None

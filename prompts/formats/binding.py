@@ -162,7 +162,7 @@ class Binding:
         return f" Say what it stands for: --variable {name}=FIELD_OR_COLUMN (there are: {there})."
 
     def _refuse_unclear_question(self, means: Mapping[str, str], form: PromptForm, where: str) -> None:
-        """Refuse ``question`` as the judge's question if the other fields have foreign names and none is the input."""
+        """Raise InputError if ``question`` may be the input: none is, and another field goes by a foreign name."""
         if not self.asks or means.get("question") != "question" or "question" in self.given:
             return
         others = {name: ours for name, ours in means.items() if ours in FIELDS and name != "question"}

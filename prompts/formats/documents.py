@@ -230,17 +230,17 @@ def langsmith_prompt(document: Any, where: str) -> Found | None:
         parts, is_text = _of_template(document, "user", where, templates), True
     elif isinstance(kwargs.get("messages"), list):
         parts, is_text = [], False
-        for number, template in enumerate(kwargs["messages"], 1):
-            parts += _of_message(template, f"{where}, message {number}", templates)
+        for number, entry in enumerate(kwargs["messages"], 1):
+            parts += _of_message(entry, f"{where}, message {number}", templates)
     else:
         raise InputError(f"{where}: a {name} of LangChain cannot be used; a chat prompt or a prompt template can.")
-    formats = {str(template.get("template_format", "f-string")) for template in templates} or {"f-string"}
+    formats = {str(entry.get("template_format", "f-string")) for entry in templates} or {"f-string"}
     if len(formats) > 1 or not formats <= _FORMATS.keys():
         listed = ", ".join(sorted(formats))
         raise InputError(f"{where}: one template_format is needed of {', '.join(_FORMATS)}, not {listed}.")
     given: dict[str, str] = {}
-    for template in (kwargs, *templates):
-        given |= {key: str(value) for key, value in (template.get("partial_variables") or {}).items()}
+    for entry in (kwargs, *templates):
+        given |= {key: str(value) for key, value in (entry.get("partial_variables") or {}).items()}
     return Found("LangSmith", tuple(parts), _FORMATS[formats.pop()], is_text=is_text, given=given)
 
 

@@ -83,7 +83,7 @@ class Framing:
 
 @dataclass(frozen=True)
 class PromptForm:
-    """The form of a prompt that came from a file."""
+    """The form of a prompt: its file, the syntax of its variables, and what they stand for."""
 
     source: str
     """The content of the file as it was read, with byte order mark and line ends."""
@@ -240,7 +240,7 @@ class PromptForm:
         return [name for part, each in parts if not part.is_literal for name in variables_in(each, self.syntax)]
 
     def means(self, name: str) -> str:
-        """Return our field that a variable stands for, or ``metadata.COLUMN``."""
+        """Return the meaning of a variable, as in :attr:`variables`; a variable without one means its own name."""
         return self.variables.get(name, name)
 
     def spelled(self, name: str) -> str:

@@ -112,7 +112,7 @@ def check_syntax(text: str, syntax: SyntaxName, where: str) -> None:
 
 
 def _is_f_string(text: str) -> bool:
-    """Whether every brace of a text is doubled or belongs to a name, and some braces are doubled."""
+    """Whether every brace of a text is doubled or belongs to a name, and there is at least one brace."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError:

@@ -21,9 +21,9 @@ from .published import BAD, GOOD, LADDER, OF_PROGRAMS, QUALITIES, RATINGS, SCALE
 LOOKED_AT = 2_000
 """Number of rows that are read."""
 MOST_COLUMNS = 300
-"""Most columns that are listed; further paths are ignored."""
+"""Maximum number of columns that are listed; further paths are ignored."""
 FEW = 12
-"""Most different values of a column of labels."""
+"""Maximum number of different values in a column of labels."""
 LONG = 30
 """Letters from which on a value is rather a text than a word."""
 NAMING = ("name", "from_name", "key", "metric", "metric_name")
@@ -178,7 +178,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 RUNGS = {word: rung for rung, words in enumerate(LADDER) for word in words.split()}
 OVERALL = "overall"
 WORDS = 3
-"""Most words in a label that is not known."""
+"""Maximum number of words in a label that is not known."""
 
 
 @dataclass

@@ -160,7 +160,7 @@ def _texts(columns: Columns) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _place(ours: str, given: str, columns: Columns, taken: set[str]) -> str:
-    """Return the first path of ``given`` that exists; ``?`` stands for the likeliest column below that path."""
+    """Return the first path of ``given`` that exists, else an empty text; ``?`` is the likeliest column below."""
     there = [path for path, each in columns.items() if each.values]
     for path in given.split("|"):
         begin, asked, _ = path.partition("?")

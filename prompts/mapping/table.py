@@ -21,7 +21,7 @@ from .published import form_of
 TRIED = 200
 """Number of rows on which a mapping is tried before it is proposed."""
 MOST_SHOWN = 60
-"""Most columns that are shown."""
+"""Maximum number of columns that are shown."""
 P = ParamSpec("P")
 Loaded = TypeVar("Loaded")
 Try = Callable[[Any, ProposedMapping], Any]
