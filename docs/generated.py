@@ -158,10 +158,12 @@ def _settings() -> str:
                 flags = ", ".join(f"`{each}`" for each in [*option.opts, *option.secondary_opts])
                 rows[heading][flags, option.help or ""].append(command_name)
     parts = []
-    for heading in [*(each.value for each in Heading), "Other"]:
-        if heading in rows:
-            table = [(flags, said, ", ".join(names)) for (flags, said), names in rows[heading].items()]
-            parts.append(f"## {heading}\n\n{_table(('option', '', 'commands'), table)}")
+    commands = {heading: {name for names in rows[heading].values() for name in names} for heading in rows}
+    groups = sorted((each.value for each in Heading if each.value in rows), key=lambda each: -len(commands[each]))
+    last = [Heading.OUTPUT.value, "Other"]
+    for heading in [*(each for each in groups if each not in last), *last]:
+        table = [(flags, said, ", ".join(names)) for (flags, said), names in rows[heading].items()]
+        parts.append(f"## {heading}\n\n{_table(('option', 'what it does', 'commands'), table)}")
     return "\n\n".join(parts)
 
 
