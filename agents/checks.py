@@ -39,7 +39,7 @@ class Check:
     """Name of the check, unique among the checks of one example and the same on every example."""
     passed: bool
     reason: str | None = None
-    """What was wanted and what was found, in words. Note-takers read it, so give it at least for failed checks."""
+    """Expected and found value, in words. Note-takers read it, so give it at least for failed checks."""
 
 
 CheckFunction = Callable[["Example"], bool | Check | Iterable[Check]]

@@ -67,7 +67,7 @@ class Evaluation(Shown):
     faults: Sequence[str] = ()
     """Ids of the questions to which yes speaks against the output."""
     passing: PassFail | None = None
-    """Which outputs pass; None without a threshold."""
+    """Pass or fail of each output; None without a threshold."""
     slices: Mapping[str, Any] | None = None
     """Figures of each value of a metadata field, if asked for."""
     own: Mapping[str, Checklist] | None = None

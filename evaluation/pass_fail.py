@@ -163,7 +163,7 @@ class PassThreshold:
 
 @dataclass(frozen=True)
 class PassFail:
-    """Which outputs pass, how many do, and how far that can be trusted."""
+    """Passing outputs, their share, and how far that share can be trusted."""
 
     threshold: PassThreshold
     passed: Mapping[str, bool | None]

@@ -339,7 +339,8 @@ class Chooser:
     def _read_best(self, draft: Draft, told: Observation, ways: Sequence[bool]) -> Draft:
         """Read each question beside the others, or alone where the judge then ranks the examples more like people do.
 
-        What the others say of an output is how readily the model says yes, or else the quality that all ask about.
+        The answers to the other questions tell how readily the model says yes, or the quality that all questions ask
+        about. Only the first should be taken off.
         """
         verdicts = draft.own(told.verdicts)
         wanted = [self.targets.overall(each.id) for each in told.examples]
